@@ -23,7 +23,24 @@ from ..streams.engine.health import Readiness
 from ..streams.engine.turn_sender import TurnSender
 from ..streams.log.fanout import FanoutBounds, TopicFanout
 from ..streams.log.port import Log
-from . import context, health, maintenance, openapi, problems, recall, records, reviews, turns, updates, verbatim
+from ..tools.editor import MemoryEditor
+from ..tools.tool_port import ToolPort
+from . import (
+    context,
+    edits,
+    health,
+    held_records,
+    maintenance,
+    openapi,
+    problems,
+    recall,
+    records,
+    reviews,
+    tools,
+    turns,
+    updates,
+    verbatim,
+)
 from .admission import Admission, HttpMetrics
 from .credentials import Credentials
 from .limits import Limits
@@ -50,6 +67,8 @@ class Services:
     record_reader: RecordReader
     fact_tracer: FactTracer
     verbatim_reader: VerbatimReader
+    editor: MemoryEditor
+    tools: ToolPort
     readiness: Readiness
     registry: CollectorRegistry
     mcp: McpServices | None = None
@@ -116,6 +135,13 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
             now=services.now,
         )
     )
+    app.include_router(
+        edits.router(
+            editor=services.editor, record_reader=services.record_reader, credentials=credentials, limits=limits
+        )
+    )
+    app.include_router(held_records.router(record_reader=services.record_reader, credentials=credentials))
+    app.include_router(tools.router(tools=services.tools, credentials=credentials, limits=limits))
     app.state.mcp = None
     if services.mcp is not None:
         app.state.mcp = McpEndpoint(services.mcp, credentials=credentials, limits=limits)

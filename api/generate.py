@@ -30,6 +30,8 @@ def bare_app() -> FastAPI:
         record_reader=nothing,
         fact_tracer=nothing,
         verbatim_reader=nothing,
+        editor=nothing,
+        tools=nothing,
         readiness=nothing,
         registry=CollectorRegistry(),
     )

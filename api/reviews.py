@@ -23,17 +23,14 @@ from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .maintenance import WAIT_DEFAULT, WAIT_MAX
 from .openapi import body_of
-from .owner_params import Id, RecordId
+from .owner_params import OfTenant, RecordId
 from .problems import Problem, busy, not_found
 from .request_body import decode_model, read_body
 
 
-class ReviewQuery(BaseModel):
+class ReviewQuery(OfTenant):
     """The decision's tenant and reason."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
     reason: Annotated[Reason, Field(description="Becomes the reason of the events.")] = ""
     wait: Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds to wait; 0: do not wait.")] = WAIT_DEFAULT
 
@@ -80,7 +77,7 @@ def router(
         kind: Literal["facts.approve", "facts.reject"], fact_id: str, request: Request, caller: Caller
     ) -> ReviewAnswer | JSONResponse:
         query = decode_model(ReviewQuery, await read_body(request, limit=limits.body))
-        tenant_id = caller.tenant(query.tenant)
+        tenant_id = query.tenant_of(caller)
         # The caller reads nothing of the fact, so its sensitivity does not matter here.
         fact = await fact_tracer.fact(FactRef(tenant_id, fact_id, caller.sees, "secret"))
         if fact is None:

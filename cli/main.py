@@ -28,6 +28,16 @@ COMMANDS = {
     "recall": "Recall memory for a cue, best item first.",
     "rehydrate": "Show the original words of an episode that was reduced to a gist.",
     "trace": "Show why memory believes a fact.",
+    "remember": "Remember a statement.",
+    "forget": "Forget a fact or an episode.",
+    "edit": "Reword a fact or an episode, or change its tags.",
+    "supersede": "Replace a fact by a new one.",
+    "merge": "Merge facts, or episodes, into one.",
+    "pin": "Pin an entry of a session's working set.",
+    "unpin": "Unpin an entry of a session's working set.",
+    "block": "Edit short named texts that stand in an agent's prompt.",
+    "task": "Keep things to do, with reminders.",
+    "procedure": "Keep how something is done, step by step.",
     "approve": "Approve a quarantined or pending fact.",
     "reject": "Reject a quarantined or pending fact.",
     "consolidate": "Derive facts from a user's episodes now.",
@@ -47,7 +57,14 @@ COMMANDS = {
 
 UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
 REVIEW = ("approve", "reject")
-MODULES = dict.fromkeys(UPKEEP, "upkeep") | dict.fromkeys(REVIEW, "review")
+EDITS = ("remember", "forget", "edit", "supersede", "merge")
+HELD = ("pin", "unpin", "block", "task", "procedure")
+MODULES = {
+    **dict.fromkeys(UPKEEP, "upkeep"),
+    **dict.fromkeys(REVIEW, "review"),
+    **dict.fromkeys(EDITS, "edit"),
+    **dict.fromkeys(HELD, "held"),
+}
 """Command → its module in commands/, if the names differ."""
 
 

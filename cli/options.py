@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 import click
+from pydantic import ValidationError
 
-from ..schemas.base import is_clean
+from ..schemas.base import REASON_MAX, explain, is_clean
+from ..schemas.turns import Owner, Scope
+from ..tools.editor import IDEMPOTENCY_KEY_MAX
+from .errors import usage
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class GivenIdType(click.ParamType):
@@ -49,3 +57,54 @@ MOMENT = MomentType()
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 tenant = click.option("--tenant", type=GIVEN_ID, required=True, help="The tenant.")
 user = click.option("--user", type=GIVEN_ID, required=True, help="The user whose memory it is.")
+
+
+def _reason(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if len(value) > REASON_MAX:
+        raise click.BadParameter(f"is {len(value)} characters; at most {REASON_MAX} are allowed")
+    return value
+
+
+def _key(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not 1 <= len(value) <= IDEMPOTENCY_KEY_MAX:
+        raise click.BadParameter(f"must have 1 to {IDEMPOTENCY_KEY_MAX} characters")
+    return value
+
+
+reason = click.option("--reason", default="", callback=_reason, help="Why; `memstream trace` shows it.")
+idempotency_key = click.option(
+    "--idempotency-key", "key", callback=_key, help="With the same key, a repeated command is applied once."
+)
+session = click.option("--session", type=GIVEN_ID, required=True, help="The session.")
+
+
+def owner_options(command: F) -> F:
+    """Add the options that name an owner: --tenant, and --user or --scope with --id."""
+    for option in (
+        click.option("--id", "owner_id", type=GIVEN_ID, help="Id of an owner; needs --scope."),
+        click.option("--scope", type=click.Choice(get_args(Scope)), help="Scope of an owner that is not a user."),
+        click.option("--user", type=GIVEN_ID, help="The user whose memory it is."),
+        tenant,
+    ):
+        command = option(command)
+    return command
+
+
+def owner_of(*, user: str | None, scope: str | None, owner_id: str | None) -> Owner | None:
+    """Return the owner of `--user U` or `--scope S --id X`; None: no option names one. CommandFailed (exit 2) if they
+    contradict each other."""
+    if (scope is None) != (owner_id is None):
+        raise usage("--scope and --id go together")
+    if scope is not None and owner_id is not None:
+        if user is not None and (scope, owner_id) != ("user", user):
+            raise usage("--user and --scope/--id name two owners")
+        return Owner.model_validate({"scope": scope, "id": owner_id})
+    return None if user is None else Owner(scope="user", id=user)
+
+
+def checked(make: Callable[[], T]) -> T:
+    """Make the arguments of an edit. CommandFailed (exit 2) names what is wrong with them."""
+    try:
+        return make()
+    except ValidationError as error:
+        raise usage(explain(error)) from None

@@ -11,15 +11,18 @@ async with connect("kafka://localhost:9092", api="http://localhost:8000", token=
 """
 
 from .blocking import BlockingMemory, connect_blocking
+from .edits import Accepted, Reflected, ReviewedFact
 from .errors import ClientError, InvalidTurn, Misconfigured, NotFound, PositionLost, Refused, TooLarge, Unavailable
 from .http_client import Api, Context, Recalled, Verbatim
 from .memory import Memory, connect
+from .tools import ToolCallError, Tools
 from .updates import BEGINNING, NOW, STATE, Update
 
 __all__ = [
     "BEGINNING",
     "NOW",
     "STATE",
+    "Accepted",
     "Api",
     "BlockingMemory",
     "ClientError",
@@ -30,8 +33,12 @@ __all__ = [
     "NotFound",
     "PositionLost",
     "Recalled",
+    "Reflected",
     "Refused",
+    "ReviewedFact",
     "TooLarge",
+    "ToolCallError",
+    "Tools",
     "Unavailable",
     "Update",
     "Verbatim",

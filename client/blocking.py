@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pydantic import JsonValue
 
@@ -14,12 +15,40 @@ from ..schemas.digests import Digest
 from ..schemas.facts import Fact
 from ..schemas.turns import Owner
 from ..streams.log.port import Position
+from .edits import Edits
 from .http_client import Context, Recalled, Verbatim
 from .memory import TIMEOUT, Memory, connect
+from .tools import Tools
 from .turns import Privacy, TurnLike
 from .updates import NOW, Update
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _blocking(
+    method: Callable[Concatenate[Edits, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BlockingMemory, P], T]:
+    """Return the blocking form of a call of `Api`."""
+
+    @wraps(method)
+    def call(self: BlockingMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._wait(method(self._memory.api, *args, **kwargs))
+
+    return call
+
+
+class BlockingTools:
+    """Blocking calls of `Tools`."""
+
+    def __init__(self, memory: BlockingMemory, tools: Tools) -> None:
+        self._memory, self._tools = memory, tools
+
+    def definitions(self) -> list[dict[str, Any]]:
+        return self._memory._wait(self._tools.definitions())
+
+    def call(self, name: str, arguments: Mapping[str, JsonValue], *, key: str | None = None) -> dict[str, JsonValue]:
+        return self._memory._wait(self._tools.call(name, arguments, key=key))
 
 
 class BlockingMemory:
@@ -48,6 +77,48 @@ class BlockingMemory:
             return [fact async for fact in self._memory.api.facts(**fields)]
 
         return self._wait(collect())
+
+    remember = _blocking(Edits.remember)
+    update_fact = _blocking(Edits.update_fact)
+    reinforce_fact = _blocking(Edits.reinforce_fact)
+    supersede_fact = _blocking(Edits.supersede_fact)
+    merge_facts = _blocking(Edits.merge_facts)
+    forget_fact = _blocking(Edits.forget_fact)
+    approve_fact = _blocking(Edits.approve_fact)
+    reject_fact = _blocking(Edits.reject_fact)
+    reflect = _blocking(Edits.reflect)
+    add_episode = _blocking(Edits.add_episode)
+    update_episode = _blocking(Edits.update_episode)
+    forget_episode = _blocking(Edits.forget_episode)
+    merge_episodes = _blocking(Edits.merge_episodes)
+    mark_consolidated = _blocking(Edits.mark_consolidated)
+    add_entry = _blocking(Edits.add_entry)
+    evict_entry = _blocking(Edits.evict_entry)
+    pin_entry = _blocking(Edits.pin_entry)
+    unpin_entry = _blocking(Edits.unpin_entry)
+    refresh_entry = _blocking(Edits.refresh_entry)
+    advance_turns = _blocking(Edits.advance_turns)
+    holdings = _blocking(Edits.holdings)
+    define_block = _blocking(Edits.define_block)
+    append_to_block = _blocking(Edits.append_to_block)
+    replace_in_block = _blocking(Edits.replace_in_block)
+    rethink_block = _blocking(Edits.rethink_block)
+    remove_block = _blocking(Edits.remove_block)
+    attach_block = _blocking(Edits.attach_block)
+    detach_block = _blocking(Edits.detach_block)
+    blocks = _blocking(Edits.blocks)
+    define_procedure = _blocking(Edits.define_procedure)
+    remove_procedure = _blocking(Edits.remove_procedure)
+    activate_procedure = _blocking(Edits.activate_procedure)
+    deactivate_procedure = _blocking(Edits.deactivate_procedure)
+    procedures = _blocking(Edits.procedures)
+    add_task = _blocking(Edits.add_task)
+    finish_task = _blocking(Edits.finish_task)
+    cancel_task = _blocking(Edits.cancel_task)
+    tasks = _blocking(Edits.tasks)
+
+    def tools(self, **identity: str | None) -> BlockingTools:
+        return BlockingTools(self, self._memory.tools(**identity))
 
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None

@@ -1,7 +1,7 @@
-"""Client of memstream's HTTP interface: it sends turns and reads recall, context, digest and facts.
+"""Client of memstream's HTTP interface: it sends turns, reads memory and edits it (edits.py).
 
-Every call may be repeated: memory counts a turn once by its `turn_id`, and all other calls read. The client therefore
-repeats a call while the server is unavailable, until the call's timeout.
+Every call may be repeated: memory counts a turn once by its `turn_id`, and an edit by its idempotency key; all other
+calls read. The client therefore repeats a call while the server is unavailable, until the call's timeout.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue
 
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
 from ..schemas.recall import RecalledItem
 from ..streams.log.port import Position
+from .answers import decode, long_names
+from .edits import Edits
 from .errors import (
     ClientError,
     InvalidTurn,
@@ -40,7 +42,6 @@ PAGE = 100
 RETRYABLE = frozenset({429, 502, 503, 504})
 """Status codes after which the client repeats a call."""
 NO_RECORD = "urn:memstream:problem:not-found"
-M = TypeVar("M", bound=BaseModel)
 
 
 class Missing(BaseModel):
@@ -77,10 +78,7 @@ class Verbatim(BaseModel):
     nothing: str | None = None
 
 
-SHORT = ("tenant", "user", "session")
-
-
-class Api:
+class Api(Edits):
     """Calls to one server. Answers keep unknown fields in `model_extra`.
 
     Args:
@@ -105,11 +103,11 @@ class Api:
     async def recall(self, cue: str | None = None, **fields: JsonValue) -> Recalled:
         """Recall memory for a cue. `fields` are those of `POST /v1/recall`: tenant_id, user_id,
         session_id, limit …"""
-        return decode(Recalled, await self.call("POST", "/v1/recall", json={"cue": cue, **_long(fields)}))
+        return decode(Recalled, await self.call("POST", "/v1/recall", json={"cue": cue, **long_names(fields)}))
 
     async def context(self, cue: str | None = None, **fields: JsonValue) -> Context:
         """Render memory for a prompt. `fields` are those of `POST /v1/context`."""
-        return decode(Context, await self.call("POST", "/v1/context", json={"cue": cue, **_long(fields)}))
+        return decode(Context, await self.call("POST", "/v1/context", json={"cue": cue, **long_names(fields)}))
 
     async def rehydrate(self, episode_id: str, **fields: JsonValue) -> Verbatim:
         """Read the original words of an episode that was reduced to a gist. The server logs each call.
@@ -117,7 +115,7 @@ class Api:
         `fields` are tenant_id and ceiling. Raises NotFound for an episode that does not exist or may not be read.
         """
         path = f"/v1/episodes/{quote(episode_id, safe='')}/verbatim"
-        return decode(Verbatim, await self.call("GET", path, params=_long(fields)))
+        return decode(Verbatim, await self.call("GET", path, params=long_names(fields)))
 
     async def digest(self, **fields: JsonValue) -> Digest | None:
         """Read the summary of an owner's memory, or None if there is none that may be read.
@@ -125,7 +123,7 @@ class Api:
         `fields` are the parameters of `GET /v1/digest`: tenant_id, user_id, scope and id, ceiling.
         """
         try:
-            answer = await self.call("GET", "/v1/digest", params=_long(fields))
+            answer = await self.call("GET", "/v1/digest", params=long_names(fields))
         except NotFound:
             return None
         return decode(Digest, answer)
@@ -133,7 +131,7 @@ class Api:
     async def facts(self, **fields: JsonValue) -> AsyncGenerator[Fact]:
         """Yield current facts, page by page. `fields` are the parameters of `GET /v1/facts`: tenant_id, user_id,
         state …"""
-        params: dict[str, JsonValue] = {"limit": PAGE} | _long(fields)
+        params: dict[str, JsonValue] = {"limit": PAGE} | long_names(fields)
         while True:
             page = decode(_Page, await self.call("GET", "/v1/facts", params=params))
             for fact in page.items:
@@ -168,14 +166,6 @@ class Api:
             ) from None
 
 
-def _long(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Give fields the names that turns have: `tenant` is short for `tenant_id`."""
-    for short in SHORT:
-        if short in fields and f"{short}_id" in fields:
-            raise TypeError(f"{short} is short for {short}_id: give one of them")
-    return {f"{name}_id" if name in SHORT else name: value for name, value in fields.items()}
-
-
 class _Page(BaseModel):
     items: tuple[Fact, ...]
     next: str | None = None
@@ -185,14 +175,6 @@ class _Written(BaseModel):
     topic: str
     partition: int
     offset: int
-
-
-def decode(model: type[M], answer: httpx.Response) -> M:
-    """Read an answer as `model`. Raises Misconfigured: another server is at this address."""
-    try:
-        return model.model_validate_json(answer.content, extra="allow")
-    except ValidationError as error:
-        raise Misconfigured(f"{answer.url} does not answer as memstream: {error.error_count()} errors") from None
 
 
 def error_of(answer: httpx.Response) -> ClientError:

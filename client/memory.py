@@ -15,6 +15,7 @@ from ..streams.log.port import Log, Position
 from .errors import Misconfigured, translate_errors
 from .http_client import Api
 from .sse_updates import HttpUpdates
+from .tools import Tools
 from .turns import LogTurns, Privacy, TurnLike, Turns
 from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 
@@ -62,6 +63,11 @@ class Memory:
         Kafka only.
         """
         await self._groups(group=group, after=after).run(handler, tenant_id=tenant_id, owner=owner)
+
+    def tools(self, **identity: str | None) -> Tools:
+        """Return the tools of agents for one user: definitions for function calling, and an executor. `identity`:
+        tenant_id, user_id, session_id, agent_id, org_id, group_id. Raises Misconfigured if `connect` got no server."""
+        return Tools(self.api, **identity)
 
     @property
     def api(self) -> Api:

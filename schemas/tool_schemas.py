@@ -93,3 +93,14 @@ def _takes_null(field: Json) -> bool:
 def _options(field: Json) -> Iterator[Json]:
     yield field
     yield from field.get("anyOf", ())
+
+
+def openai_definition(spec: ToolSpec) -> Json:
+    """Return a tool as OpenAI's Chat Completions take it, with a strict schema."""
+    function = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": strict_input_schema(spec),
+        "strict": True,
+    }
+    return {"type": "function", "function": function}

@@ -10,7 +10,7 @@ from ..schemas.turns import Owner
 from .tool_port import ToolError, ToolIdentity
 
 
-class Accepted(Exception):
+class WriteWaits(Exception):
     """A write was not applied in time. It waits in the log."""
 
     def __init__(self, command_id: str) -> None:

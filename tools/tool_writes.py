@@ -1,4 +1,4 @@
-"""The tools that change memory. Each sends an edit and waits for its result; `Accepted`: it did not come in time."""
+"""The tools that change memory. Each sends an edit and waits for its result; `WriteWaits`: it did not come in time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ..schemas.turns import Owner
 from ..streams.engine.audit import audit
 from ..streams.engine.commands import CommandPort
 from .editor import EditRefused, EditTarget, MemoryEditor
-from .tool_call import Accepted, Call, record_id, trace_id
+from .tool_call import Call, WriteWaits, record_id, trace_id
 from .tool_port import ToolError
 
 R = TypeVar("R", bound=Contract)
@@ -207,7 +207,7 @@ class ToolWrites:
                 command_id=command.command_id,
             )
         if result is None:
-            raise Accepted(command.command_id)
+            raise WriteWaits(command.command_id)
         if result.status != "applied":
             why = result.error.message if result.error is not None else result.status
             raise EditRefused(result.status, f"memory was not maintained: {why}")
@@ -295,7 +295,7 @@ class ToolWrites:
             idempotency_key=call.key,
         )
         if answer.result is None:
-            raise Accepted(answer.command_id)
+            raise WriteWaits(answer.command_id)
         assert isinstance(answer.result, result)
         return answer.result
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ..schemas.base import Contract, explain
 from ..schemas.tools import TOOLS, TOOLS_BY_NAME, ToolAccepted, ToolSpec
 from .editor import EditRefused
-from .tool_call import Accepted, Call
+from .tool_call import Call, WriteWaits
 from .tool_port import ToolError, ToolIdentity
 from .tool_reads import ToolReads
 from .tool_writes import ToolWrites
@@ -57,7 +57,7 @@ class ToolBox:
         call = Call(identity=identity, key=key, patience=PATIENCE if patience is None else patience)
         try:
             return await self._run(name)(args, call)
-        except Accepted as accepted:
+        except WriteWaits as accepted:
             return ToolAccepted(accepted=accepted.command_id)
         except EditRefused as refused:
             raise ToolError(str(refused)) from None

@@ -6,7 +6,6 @@ from typing import Literal
 
 import click
 
-from ...schemas.base import REASON_MAX
 from ...schemas.commands import CommandResult
 from .. import options
 from ..context import CommandContext, pass_context, run
@@ -17,21 +16,10 @@ from ..wiring.command_runs import PATIENCE, WAITING, reviewed
 ReviewKind = Literal["facts.approve", "facts.reject"]
 
 
-def _reason(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if len(value) > REASON_MAX:
-        raise click.BadParameter(f"is {len(value)} characters; at most {REASON_MAX} are allowed")
-    return value
-
-
-reason_option = click.option(
-    "--reason", default="", callback=_reason, help="Why; it becomes the reason of the fact's change."
-)
-
-
 @click.command()
 @click.argument("fact_id")
 @options.tenant
-@reason_option
+@options.reason
 @options.as_json
 @pass_context
 def approve(context: CommandContext, fact_id: str, tenant: str, reason: str, as_json: bool) -> None:
@@ -47,7 +35,7 @@ def approve(context: CommandContext, fact_id: str, tenant: str, reason: str, as_
 @click.command()
 @click.argument("fact_id")
 @options.tenant
-@reason_option
+@options.reason
 @options.as_json
 @pass_context
 def reject(context: CommandContext, fact_id: str, tenant: str, reason: str, as_json: bool) -> None:

@@ -19,7 +19,7 @@ from ...schemas.digests import Digest
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact, FactState
 from ...schemas.observations import Category
-from ...schemas.turns import Owner, Scope
+from ...schemas.turns import Scope
 from ...schemas.working_set import StoredMessage, StoredWorkingEntry
 from .. import options
 from ..context import CommandContext, pass_context, run
@@ -143,10 +143,7 @@ def show(
     as_json: bool,
 ) -> None:
     """Show what is remembered: facts, episodes, the working set, the digest, or turns word by word."""
-    try:
-        owner = _owner_of(user=user, scope=scope, owner_id=owner_id)
-    except ValueError as error:
-        raise usage(str(error)) from error
+    owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
     in_sessions = what in ("working", "turns")
     for option, moment in (("--as-of", as_of), ("--known-at", known_at)):
         if moment is not None and (in_sessions or what == "digest"):
@@ -182,17 +179,6 @@ def show(
 async def _rows(settings: Settings, kind: RecordKind, selection: RecordSelection, limit: int | None) -> list[Row]:
     async with open_ports(settings, purpose="show") as ports:
         return [each.to_payload() for each in await kind.read(RecordReader(store=ports.store), selection, limit)]
-
-
-def _owner_of(*, user: str | None, scope: str | None, owner_id: str | None) -> Owner | None:
-    """Return the owner of `--user U` or `--scope S --id X`. Raises ValueError if they contradict each other."""
-    if (scope is None) != (owner_id is None):
-        raise ValueError("--scope and --id go together")
-    if scope is not None and owner_id is not None:
-        if user is not None and (scope, owner_id) != ("user", user):
-            raise ValueError("--user and --scope/--id name two owners")
-        return Owner.model_validate({"scope": scope, "id": owner_id})
-    return None if user is None else Owner(scope="user", id=user)
 
 
 def _cell(value: JsonValue) -> str:

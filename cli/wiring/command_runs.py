@@ -108,7 +108,7 @@ async def ran(
     kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
 ) -> CommandRun:
     """Send a command and wait for all its effects, at most 60 s, beside a worker or with the stages in this process."""
-    _open_audit(settings)
+    start_audit(settings)
     command = Command(
         command_id=str(uuid.uuid4()),
         kind=kind,
@@ -127,7 +127,7 @@ async def flushed(
     settings: Settings, policy: MemoryPolicy, *, tenant: str, session: SessionRef, args: Mapping[str, JsonValue]
 ) -> CommandRun:
     """Send `flush_important` once the observer has read the session's partition up to its current end."""
-    _open_audit(settings)
+    start_audit(settings)
     command = Command(
         command_id=str(uuid.uuid4()),
         kind="flush_important",
@@ -154,7 +154,7 @@ async def reviewed(
 ) -> tuple[str, CommandResult | None] | None:
     """Send a decision about a fact to its owner's reflector. Return the command's id, and its result if one came within
     60 s; None: the tenant has no such fact."""
-    _open_audit(settings)
+    start_audit(settings)
     name = kind.removeprefix("facts.")
     async with local_stages(settings, policy, purpose=name) as ports:
         fact = await RecordReader(store=ports.store).fact(tenant, fact_id, ceiling="secret")
@@ -187,7 +187,7 @@ async def _warn_without_worker(stage: StageName, log: Log) -> None:
         console.advice(f"no {stage} worker is running: the command waits in the log for one")
 
 
-def _open_audit(settings: Settings) -> None:
+def start_audit(settings: Settings) -> None:
     """Open the audit trail before anything is sent. CommandFailed (exit 2) when it cannot be written."""
     try:
         open_audit(settings.audit_log)

@@ -31,6 +31,7 @@ class MemoryServices:
     fact_tracer: FactTracer
     verbatim_reader: VerbatimReader
     commands: CommandPort
+    editor: MemoryEditor
     tools: ToolBox
 
 
@@ -67,6 +68,7 @@ def memory_services(
         fact_tracer=FactTracer(store=store, log=log),
         verbatim_reader=verbatim,
         commands=commands,
+        editor=editor,
         tools=ToolBox(
             reads=ToolReads(
                 recall=published, records=reading, verbatim=verbatim, now=utc_now, locale=policy.conflict.locale

@@ -241,6 +241,8 @@ class HttpServer:
             recall=memory.recall,
             contexts=memory.contexts,
             record_reader=memory.record_reader,
+            editor=memory.editor,
+            tools=memory.tools,
             mcp=McpServices(
                 tools=memory.tools,
                 contexts=memory.contexts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from memstream.schemas.topics import (
     OBSERVATIONS,
     RECALLED,
     RESULTS,
+    TASKS_DUE,
     TOPICS,
     TURNS,
 )
@@ -34,14 +36,18 @@ SCHEMA_OF = {
     RECALLED.name: "recalled",
     FACTS_UPDATED.name: "fact_updated",
     FACTS.name: "fact",
+    TASKS_DUE.name: "task_due",
     RESULTS.name: "command_result",
 }
+WITHIN = 60.0
 ARGS_OF = {
     "facts.apply": "facts_apply",
     "episodes.record": "episodes_record",
     "episodes.keep": "episodes_keep",
     "flush_important": "flush_important",
     "compact": "compact",
+    "tasks.add": "task_add",
+    "tasks.due": "task_due_now",
 }
 
 
@@ -66,9 +72,15 @@ def test_what_our_producers_write_fits_the_strict_schemas(tmp_path: Path) -> Non
         ("recall", *of_ana, "--cue", "Stripe"),
         ("flush", *of_ana, "--session", "monday", "--threshold", "0"),
         ("compact", *of_ana, "--session", "monday", "--keep", "0"),
+        ("task", "add", "Call the plumber", *of_ana, "--due", "2026-01-01"),
     ):
         done = memstream(*command)
         assert done.code == 0, (command, done.err)
+
+    until = time.monotonic() + WITHIN
+    while not memstream("task", "list", *of_ana, "--state", "due", "--json").out:
+        assert time.monotonic() < until, "the task was not told"
+        memstream("digest", *of_ana)  # the stages run meanwhile
 
     assert set(SCHEMA_OF) == {topic.name for topic in TOPICS}
     wrong: list[str] = []

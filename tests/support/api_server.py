@@ -18,6 +18,7 @@ from memstream.api.app import SOURCE, Services, create_app, new_followers
 from memstream.api.credentials import Credentials, Scope, TokenEntry, digest
 from memstream.api.limits import Limits
 from memstream.cli.wiring.server import Server, server_config
+from memstream.cli.wiring.stages import utc_now
 from memstream.memory.policies import GistPolicy, RecallPolicy
 from memstream.recall.context import ContextService
 from memstream.recall.provenance import FactTracer
@@ -30,6 +31,11 @@ from memstream.schemas.errors import Transient
 from memstream.streams.engine.turn_sender import TurnSender
 from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.port import Log, Position
+from memstream.tools.editor import MemoryEditor
+from memstream.tools.tool_port import ToolPort
+from memstream.tools.tool_reads import ToolReads
+from memstream.tools.tool_writes import ToolWrites
+from memstream.tools.toolbox import ToolBox
 
 OPEN = Credentials(None)
 LIMITS = Limits()
@@ -105,15 +111,20 @@ def app_over(
     limits: Limits = LIMITS,
     followers: TopicFanout | None = None,
     ready: bool = True,
+    tools: ToolPort | None = None,
     **more: Any,
 ) -> FastAPI:
     client = cast(Log, log or NoLog())
     backing = cast(VectorStore, store)
     recaller = recall or NoRecall()
     reading = RecordReader(store=backing)
+    sender = commands or NoCommands()
+    editor = MemoryEditor(commands=sender, now=utc_now)
     services = Services(
         sender=TurnSender(client, SOURCE),
-        commands=commands or NoCommands(),
+        commands=sender,
+        editor=editor,
+        tools=tools or _tools(recaller, reading, editor, sender),
         followers=followers or new_followers(client, limits),
         recall=recaller,
         contexts=ContextService(recall=recaller, digests=reading if store else None),
@@ -125,6 +136,11 @@ def app_over(
         **more,
     )
     return create_app(services, credentials=credentials, limits=limits)
+
+
+def _tools(recaller: Any, reading: RecordReader, editor: MemoryEditor, sender: NoCommands) -> ToolBox:
+    reads = ToolReads(recall=recaller, records=reading, verbatim=cast(Any, None), now=utc_now, locale="en")
+    return ToolBox(reads=reads, writes=ToolWrites(editor=editor, commands=sender, records=reading, now=utc_now))
 
 
 def called(app: FastAPI, *, token: str | None = None) -> httpx.AsyncClient:

@@ -1,0 +1,209 @@
+"""The routes of edits as data, and the models of their bodies, which follow from the contracts of the edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from ..schemas.base import Contract, OurId
+from ..schemas.command_kinds import Address, CommandKind, command_kind
+from ..schemas.edits.common import MERGED_MAX
+from ..schemas.turns import Owner
+from .maintenance import WAIT_DEFAULT, WAIT_MAX
+from .owner_params import Id, OfTenant, ShortSession, ShortUser, Whose
+
+Method = Literal["POST", "PATCH", "DELETE"]
+Wait = Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds to wait for the result; 0: do not wait.")]
+Others = Annotated[
+    tuple[OurId, ...],
+    Field(min_length=1, max_length=MERGED_MAX - 1, description="Those that become one with the record of the path."),
+]
+
+
+class RecordEdit(OfTenant):
+    """An edit of the record that the path names."""
+
+    wait: Wait = WAIT_DEFAULT
+
+
+class OwnerEditBody(Whose):
+    """An edit of an owner's memory."""
+
+    wait: Wait = WAIT_DEFAULT
+
+
+class SessionEditBody(OfTenant):
+    """An edit of a session. Two users may use the same session id."""
+
+    user_id: Annotated[Id | None, Field(description="Required unless the token has exactly one.")] = None
+    user: ShortUser = None
+    session_id: Annotated[Id | None, Field(description="Required, here or in X-Memstream-Session.")] = None
+    session: ShortSession = None
+    wait: Wait = WAIT_DEFAULT
+
+
+class BlockEditBody(Whose):
+    """An edit of a block: of the session that is named, else of the owner."""
+
+    session_id: Annotated[Id | None, Field(description="A block of this session.")] = None
+    session: ShortSession = None
+    wait: Wait = WAIT_DEFAULT
+
+
+EditBody = RecordEdit | OwnerEditBody | SessionEditBody | BlockEditBody
+Target = Literal["fact", "episode", "owner", "session", "block"]
+_BASES: Final[dict[Target, type[BaseModel]]] = {
+    "fact": RecordEdit,
+    "episode": RecordEdit,
+    "owner": OwnerEditBody,
+    "session": SessionEditBody,
+    "block": BlockEditBody,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EditRoute:
+    """One route. `target`: what says whose memory is edited; `fact` and `episode` name the record of the path, whose
+    owner counts. `path_field`: the argument that the path gives."""
+
+    method: Method
+    path: str
+    kind: str
+    target: Target
+    summary: str
+    path_field: str = ""
+
+    @property
+    def address(self) -> Address:
+        return "session" if self.target == "session" else "owner"
+
+    @property
+    def command(self) -> CommandKind:
+        return _kind(self.address, self.kind)
+
+    @property
+    def result(self) -> type[Contract]:
+        result = self.command.result
+        assert result is not None  # an edit has one
+        return result
+
+    @property
+    def tag(self) -> str:
+        return self.path.split("/")[2]
+
+    @property
+    def parameter(self) -> str:
+        """The parameter of the path, without its braces; empty: it has none."""
+        return self.path.partition("{")[2].partition("}")[0]
+
+    @property
+    def merges(self) -> bool:
+        return self.path_field in ("fact_ids", "episode_ids")
+
+
+def _facts() -> Iterator[EditRoute]:
+    one = "/v1/facts/{fact_id}"
+    yield EditRoute("POST", "/v1/facts", "facts.remember", "owner", "Remember a statement")
+    yield EditRoute("PATCH", one, "facts.update", "fact", "Reword a fact", "fact_id")
+    yield EditRoute("DELETE", one, "facts.forget", "fact", "Forget a fact", "fact_id")
+    yield EditRoute("POST", f"{one}/reinforce", "facts.reinforce", "fact", "Confirm a fact", "fact_id")
+    yield EditRoute("POST", f"{one}/supersede", "facts.supersede", "fact", "Replace a fact by a new one", "fact_id")
+    yield EditRoute("POST", f"{one}/merge", "facts.merge", "fact", "Merge other facts into a fact", "fact_ids")
+
+
+def _episodes() -> Iterator[EditRoute]:
+    one = "/v1/episodes/{episode_id}"
+    yield EditRoute("POST", "/v1/episodes", "episodes.add", "owner", "Add an episode")
+    yield EditRoute("PATCH", one, "episodes.update", "episode", "Change an episode", "episode_id")
+    yield EditRoute("DELETE", one, "episodes.forget", "episode", "Forget an episode", "episode_id")
+    yield EditRoute("POST", f"{one}/merge", "episodes.merge", "episode", "Merge other episodes into it", "episode_ids")
+    yield EditRoute(
+        "POST", f"{one}/mark-consolidated", "episodes.mark_consolidated", "episode", "Mark as consolidated", "marked"
+    )
+
+
+def _sessions() -> Iterator[EditRoute]:
+    one = "/v1/working/{entry_id}"
+    yield EditRoute("POST", "/v1/working", "working.add", "session", "Add an entry to a working set")
+    yield EditRoute("POST", "/v1/working/advance", "working.advance", "session", "Advance the turn counter")
+    yield EditRoute("DELETE", one, "working.evict", "session", "Evict an entry", "entry_id")
+    for name in ("pin", "unpin", "refresh"):
+        yield EditRoute("POST", f"{one}/{name}", f"working.{name}", "session", f"{name.title()} an entry", "entry_id")
+    for name, does in (
+        ("define", "Define a block"),
+        ("append", "Append to a block"),
+        ("replace", "Replace a unique part of a block"),
+        ("rethink", "Write a block anew"),
+        ("remove", "Remove a block"),
+    ):
+        yield EditRoute("POST", f"/v1/blocks/{name}", f"blocks.{name}", "block", does)
+    yield EditRoute("POST", "/v1/blocks/attach", "blocks.attach", "session", "Attach an owner's block to a session")
+    yield EditRoute("POST", "/v1/blocks/detach", "blocks.detach", "session", "Detach an owner's block")
+
+
+def _others() -> Iterator[EditRoute]:
+    path = "/v1/procedures"
+    yield EditRoute("POST", f"{path}/define", "procedures.define", "owner", "Define a procedure, or its next version")
+    yield EditRoute("POST", f"{path}/remove", "procedures.remove", "owner", "Remove a procedure")
+    yield EditRoute("POST", f"{path}/activate", "procedures.activate", "session", "Activate a procedure in a session")
+    yield EditRoute("POST", f"{path}/deactivate", "procedures.deactivate", "session", "Deactivate a procedure")
+    yield EditRoute("POST", "/v1/tasks", "tasks.add", "owner", "Add a task")
+    yield EditRoute("POST", "/v1/tasks/{task_id}/done", "tasks.done", "owner", "Mark a task as done", "task_id")
+    yield EditRoute("POST", "/v1/tasks/{task_id}/cancel", "tasks.cancel", "owner", "Cancel a task", "task_id")
+
+
+EDIT_ROUTES: Final = (*_facts(), *_episodes(), *_sessions(), *_others())
+AS_IT_IS: Final = "facts.add"
+"""The kind of `POST /v1/facts` with `as_it_is`."""
+
+
+@cache
+def body_model(route: EditRoute) -> type[BaseModel]:
+    """Return the model of a route's body: whose memory it is, and the arguments that the path does not give."""
+    args = _args(route.command)
+    base = _BASES[route.target]
+    fields: dict[str, Any] = {}
+    for name, field in args.model_fields.items():
+        if name not in base.model_fields and name != route.path_field:
+            fields[name] = (field.annotation, field)
+    if route.merges:
+        fields[route.path_field] = (Others, ...)
+    if route.path_field == "marked":
+        fields.pop("episode_ids")
+    if "owner" in fields:
+        fields["owner"] = (Owner | None, Field(default=None, description="Whose it is. null: the session's user."))
+    if route.kind == "facts.remember":
+        fields["as_it_is"] = (bool, Field(default=False, description="Add it, and close nothing that it contradicts."))
+    name = "".join(part.title() for part in route.kind.replace("_", ".").split(".")) + "Body"
+    doc = args.__doc__ or ""
+    return create_model(name, __base__=base, __doc__=doc.split("`: ", 1)[-1] if "`args`" in doc else doc, **fields)
+
+
+@cache
+def answer_model(result: type[Contract]) -> type[BaseModel]:
+    """Return the model of an answer: the result of the edit, and the command that made it."""
+    fields: dict[str, Any] = {"command_id": (str, ...)}
+    return create_model(f"{result.__name__}Answer", __base__=result, __doc__=result.__doc__, **fields)
+
+
+class EditAccepted(BaseModel):
+    """The edit waits in the log for its stage. Its result will be on memory.commands.results."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command_id: str
+
+
+def _kind(address: Address, name: str) -> CommandKind:
+    kind = command_kind(address, name)
+    assert kind is not None, name
+    return kind
+
+
+def _args(kind: CommandKind) -> type[Contract]:
+    assert kind.args is not None  # an edit has arguments
+    return kind.args

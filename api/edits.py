@@ -1,0 +1,245 @@
+"""Edits of memory over HTTP: each route sends one command and waits for its result (edit_routes.py has the table)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import APIRouter, Depends, Path, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ValidationError
+
+from ..recall.record_reader import RecordReader
+from ..schemas.base import Contract
+from ..schemas.command_kinds import command_kind
+from ..schemas.commands import SessionRef
+from ..schemas.turns import Owner
+from ..tools.editor import IDEMPOTENCY_KEY_MAX, EditAnswer, EditRefused, EditTarget, MemoryEditor
+from .credentials import Caller, Credentials, caller_with
+from .edit_routes import (
+    AS_IT_IS,
+    EDIT_ROUTES,
+    BlockEditBody,
+    EditAccepted,
+    EditRoute,
+    OwnerEditBody,
+    RecordEdit,
+    SessionEditBody,
+    answer_model,
+    body_model,
+)
+from .limits import Limits
+from .openapi import body_of
+from .owner_params import one_of, session_of
+from .problems import Problem, busy, field_errors, invalid, invalid_field, not_found
+from .request_body import decode_model, read_body
+
+KEY_HEADER: Final = "Idempotency-Key"
+SESSION_HEADER: Final = "X-Memstream-Session"
+_UNKNOWN: Final = "unknown"
+_ARGUMENTS: Final = "invalid_args"
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    202: {"model": EditAccepted, "description": "Accepted; the edit was not applied in time."},
+    404: {"description": "The caller may see no such record."},
+    409: {"description": "Memory refused it; `detail` says why, and what to do."},
+}
+
+
+def router(*, editor: MemoryEditor, record_reader: RecordReader, credentials: Credentials, limits: Limits) -> APIRouter:
+    routes = APIRouter()
+    edits = _Edits(editor, record_reader, limits)
+    writer = caller_with(credentials, "memory:write")
+    for route in EDIT_ROUTES:
+        routes.add_api_route(
+            route.path,
+            _endpoint(edits, route, writer),
+            methods=[route.method],
+            tags=[route.tag],
+            summary=route.summary,
+            operation_id=f"{route.kind.replace('.', '_')}_{route.target}",
+            response_model=answer_model(route.result),
+            responses=_RESPONSES,
+            openapi_extra=deepcopy(_described(route)),
+        )
+    return routes
+
+
+def _endpoint(edits: _Edits, route: EditRoute, writer: Callable[..., Caller]) -> Callable[..., Any]:
+    """Return the handler of a route. Its body is read by hand, after the credential was checked."""
+    model = body_model(route)
+    allowed = Depends(writer)
+
+    named = Path(alias=route.parameter, min_length=1, max_length=64)
+
+    async def on_record(request: Request, record_id: str = named, caller: Caller = allowed) -> JSONResponse:
+        return await edits.answer(route, model, request, caller, record_id)
+
+    async def without_record(request: Request, caller: Caller = allowed) -> JSONResponse:
+        return await edits.answer(route, model, request, caller, "")
+
+    return on_record if route.parameter else without_record
+
+
+class _Edits:
+    """Sends the edits of all routes."""
+
+    def __init__(self, editor: MemoryEditor, record_reader: RecordReader, limits: Limits) -> None:
+        self._editor = editor
+        self._records = record_reader
+        self._limits = limits
+        self._waiting = asyncio.Semaphore(limits.commands)
+
+    async def answer(
+        self, route: EditRoute, model: type[BaseModel], request: Request, caller: Caller, record_id: str
+    ) -> JSONResponse:
+        if route.method == "DELETE":
+            body = _from_query(model, request.query_params)
+        else:
+            body = decode_model(model, await read_body(request, limit=self._limits.body))
+        key = _idempotency_key(request)
+        target = await self._target(route, body, caller, record_id, request.headers.get(SESSION_HEADER))
+        kind = AS_IT_IS if getattr(body, "as_it_is", False) else route.kind
+        args = _args(route, kind, body, target, caller, record_id)
+        if self._waiting.locked():
+            message = f"{self._limits.commands} requests wait for commands already"
+            raise busy(message, retry_after=self._limits.retry_seconds)
+        try:
+            async with self._waiting:
+                done = await self._editor.edit(
+                    kind,
+                    args,
+                    target=target,
+                    caller=caller.name,
+                    patience=float(getattr(body, "wait")),  # noqa: B009 - every body has it
+                    idempotency_key=key,
+                )
+        except EditRefused as refused:
+            raise _refused(refused) from None
+        return _answered(done)
+
+    async def _target(
+        self, route: EditRoute, body: BaseModel, caller: Caller, record_id: str, header: str | None
+    ) -> EditTarget:
+        if isinstance(body, RecordEdit):
+            tenant_id = body.tenant_of(caller)
+            return EditTarget(tenant_id, owner=await self._owner(route, tenant_id, record_id, caller))
+        if isinstance(body, SessionEditBody):
+            given = session_of(one_of("session_id", body.session_id, "session", body.session), header)
+            if given is None:
+                raise invalid_field("session_id", "is required: name the session, here or in X-Memstream-Session")
+            user = caller.user(one_of("user_id", body.user_id, "user", body.user))
+            return EditTarget(body.tenant_of(caller), session=SessionRef(user_id=user, session_id=given))
+        assert isinstance(body, OwnerEditBody | BlockEditBody)
+        if isinstance(body, BlockEditBody):
+            given = one_of("session_id", body.session_id, "session", body.session)
+            if given is not None:
+                user = caller.user(body.given_user)
+                return EditTarget(body.tenant_of(caller), session=SessionRef(user_id=user, session_id=given))
+        return EditTarget(body.tenant_of(caller), owner=body.owner(caller))
+
+    async def _owner(self, route: EditRoute, tenant_id: str, record_id: str, caller: Caller) -> Owner:
+        """Return the owner of the record that the path names. The caller reads nothing of it, so its sensitivity does
+        not matter here."""
+        if route.target == "fact":
+            fact = await self._records.fact(tenant_id, record_id, sees=caller.sees, ceiling="secret")
+            if fact is not None:
+                return fact.owner
+        else:
+            episode = await self._records.episode(tenant_id, record_id, sees=caller.sees, ceiling="secret")
+            if episode is not None:
+                return episode.owner
+        raise not_found(f"there is no {route.target} {record_id} here, or it may not be changed")
+
+
+def _args(route: EditRoute, kind: str, body: BaseModel, target: EditTarget, caller: Caller, record_id: str) -> Contract:
+    """Return the arguments of the edit. Problem: 422."""
+    known = command_kind(target.address, kind)
+    assert known is not None, kind
+    assert known.args is not None, kind
+    given: dict[str, Any] = {
+        name: getattr(body, name) for name in known.args.model_fields if name in body.model_fields_set
+    }
+    if route.merges:
+        given[route.path_field] = (record_id, *given[route.path_field])
+    elif route.path_field == "marked":
+        given["episode_ids"] = (record_id,)
+    elif route.path_field:
+        given[route.path_field] = record_id
+    if "owner" in known.args.model_fields:
+        given["owner"] = given.get("owner") or target.audited_owner
+        caller.check_owner(given["owner"])
+    if kind == "episodes.add":  # the user who was there, also where another owner remembers it
+        given["user_id"] = getattr(body, "given_user", None)
+    try:
+        return known.args.model_validate(given)
+    except ValidationError as error:
+        raise invalid(field_errors(error)) from None
+
+
+def _from_query(model: type[BaseModel], query: Mapping[str, str]) -> BaseModel:
+    try:
+        return model.model_validate(dict(query))
+    except ValidationError as error:
+        raise invalid(field_errors(error)) from None
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get(KEY_HEADER)
+    if key is not None and not 1 <= len(key) <= IDEMPOTENCY_KEY_MAX:
+        raise invalid_field(KEY_HEADER, f"has {len(key)} characters; 1 to {IDEMPOTENCY_KEY_MAX} are allowed")
+    return key
+
+
+def _answered(done: EditAnswer) -> JSONResponse:
+    if done.result is None:
+        return JSONResponse({"command_id": done.command_id}, HTTPStatus.ACCEPTED)
+    return JSONResponse({**done.result.to_payload(), "command_id": done.command_id})
+
+
+def _refused(refused: EditRefused) -> Problem:
+    if refused.code == _UNKNOWN:
+        return not_found(str(refused))
+    if refused.code == _ARGUMENTS:
+        return invalid_field("body", str(refused))
+    return Problem(HTTPStatus.CONFLICT, refused.code.replace("_", "-"), str(refused))
+
+
+@cache
+def _described(route: EditRoute) -> dict[str, Any]:
+    """Describe the body, or for DELETE the parameters, and the headers."""
+    model = body_model(route)
+    headers: list[dict[str, Any]] = [
+        {
+            "name": KEY_HEADER,
+            "in": "header",
+            "required": False,
+            "description": "A request that is repeated with the same key is applied once.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX},
+        }
+    ]
+    if route.target == "session":
+        headers.append(
+            {
+                "name": SESSION_HEADER,
+                "in": "header",
+                "required": False,
+                "description": "The session, percent-encoded; used when the field is left out.",
+                "schema": {"type": "string", "maxLength": 128 * 12},
+            }
+        )
+    if route.method != "DELETE":
+        return {**body_of(model), "parameters": headers}
+    properties = model.model_json_schema()["properties"]
+    asked = [
+        {"name": name, "in": "query", "required": False, "schema": _plain(schema)}
+        for name, schema in properties.items()
+    ]
+    return {"parameters": [*asked, *headers]}
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name not in ("title", "default")}

@@ -1,0 +1,231 @@
+"""`memstream remember|forget|edit|supersede|merge`: change facts and episodes by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import get_args
+
+import click
+
+from ...schemas.base import Contract
+from ...schemas.edits import episodes, facts
+from ...schemas.episodes import Episode
+from ...schemas.facts import Fact
+from ...schemas.observations import Category
+from ...schemas.turns import Sensitivity
+from ...tools.editor import EditAnswer, EditTarget
+from .. import options
+from ..context import CommandContext, pass_context, run
+from ..errors import usage
+from ..output.edits import tell
+from ..wiring.edit_runs import EditSession, edit_session
+
+RECORD_ID = click.argument("record_id")
+tags = click.option("--tag", "tags", multiple=True, help="A tag; may be given several times.")
+
+
+@click.command()
+@click.argument("content")
+@options.owner_options
+@click.option("--subject", default="user", help="Who or what it is about. [default: user]")
+@click.option("--category", type=click.Choice(get_args(Category)), help="[default: what the statement tells]")
+@click.option("--since", type=options.MOMENT, help="Since when it is true.")
+@click.option("--sensitivity", type=click.Choice(get_args(Sensitivity)), default="internal", show_default=True)
+@click.option("--episode", is_flag=True, help="Remember it as something that happened, and not as a fact.")
+@click.option("--as-it-is", is_flag=True, help="Add the fact and close nothing that it contradicts.")
+@tags
+@options.reason
+@options.idempotency_key
+@options.as_json
+@pass_context
+def remember(
+    context: CommandContext,
+    content: str,
+    tenant: str,
+    user: str | None,
+    scope: str | None,
+    owner_id: str | None,
+    subject: str,
+    category: Category | None,
+    since: datetime | None,
+    sensitivity: Sensitivity,
+    episode: bool,
+    as_it_is: bool,
+    tags: tuple[str, ...],
+    reason: str,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Remember a statement in the third person: "Works at Stripe".
+
+    It goes through the conflict rules like the user's own words: a fact that it contradicts closes. Exit 1 if memory
+    refuses it, or if it is not done within 60 s.
+    """
+    owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
+    if owner is None:
+        raise usage("whose memory is it? Give --user, or --scope and --id")
+    target = EditTarget(tenant, owner=owner)
+    common = {"content": content, "subject": subject, "tags": tags, "sensitivity": sensitivity}
+    args: Contract
+    if episode:
+        kind = "episodes.add"
+        chosen = {name: value for name, value in (("category", category), ("occurred_at", since)) if value is not None}
+        args = options.checked(lambda: episodes.EpisodeAdd.model_validate(common | chosen))
+    else:
+        kind = "facts.add" if as_it_is else "facts.remember"
+        given = {"category": category, "valid_from": since, "reason": reason}
+        args = options.checked(lambda: facts.FactRemember.model_validate(common | given))
+
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose="remember", key=key) as session:
+            return await session.send(kind, args, target)
+
+    tell(run(work()), as_json=as_json)
+
+
+@click.command()
+@RECORD_ID
+@options.tenant
+@options.reason
+@options.as_json
+@pass_context
+def forget(context: CommandContext, record_id: str, tenant: str, reason: str, as_json: bool) -> None:
+    """Forget a fact or an episode: it is out of every read. The log keeps it.
+
+    Exit 1 if there is none of this id, or if it is not done within 60 s.
+    """
+
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose="forget") as session:
+            found = await session.record(tenant, record_id)
+            target = EditTarget(tenant, owner=found.owner)
+            if isinstance(found, Fact):
+                args: Contract = facts.FactForget(fact_id=found.fact_id, reason=reason)
+                return await session.send("facts.forget", args, target)
+            args = episodes.EpisodeForget(episode_id=found.episode_id, reason=reason)
+            return await session.send("episodes.forget", args, target)
+
+    tell(run(work()), as_json=as_json)
+
+
+@click.command()
+@RECORD_ID
+@options.tenant
+@click.option("--content", help="The new text.")
+@click.option("--category", type=click.Choice(get_args(Category)), help="The new category of a fact.")
+@click.option("--tag", "tags", multiple=True, help="The new tags; may be given several times.")
+@click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@options.reason
+@options.idempotency_key
+@options.as_json
+@pass_context
+def edit(
+    context: CommandContext,
+    record_id: str,
+    tenant: str,
+    content: str | None,
+    category: Category | None,
+    tags: tuple[str, ...],
+    no_tags: bool,
+    reason: str,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Reword a fact or an episode, or change category and tags.
+
+    What says something else is not an edit: `memstream supersede` replaces a fact and keeps the old one in the history.
+    """
+    if content is None and category is None and not tags and not no_tags:
+        raise usage("nothing to change: give --content, --category, --tag or --no-tags")
+    changes = {"content": content, "tags": tags if tags or no_tags else None}
+
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose="edit", key=key) as session:
+            found = await session.record(tenant, record_id)
+            target = EditTarget(tenant, owner=found.owner)
+            if isinstance(found, Fact):
+                given = {"fact_id": found.fact_id, "category": category, "reason": reason, **changes}
+                args: Contract = options.checked(lambda: facts.FactEdit.model_validate(given))
+                return await session.send("facts.update", args, target)
+            if category is not None:
+                raise usage("--category is for facts: an episode keeps its category")
+            given = {"episode_id": found.episode_id, "reason": reason, **changes}
+            args = options.checked(lambda: episodes.EpisodeEdit.model_validate(given))
+            return await session.send("episodes.update", args, target)
+
+    tell(run(work()), as_json=as_json)
+
+
+@click.command()
+@click.argument("fact_id")
+@click.argument("content")
+@options.tenant
+@click.option("--since", type=options.MOMENT, help="Since when it is true.")
+@options.reason
+@options.idempotency_key
+@options.as_json
+@pass_context
+def supersede(
+    context: CommandContext,
+    fact_id: str,
+    content: str,
+    tenant: str,
+    since: datetime | None,
+    reason: str,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Replace a fact by a new one. The old one stays in the history."""
+
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose="supersede", key=key) as session:
+            found = await session.record(tenant, fact_id)
+            if isinstance(found, Episode):
+                raise usage(f"{fact_id} is an episode: what happened is not replaced")
+            given = {"fact_id": found.fact_id, "content": content, "valid_from": since, "reason": reason}
+            args = options.checked(lambda: facts.FactSupersede.model_validate(given))
+            return await session.send("facts.supersede", args, EditTarget(tenant, owner=found.owner))
+
+    tell(run(work()), as_json=as_json)
+
+
+@click.command()
+@click.argument("record_ids", nargs=-1, required=True)
+@options.tenant
+@click.option("--content", help="The text of the one that is left. [default: their texts, one after the other]")
+@options.reason
+@options.idempotency_key
+@options.as_json
+@pass_context
+def merge(
+    context: CommandContext,
+    record_ids: tuple[str, ...],
+    tenant: str,
+    content: str | None,
+    reason: str,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Merge facts, or episodes, into the first one."""
+    if len(record_ids) < 2:
+        raise usage("give the ids of two or more facts, or of two or more episodes")
+
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose="merge", key=key) as session:
+            return await _merged(session, [await session.record(tenant, each) for each in record_ids])
+
+    async def _merged(session: EditSession, found: Sequence[Fact | Episode]) -> EditAnswer:
+        target = EditTarget(tenant, owner=found[0].owner)
+        given = {"content": content, "reason": reason}
+        if all(isinstance(each, Fact) for each in found):
+            fact_ids = tuple(each.fact_id for each in found if isinstance(each, Fact))
+            args: Contract = options.checked(lambda: facts.FactMerge.model_validate({"fact_ids": fact_ids, **given}))
+            return await session.send("facts.merge", args, target)
+        if any(isinstance(each, Fact) for each in found):
+            raise usage("facts and episodes cannot be merged with each other")
+        episode_ids = tuple(each.episode_id for each in found if isinstance(each, Episode))
+        args = options.checked(lambda: episodes.EpisodesMerge.model_validate({"episode_ids": episode_ids, **given}))
+        return await session.send("episodes.merge", args, target)
+
+    tell(run(work()), as_json=as_json)

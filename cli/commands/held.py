@@ -1,0 +1,308 @@
+"""`memstream pin|unpin|block|task|procedure`: what is written by hand in a session or for an owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import get_args
+
+import click
+from pydantic import BaseModel, JsonValue
+
+from ...recall.paging import PAGE_MAX
+from ...recall.record_filters import RecordSelection
+from ...recall.record_reader import RecordReader
+from ...schemas.base import Contract
+from ...schemas.commands import SessionRef
+from ...schemas.edits import blocks, procedures, prospective, working
+from ...schemas.edits.prospective import TaskState
+from ...schemas.turns import Owner
+from ...tools.editor import EditAnswer, EditTarget
+from .. import options
+from ..context import CommandContext, pass_context, run
+from ..errors import usage
+from ..output import console
+from ..output.edits import tell
+from ..wiring.edit_runs import edit_session
+from ..wiring.ports import open_ports
+from ..wiring.settings import Settings
+
+COLUMNS = {
+    "blocks": ("name", "value", "limit", "version"),
+    "tasks": ("state", "due_at", "condition", "content", "task_id"),
+    "procedures": ("name", "trigger", "steps", "version"),
+}
+
+
+# ------------------------------------------------------------------------------------------------ the working set
+@click.command()
+@click.argument("entry_id")
+@options.tenant
+@options.user
+@options.session
+@options.as_json
+@pass_context
+def pin(context: CommandContext, entry_id: str, tenant: str, user: str, session: str, as_json: bool) -> None:
+    """Pin an entry of a session's working set: it is not evicted. `memstream show working --json` has ids."""
+    _entry(context, "working.pin", entry_id, EditTarget(tenant, session=_session(user, session)), as_json=as_json)
+
+
+@click.command()
+@click.argument("entry_id")
+@options.tenant
+@options.user
+@options.session
+@options.as_json
+@pass_context
+def unpin(context: CommandContext, entry_id: str, tenant: str, user: str, session: str, as_json: bool) -> None:
+    """Unpin an entry of a session's working set."""
+    _entry(context, "working.unpin", entry_id, EditTarget(tenant, session=_session(user, session)), as_json=as_json)
+
+
+def _entry(context: CommandContext, kind: str, entry_id: str, target: EditTarget, *, as_json: bool) -> None:
+    args = options.checked(lambda: working.WorkingEntryRef(entry_id=entry_id))
+    tell(_sent(context, kind, args, target), as_json=as_json)
+
+
+# ------------------------------------------------------------------------------------------------ blocks
+@click.command()
+@click.argument(
+    "what", type=click.Choice(["define", "append", "replace", "rethink", "remove", "attach", "detach", "list"])
+)
+@click.argument("texts", nargs=-1)
+@options.owner_options
+@click.option("--session", type=options.GIVEN_ID, help="A block of this session of the user; for attach and detach.")
+@click.option("--limit", type=click.IntRange(1, blocks.BLOCK_LIMIT_MAX), help="Characters (define).")
+@options.as_json
+@pass_context
+def block(
+    context: CommandContext,
+    what: str,
+    texts: tuple[str, ...],
+    tenant: str,
+    user: str | None,
+    scope: str | None,
+    owner_id: str | None,
+    session: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Edit short named texts that stand in an agent's prompt.
+
+    \b
+    block define NAME [TEXT]    block append NAME TEXT     block replace NAME OLD NEW
+    block rethink NAME TEXT     block remove NAME          block list
+    block attach NAME           block detach NAME          (an owner's block, in --session)
+    """
+    owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
+    if owner is None:
+        raise usage("whose block is it? Give --user, or --scope and --id")
+    if what == "list":
+        _list(context, "blocks", RecordSelection(tenant, owner=owner, ceiling="secret"), as_json=as_json)
+        return
+    ref = None if session is None else _session(_user_of(user), session)
+    if what in ("attach", "detach"):
+        if ref is None:
+            raise usage(f"block {what} needs --session (and --user), in which the block stands")
+        target = EditTarget(tenant, session=ref)
+    else:
+        target = EditTarget(tenant, owner=None if ref else owner, session=ref)
+    args = options.checked(lambda: _block_args(what, _texts(what, texts), owner, limit))
+    tell(_sent(context, f"blocks.{what}", args, target), as_json=as_json)
+
+
+_TEXTS = {
+    "define": ("NAME", "[TEXT]"),
+    "append": ("NAME", "TEXT"),
+    "replace": ("NAME", "OLD", "NEW"),
+    "rethink": ("NAME", "TEXT"),
+    "remove": ("NAME",),
+    "attach": ("NAME",),
+    "detach": ("NAME",),
+}
+
+
+def _texts(what: str, given: Sequence[str]) -> tuple[str, ...]:
+    wanted = _TEXTS[what]
+    least = sum(not each.startswith("[") for each in wanted)
+    if not least <= len(given) <= len(wanted):
+        raise usage(f"usage: memstream block {what} {' '.join(wanted)} …; {len(given)} texts were given")
+    return tuple(given)
+
+
+def _block_args(what: str, texts: tuple[str, ...], owner: Owner, limit: int | None) -> Contract:
+    name, *rest = texts
+    match what:
+        case "define":
+            return blocks.BlockDefine(name=name, value=rest[0] if rest else "", limit=limit)
+        case "append":
+            return blocks.BlockAppend(name=name, text=rest[0])
+        case "replace":
+            return blocks.BlockReplace(name=name, old=rest[0], new=rest[1])
+        case "rethink":
+            return blocks.BlockRethink(name=name, value=rest[0])
+        case "remove":
+            return blocks.BlockRemove(name=name)
+        case _:
+            return blocks.BlockAttach(name=name, owner=owner)
+
+
+# ------------------------------------------------------------------------------------------------ tasks
+@click.command()
+@click.argument("what", type=click.Choice(["add", "done", "cancel", "list"]))
+@click.argument("text", required=False)
+@options.owner_options
+@click.option("--due", type=options.MOMENT, help=f"When to be reminded (add). {options.END_OF_DAY}")
+@click.option("--condition", help="When to do it, in words (add): a cue that meets it brings the task up.")
+@click.option("--state", type=click.Choice(get_args(TaskState)), help="Only tasks in this state (list).")
+@options.reason
+@options.as_json
+@pass_context
+def task(
+    context: CommandContext,
+    what: str,
+    text: str | None,
+    tenant: str,
+    user: str | None,
+    scope: str | None,
+    owner_id: str | None,
+    due: datetime | None,
+    condition: str | None,
+    state: TaskState | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Keep things to do: `task add TEXT --due TIME`, `task done ID`, `task cancel ID`, `task list`.
+
+    When its time comes, memory.tasks.due tells a task once, and contexts show it under `To do:`.
+    """
+    owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
+    if owner is None:
+        raise usage("whose task is it? Give --user, or --scope and --id")
+    if what == "list":
+        selection = RecordSelection(tenant, owner=owner, ceiling="secret")
+        _list(context, "tasks", selection, as_json=as_json, states=() if state is None else (state,))
+        return
+    if text is None:
+        raise usage(f"usage: memstream task {what} {'TEXT' if what == 'add' else 'TASK_ID'} …")
+    given = text
+    args: Contract
+    if what == "add":
+        args = options.checked(lambda: prospective.TaskAdd(content=given, due_at=due, condition=condition))
+    else:
+        args = options.checked(lambda: prospective.TaskRef(task_id=given, reason=reason))
+    tell(_sent(context, f"tasks.{what}", args, EditTarget(tenant, owner=owner)), as_json=as_json)
+
+
+# ------------------------------------------------------------------------------------------------ procedures
+@click.command()
+@click.argument("what", type=click.Choice(["define", "remove", "activate", "deactivate", "list"]))
+@click.argument("name", required=False)
+@options.owner_options
+@click.option("--when", "trigger", help="When it applies (define).")
+@click.option("--step", "steps", multiple=True, help="A step; given several times, in their order (define).")
+@click.option("--session", type=options.GIVEN_ID, help="The session in which it is active (activate, deactivate).")
+@options.reason
+@options.as_json
+@pass_context
+def procedure(
+    context: CommandContext,
+    what: str,
+    name: str | None,
+    tenant: str,
+    user: str | None,
+    scope: str | None,
+    owner_id: str | None,
+    trigger: str | None,
+    steps: tuple[str, ...],
+    session: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Keep how something is done: `procedure define NAME --when … --step …`, `remove NAME`, `activate NAME`, `list`.
+
+    An active procedure stands in its session's context. A definition of a name that exists is its next version.
+    """
+    owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
+    if owner is None:
+        raise usage("whose procedure is it? Give --user, or --scope and --id")
+    if what == "list":
+        _list(context, "procedures", RecordSelection(tenant, owner=owner, ceiling="secret"), as_json=as_json)
+        return
+    if name is None:
+        raise usage(f"usage: memstream procedure {what} NAME …")
+    target = EditTarget(tenant, owner=owner)
+    given: dict[str, object] = {"name": name}
+    arguments: type[Contract] = procedures.ProcedureRemove
+    match what:
+        case "define":
+            given |= {"trigger": trigger, "steps": steps, "reason": reason}
+            arguments = procedures.ProcedureDefine
+        case "remove":
+            given |= {"reason": reason}
+        case _:
+            if session is None:
+                raise usage(f"procedure {what} needs --session (and --user), in which it stands")
+            given |= {"owner": owner}
+            arguments = procedures.ProcedureActivate
+            target = EditTarget(tenant, session=_session(_user_of(user), session))
+    args = options.checked(lambda: arguments.model_validate(given))
+    tell(_sent(context, f"procedures.{what}", args, target), as_json=as_json)
+
+
+# ------------------------------------------------------------------------------------------------ within
+def _session(user: str, session: str) -> SessionRef:
+    return SessionRef(user_id=user, session_id=session)
+
+
+def _user_of(user: str | None) -> str:
+    if user is None:
+        raise usage("--session needs --user: a session is a user's")
+    return user
+
+
+def _sent(context: CommandContext, kind: str, args: Contract, target: EditTarget) -> EditAnswer:
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose=kind.partition(".")[0]) as editing:
+            return await editing.send(kind, args, target)
+
+    return run(work())
+
+
+def _list(
+    context: CommandContext,
+    what: str,
+    selection: RecordSelection,
+    *,
+    as_json: bool,
+    states: tuple[TaskState, ...] = (),
+) -> None:
+    rows = run(_rows(context.settings, what, selection, states))
+    if as_json:
+        for row in rows:
+            console.line(row)
+        return
+    columns = COLUMNS[what]
+    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    console.table(columns, cells, empty=f"tenant {selection.tenant_id} has no {what} that match")
+
+
+async def _rows(
+    settings: Settings, what: str, selection: RecordSelection, states: tuple[TaskState, ...]
+) -> list[dict[str, JsonValue]]:
+    async with open_ports(settings, purpose=what) as ports:
+        reader = RecordReader(store=ports.store)
+        found: Sequence[BaseModel]
+        if what == "blocks":
+            found = (await reader.blocks(selection, limit=PAGE_MAX)).items
+        elif what == "tasks":
+            found = (await reader.tasks(selection, states=states, limit=PAGE_MAX)).items
+        else:
+            found = (await reader.procedures(selection, limit=PAGE_MAX)).items
+        return [each.model_dump(mode="json") for each in found]
+
+
+def _cell(value: JsonValue) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,78 @@
+"""Edits by a person from the command line: sent to the stage that applies them, which runs here or elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from ...memory.policies import MemoryPolicy
+from ...recall.record_reader import RecordReader
+from ...schemas.base import Contract
+from ...schemas.command_kinds import command_kind
+from ...schemas.episodes import Episode
+from ...schemas.facts import Fact
+from ...schemas.tools import TRACE_PREFIX
+from ...schemas.topics import group_of
+from ...streams.engine.commands import CommandSender
+from ...tools.editor import EditAnswer, EditRefused, EditTarget, MemoryEditor
+from ..errors import CommandFailed, Exit
+from ..output import console
+from ..process.account import account
+from .command_runs import PATIENCE, start_audit
+from .local_stages import LocalStages, local_stages
+from .settings import Settings
+from .stages import utc_now
+
+WARNED: Final = "the command waits in the log for one"
+
+
+@dataclass(frozen=True, slots=True)
+class EditSession:
+    """What a command needs to edit: the records of the store, and the way to the stages."""
+
+    settings: Settings
+    ports: LocalStages
+    key: str | None
+
+    @property
+    def records(self) -> RecordReader:
+        return RecordReader(store=self.ports.store)
+
+    async def send(self, kind: str, args: Contract, target: EditTarget) -> EditAnswer:
+        """Send an edit and wait for its result, at most 60 s. CommandFailed (exit 1) when it is refused."""
+        known = command_kind(target.address, kind)
+        assert known is not None, kind
+        if not await self.ports.log.members(group_of(known.writer)):
+            console.advice(f"no {known.writer} worker is running: {WARNED}")
+        editor = MemoryEditor(commands=CommandSender(self.ports.log, "edit"), now=utc_now)
+        try:
+            return await editor.edit(
+                kind, args, target=target, caller=f"cli:{account()}", patience=PATIENCE, idempotency_key=self.key
+            )
+        except EditRefused as refused:
+            raise CommandFailed(Exit.PARTLY, str(refused)) from None
+
+    async def record(self, tenant: str, given: str) -> Fact | Episode:
+        """Return the fact or episode of this id. CommandFailed (exit 1) when there is none."""
+        record_id = given.removeprefix(TRACE_PREFIX)
+        found = await self.records.fact(tenant, record_id, ceiling="secret")
+        episode = None if found is not None else await self.records.episode(tenant, record_id, ceiling="secret")
+        if found is None and episode is None:
+            raise CommandFailed(
+                Exit.PARTLY,
+                f"tenant {tenant} has neither a fact nor an episode {given}: "
+                "`memstream show facts` and `show episodes` have ids",
+            )
+        return found if found is not None else episode  # type: ignore[return-value]
+
+
+@asynccontextmanager
+async def edit_session(
+    settings: Settings, policy: MemoryPolicy, *, purpose: str, key: str | None = None
+) -> AsyncIterator[EditSession]:
+    """Open what an edit needs. `key`: the idempotency key."""
+    start_audit(settings)
+    async with local_stages(settings, policy, purpose=purpose) as ports:
+        yield EditSession(settings, ports, key)

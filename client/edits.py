@@ -1,0 +1,285 @@
+"""Edits of memory over HTTP: facts, episodes, working sets, blocks, procedures, tasks.
+
+Each call waits for the stage that applies the edit, and returns its result, or `Accepted` when the result did not come
+in time: the edit waits in the log. `fields` are those of the route: tenant_id, user_id, reason, wait … A call that
+fails on the way is repeated under one idempotency key, so it is applied once. `Refused` says why memory did not apply
+it; NotFound: there is no such record.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, JsonValue
+
+from ..schemas.base import Contract
+from ..schemas.blocks import OwnerBlock, SessionHoldings
+from ..schemas.edits.blocks import BlockAttached, BlockChanged, BlockRemoved
+from ..schemas.edits.episodes import EpisodeAdded, EpisodeEdited, EpisodesMarked, EpisodesMerged
+from ..schemas.edits.facts import FactEdited, FactForgotten, FactRemembered, FactsMerged, FactSuperseded
+from ..schemas.edits.procedures import ProcedureActivated, ProcedureChanged
+from ..schemas.edits.prospective import TaskChanged
+from ..schemas.edits.working import WorkingChanged
+from ..schemas.facts import FactState
+from ..schemas.procedures import Procedure
+from ..schemas.prospective import ProspectiveTask
+from .answers import decode, long_names
+from .errors import NotFound
+
+KEY_HEADER = "Idempotency-Key"
+WAIT_SHARE, WAIT_MAX = 0.8, 20.0
+"""The server waits for a result so long: a share of the timeout of a call, and seconds at most."""
+R = TypeVar("R", bound=BaseModel)
+A = TypeVar("A", bound=Contract)
+
+
+class Accepted(BaseModel):
+    """The edit waits in the log for its stage. Its result will be on memory.commands.results."""
+
+    command_id: str
+
+
+class ReviewedFact(BaseModel):
+    """The fact's state after a decision, and every fact that it changed."""
+
+    fact_id: str
+    state: FactState
+    changed_fact_ids: tuple[str, ...]
+
+
+class Reflected(BaseModel):
+    """The counts of a maintenance run. All are zero when there was nothing to do."""
+
+    run_id: str
+    pruned: int = 0
+    merged: int = 0
+    strengthened: int = 0
+    derived: int = 0
+    compacted: int = 0
+    reindexed: int = 0
+    duration_ms: int = 0
+
+
+class BlockPage(BaseModel):
+    items: tuple[OwnerBlock, ...]
+    next: str | None = None
+
+
+class ProcedurePage(BaseModel):
+    items: tuple[Procedure, ...]
+    next: str | None = None
+
+
+class TaskPage(BaseModel):
+    items: tuple[ProspectiveTask, ...]
+    next: str | None = None
+
+
+class Edits:
+    """Edits, and reads of what is written by hand. `Api` has these calls."""
+
+    timeout: float
+    """Seconds for one call including its retries."""
+
+    async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """Make a call; `Api` implements it."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------------ facts
+    async def remember(self, /, content: str, **fields: JsonValue) -> FactRemembered | Accepted:
+        """Remember a statement in the third person, through the conflict rules. `as_it_is=True` closes nothing."""
+        return await self._edit(FactRemembered, "POST", "/v1/facts", {"content": content, **fields})
+
+    async def update_fact(self, /, fact_id: str, **fields: JsonValue) -> FactEdited | Accepted:
+        """Change content, category, tags or metadata of a fact."""
+        return await self._edit(FactEdited, "PATCH", _one("facts", fact_id), fields)
+
+    async def reinforce_fact(self, /, fact_id: str, **fields: JsonValue) -> FactEdited | Accepted:
+        """Confirm a fact."""
+        return await self._edit(FactEdited, "POST", _one("facts", fact_id, "reinforce"), fields)
+
+    async def supersede_fact(self, /, fact_id: str, content: str, **fields: JsonValue) -> FactSuperseded | Accepted:
+        """Replace a fact by a new one. The old one stays in the history."""
+        path = _one("facts", fact_id, "supersede")
+        return await self._edit(FactSuperseded, "POST", path, {"content": content, **fields})
+
+    async def merge_facts(
+        self, /, fact_id: str, fact_ids: Sequence[str], **fields: JsonValue
+    ) -> FactsMerged | Accepted:
+        """Merge other facts into a fact."""
+        path = _one("facts", fact_id, "merge")
+        return await self._edit(FactsMerged, "POST", path, {"fact_ids": [*fact_ids], **fields})
+
+    async def forget_fact(self, /, fact_id: str, **fields: JsonValue) -> FactForgotten | Accepted:
+        """Forget a fact: it is out of every read. The log keeps it."""
+        return await self._edit(FactForgotten, "DELETE", _one("facts", fact_id), fields)
+
+    async def approve_fact(self, /, fact_id: str, **fields: JsonValue) -> ReviewedFact | Accepted:
+        """Approve a quarantined or pending fact."""
+        return await self._edit(ReviewedFact, "POST", _one("facts", fact_id, "approve"), fields)
+
+    async def reject_fact(self, /, fact_id: str, **fields: JsonValue) -> ReviewedFact | Accepted:
+        """Reject a quarantined or pending fact."""
+        return await self._edit(ReviewedFact, "POST", _one("facts", fact_id, "reject"), fields)
+
+    async def reflect(self, /, **fields: JsonValue) -> Reflected | Accepted:
+        """Maintain an owner's memory now."""
+        return await self._edit(Reflected, "POST", "/v1/reflect", fields)
+
+    # ------------------------------------------------------------------------------------------------ episodes
+    async def add_episode(self, /, content: str, **fields: JsonValue) -> EpisodeAdded | Accepted:
+        """Add something that happened."""
+        return await self._edit(EpisodeAdded, "POST", "/v1/episodes", {"content": content, **fields})
+
+    async def update_episode(self, /, episode_id: str, **fields: JsonValue) -> EpisodeEdited | Accepted:
+        """Change content, tags or importance of an episode."""
+        return await self._edit(EpisodeEdited, "PATCH", _one("episodes", episode_id), fields)
+
+    async def forget_episode(self, /, episode_id: str, **fields: JsonValue) -> EpisodeEdited | Accepted:
+        return await self._edit(EpisodeEdited, "DELETE", _one("episodes", episode_id), fields)
+
+    async def merge_episodes(
+        self, /, episode_id: str, episode_ids: Sequence[str], **fields: JsonValue
+    ) -> EpisodesMerged | Accepted:
+        """Merge other episodes into an episode."""
+        path = _one("episodes", episode_id, "merge")
+        return await self._edit(EpisodesMerged, "POST", path, {"episode_ids": [*episode_ids], **fields})
+
+    async def mark_consolidated(self, /, episode_id: str, **fields: JsonValue) -> EpisodesMarked | Accepted:
+        """Mark an episode so that no run looks at it again."""
+        return await self._edit(EpisodesMarked, "POST", _one("episodes", episode_id, "mark-consolidated"), fields)
+
+    # ------------------------------------------------------------------------------------------------ working set
+    async def add_entry(self, /, session_id: str, content: str, **fields: JsonValue) -> WorkingChanged | Accepted:
+        """Add an entry to a session's working set."""
+        return await self._in_session(WorkingChanged, "POST", "/v1/working", session_id, {"content": content, **fields})
+
+    async def evict_entry(self, /, session_id: str, entry_id: str, **fields: JsonValue) -> WorkingChanged | Accepted:
+        return await self._in_session(WorkingChanged, "DELETE", _one("working", entry_id), session_id, fields)
+
+    async def pin_entry(self, /, session_id: str, entry_id: str, **fields: JsonValue) -> WorkingChanged | Accepted:
+        return await self._in_session(WorkingChanged, "POST", _one("working", entry_id, "pin"), session_id, fields)
+
+    async def unpin_entry(self, /, session_id: str, entry_id: str, **fields: JsonValue) -> WorkingChanged | Accepted:
+        return await self._in_session(WorkingChanged, "POST", _one("working", entry_id, "unpin"), session_id, fields)
+
+    async def refresh_entry(self, /, session_id: str, entry_id: str, **fields: JsonValue) -> WorkingChanged | Accepted:
+        return await self._in_session(WorkingChanged, "POST", _one("working", entry_id, "refresh"), session_id, fields)
+
+    async def advance_turns(self, /, session_id: str, turns: int = 1, **fields: JsonValue) -> WorkingChanged | Accepted:
+        """Advance the turn counter that salience decays by."""
+        return await self._in_session(
+            WorkingChanged, "POST", "/v1/working/advance", session_id, {"turns": turns, **fields}
+        )
+
+    async def holdings(self, /, session_id: str, **fields: JsonValue) -> SessionHoldings | None:
+        """Read a session's blocks, attached blocks and active procedures. None: it holds nothing."""
+        path = f"/v1/sessions/{quote(session_id, safe='')}/holdings"
+        try:
+            return decode(SessionHoldings, await self.call("GET", path, params=long_names(fields)))
+        except NotFound:
+            return None
+
+    # ------------------------------------------------------------------------------------------------ blocks
+    async def define_block(self, /, name: str, value: str = "", **fields: JsonValue) -> BlockChanged | Accepted:
+        """Define a block of the session that `session_id` names, else of the owner."""
+        return await self._block("define", {"name": name, "value": value, **fields})
+
+    async def append_to_block(self, /, name: str, text: str, **fields: JsonValue) -> BlockChanged | Accepted:
+        return await self._block("append", {"name": name, "text": text, **fields})
+
+    async def replace_in_block(self, /, name: str, old: str, new: str, **fields: JsonValue) -> BlockChanged | Accepted:
+        """Replace a part that occurs once."""
+        return await self._block("replace", {"name": name, "old": old, "new": new, **fields})
+
+    async def rethink_block(self, /, name: str, value: str, **fields: JsonValue) -> BlockChanged | Accepted:
+        """Write the whole text anew. A block that does not exist is defined."""
+        return await self._block("rethink", {"name": name, "value": value, **fields})
+
+    async def remove_block(self, /, name: str, **fields: JsonValue) -> BlockRemoved | Accepted:
+        return await self._edit(BlockRemoved, "POST", "/v1/blocks/remove", {"name": name, **fields})
+
+    async def attach_block(self, /, session_id: str, name: str, **fields: JsonValue) -> BlockAttached | Accepted:
+        """Let an owner's block stand in the session's context. `owner`: its owner; by default the session's user."""
+        return await self._in_session(BlockAttached, "POST", "/v1/blocks/attach", session_id, {"name": name, **fields})
+
+    async def detach_block(self, /, session_id: str, name: str, **fields: JsonValue) -> BlockAttached | Accepted:
+        return await self._in_session(BlockAttached, "POST", "/v1/blocks/detach", session_id, {"name": name, **fields})
+
+    async def blocks(self, /, **fields: JsonValue) -> BlockPage:
+        """Read a page of an owner's blocks."""
+        return decode(BlockPage, await self.call("GET", "/v1/blocks", params=long_names(fields)))
+
+    # ------------------------------------------------------------------------------------------------ procedures
+    async def define_procedure(
+        self, /, name: str, trigger: str, steps: Sequence[str], **fields: JsonValue
+    ) -> ProcedureChanged | Accepted:
+        """Define a procedure, or the next version of the one of this name."""
+        given: dict[str, JsonValue] = {"name": name, "trigger": trigger, "steps": [*steps], **fields}
+        return await self._edit(ProcedureChanged, "POST", "/v1/procedures/define", given)
+
+    async def remove_procedure(self, /, name: str, **fields: JsonValue) -> ProcedureChanged | Accepted:
+        return await self._edit(ProcedureChanged, "POST", "/v1/procedures/remove", {"name": name, **fields})
+
+    async def activate_procedure(
+        self, /, session_id: str, name: str, **fields: JsonValue
+    ) -> ProcedureActivated | Accepted:
+        """Let a procedure stand in the session's context."""
+        path = "/v1/procedures/activate"
+        return await self._in_session(ProcedureActivated, "POST", path, session_id, {"name": name, **fields})
+
+    async def deactivate_procedure(
+        self, /, session_id: str, name: str, **fields: JsonValue
+    ) -> ProcedureActivated | Accepted:
+        path = "/v1/procedures/deactivate"
+        return await self._in_session(ProcedureActivated, "POST", path, session_id, {"name": name, **fields})
+
+    async def procedures(self, /, **fields: JsonValue) -> ProcedurePage:
+        """Read a page of an owner's procedures, with their earlier versions."""
+        return decode(ProcedurePage, await self.call("GET", "/v1/procedures", params=long_names(fields)))
+
+    # ------------------------------------------------------------------------------------------------ tasks
+    async def add_task(self, /, content: str, **fields: JsonValue) -> TaskChanged | Accepted:
+        """Add a task with `due_at` (RFC 3339) or `condition`."""
+        return await self._edit(TaskChanged, "POST", "/v1/tasks", {"content": content, **fields})
+
+    async def finish_task(self, /, task_id: str, **fields: JsonValue) -> TaskChanged | Accepted:
+        """Mark a task as done."""
+        return await self._edit(TaskChanged, "POST", _one("tasks", task_id, "done"), fields)
+
+    async def cancel_task(self, /, task_id: str, **fields: JsonValue) -> TaskChanged | Accepted:
+        return await self._edit(TaskChanged, "POST", _one("tasks", task_id, "cancel"), fields)
+
+    async def tasks(self, /, **fields: JsonValue) -> TaskPage:
+        """Read a page of an owner's tasks. `state`: one state; by default those that are open or due."""
+        return decode(TaskPage, await self.call("GET", "/v1/tasks", params=long_names(fields)))
+
+    # ------------------------------------------------------------------------------------------------ within
+    async def _block(self, what: str, fields: Mapping[str, JsonValue]) -> BlockChanged | Accepted:
+        return await self._edit(BlockChanged, "POST", f"/v1/blocks/{what}", fields)
+
+    async def _in_session(
+        self, result: type[R], method: str, path: str, session_id: str, fields: Mapping[str, JsonValue]
+    ) -> R | Accepted:
+        return await self._edit(result, method, path, {"session_id": session_id, **fields})
+
+    async def _edit(self, result: type[R], method: str, path: str, fields: Mapping[str, JsonValue]) -> R | Accepted:
+        given = long_names(fields)
+        given.setdefault("wait", min(WAIT_SHARE * self.timeout, WAIT_MAX))
+        key = str(given.pop("idempotency_key", None) or uuid.uuid4())
+        body: dict[str, Any] = {"params": given} if method == "DELETE" else {"json": given}
+        answer = await self.call(method, path, headers={KEY_HEADER: key}, **body)
+        if answer.status_code == HTTPStatus.ACCEPTED:
+            return decode(Accepted, answer)
+        return decode(result, answer)
+
+
+def _one(collection: str, record_id: str, what: str = "") -> str:
+    """Return the path of one record. `mt_`, as tools write it before an id, may stand there."""
+    name = quote(record_id.removeprefix("mt_"), safe="")
+    return f"/v1/{collection}/{name}" + (f"/{what}" if what else "")

@@ -1,0 +1,105 @@
+"""Memory edited by hand from the command line, in a folder: facts, episodes, blocks, procedures, tasks."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli_process import Done, InProcess
+
+OF_U1 = ("--tenant", "acme", "--user", "u1")
+IN_S1 = (*OF_U1, "--session", "s1")
+WITHIN = 60.0
+
+
+@pytest.fixture
+def memstream(tmp_path: Path) -> InProcess:
+    return InProcess(tmp_path, {"MEMSTREAM_DATADIR": str(tmp_path / "data")})
+
+
+def done(result: Done) -> dict[str, Any]:
+    assert result.code == 0, result.err
+    told: dict[str, Any] = json.loads(result.out)
+    return told
+
+
+def rows(result: Done) -> list[dict[str, Any]]:
+    assert result.code == 0, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_a_fact_is_remembered_reworded_replaced_and_forgotten(memstream: InProcess) -> None:
+    key = ("--idempotency-key", "k1", "--json")
+    made = done(memstream("remember", "Works at Gogle", *OF_U1, "--tag", "work", *key))
+    again = done(memstream("remember", "Works at Gogle", *OF_U1, "--tag", "work", *key))
+    assert made == again
+    fact_id, tenant = made["fact_id"], ("--tenant", "acme", "--json")
+    assert done(memstream("edit", fact_id, "--content", "Works at Google", *tenant))["version"] == 2
+    new = done(memstream("supersede", f"mt_{fact_id}", "Works at Stripe", "--reason", "told by mail", *tenant))
+    (shown,) = rows(memstream("show", "facts", *OF_U1, "--json"))
+    assert (shown["fact_id"], shown["content"]) == (new["fact_id"], "Works at Stripe")
+    assert "told by mail" in memstream("trace", new["fact_id"], "--tenant", "acme").out
+    assert memstream("forget", new["fact_id"], "--tenant", "acme").out.endswith("forgotten: yes\n")
+    assert rows(memstream("show", "facts", *OF_U1, "--json")) == []
+    assert memstream("verify").code == 0
+
+
+def test_episodes_are_merged_and_forgotten(memstream: InProcess) -> None:
+    ids = [
+        done(memstream("remember", text, *OF_U1, "--episode", "--json"))["episode_id"]
+        for text in ("Moved to Rome", "Took a flat in Rome")
+    ]
+    merged = done(memstream("merge", *ids, "--tenant", "acme", "--json"))
+    assert (merged["episode_id"], merged["merged_episode_ids"]) == (ids[0], ids[1:])
+    assert done(memstream("forget", ids[0], "--tenant", "acme", "--json"))["changed"]
+
+
+def test_blocks_procedures_and_tasks_stand_where_they_were_put(memstream: InProcess) -> None:
+    assert "characters: 19" in memstream("block", "rethink", "Notes", "Likes short answers", *OF_U1).out
+    assert done(memstream("block", "attach", "Notes", *IN_S1, "--json"))["attached"]
+    assert done(memstream("block", "define", "Task", "Plan the trip", *IN_S1, "--json"))["limit"] == 2_000
+    assert done(memstream("block", "replace", "Task", "trip", "journey", *IN_S1, "--json"))["value"] == (
+        "Plan the journey"
+    )
+    steps = ("--step", "Run the tests", "--step", "Tag")
+    assert done(memstream("procedure", "define", "Deploy", "--when", "now", *steps, *OF_U1, "--json"))["version"] == 1
+    assert done(memstream("procedure", "activate", "Deploy", *IN_S1, "--json"))["active"]
+    assert [each["name"] for each in rows(memstream("block", "list", *OF_U1, "--json"))] == ["Notes"]
+    assert [each["steps"] for each in rows(memstream("procedure", "list", *OF_U1, "--json"))] == [
+        ["Run the tests", "Tag"]
+    ]
+    due = done(memstream("task", "add", "Call the plumber", *OF_U1, "--due", "2026-01-01", "--json"))["task_id"]
+    until = time.monotonic() + WITHIN
+    while not (told := rows(memstream("task", "list", *OF_U1, "--state", "due", "--json"))):
+        assert time.monotonic() < until
+        memstream("task", "add", "Anything", *OF_U1, "--condition", "ever")  # the stages run while it is added
+    assert [each["task_id"] for each in told] == [due]
+    assert done(memstream("task", "done", due, *OF_U1, "--json"))["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("remember", "Works at Stripe", "--tenant", "acme"), 2, "whose memory is it?"),
+        (("remember", "", *OF_U1), 2, "content"),
+        (("forget", "nothing", "--tenant", "acme"), 1, "neither a fact nor an episode"),
+        (("edit", "nothing", "--tenant", "acme"), 2, "nothing to change"),
+        (("merge", "one", "--tenant", "acme"), 2, "two or more"),
+        (("block", "replace", "Task", "x", *OF_U1), 2, "usage: memstream block replace NAME OLD NEW"),
+        (("block", "append", "Task", "x", *OF_U1), 1, "there is no block 'Task'"),
+        (("block", "attach", "Task", *OF_U1), 2, "needs --session"),
+        (("task", "add", "Call", *OF_U1), 2, "due_at or condition"),
+        (("procedure", "define", "Deploy", *OF_U1), 2, "trigger"),
+        (("pin", "nothing", *IN_S1), 1, "has no entry nothing"),
+    ],
+)
+def test_what_is_wrong_is_told(memstream: InProcess, arguments: tuple[str, ...], code: int, says: str) -> None:
+    if code == 1:
+        memstream("remember", "Likes tea", *OF_U1)
+    result = memstream(*arguments)
+    assert (result.code, result.out) == (code, "")
+    assert says in result.err
