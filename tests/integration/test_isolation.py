@@ -160,7 +160,9 @@ class World:
                 await self.memory.task(CONTENTS[0], tenant=tenant, owner=owner)
             for user in USERS:
                 for session in SESSIONS:
-                    await self.memory.holdings(tenant=tenant, user=user, session=session, blocks=[f"{tenant} {user}"])
+                    text = f"{tenant} {user}"
+                    self.memory.whose[text] = (tenant, ids.owner_key(tenant, "user", user))
+                    await self.memory.holdings(tenant=tenant, user=user, session=session, blocks=[text])
                     for number, content in enumerate(CONTENTS):
                         whose = {"tenant": tenant, "user": user, "session": session}
                         await self.memory.entry(content, **whose)
@@ -502,7 +504,7 @@ READS: dict[str, Read] = {
         "/v1/sessions/{session_id}/working", told="entry_id", takes="user ceiling"
     ),
     "GET /v1/sessions/{session_id}/holdings": over_http(
-        "/v1/sessions/{session_id}/holdings", told="holdings_id", takes="user ceiling"
+        "/v1/sessions/{session_id}/holdings", told="value", takes="user ceiling"
     ),
     "GET /v1/blocks": over_http("/v1/blocks", told="block_id", takes="user limit ceiling cursor", all_owners=True),
     "GET /v1/procedures": over_http(
