@@ -53,7 +53,7 @@ PENDING_MAX = 500
 TURNS_MAX = 50
 """Turns of a page of the session log. Each has up to 64 messages and 256 KiB."""
 R = TypeVar("R", bound=Contract)
-L = TypeVar("L", OwnerBlock, Procedure)
+L = TypeVar("L", OwnerBlock, Procedure, ProspectiveTask)
 Sees = Callable[[Owner], bool]
 """Whether the caller may see this owner's records."""
 
@@ -216,6 +216,20 @@ class RecordReader:
         procedure = _PROCEDURE.record(found[procedure_id].payload)
         shown = procedure.removed_at is None and procedure.sensitivity in up_to(ceiling)
         return procedure if shown else None
+
+    async def procedure_by_id(
+        self, tenant_id: str, procedure_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
+    ) -> Procedure | None:
+        """Return a procedure. None: there is none, it was removed, or the caller may not read it."""
+        found = await self._by_ids(_PROCEDURE, tenant_id, [procedure_id], ceiling)
+        return next((each for each in found if each.removed_at is None and sees(each.owner)), None)
+
+    async def task(
+        self, tenant_id: str, task_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
+    ) -> ProspectiveTask | None:
+        """Return a task in any state. None: there is none, or the caller may not read it."""
+        found = await self._by_ids(_TASK, tenant_id, [task_id], ceiling)
+        return next((each for each in found if sees(each.owner)), None)
 
     async def blocks_by_name(
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"

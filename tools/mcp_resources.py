@@ -29,6 +29,9 @@ FIELDS: Final = frozenset(
 )
 
 
+BLOCK_FIELDS: Final = {"name", "value", "limit", "description"}
+
+
 @dataclass(frozen=True, slots=True)
 class UserResources:
     """Reads the resources of one user."""
@@ -44,6 +47,13 @@ class UserResources:
                 "application/json",
                 self._facts,
             ),
+            MemoryResource(
+                "blocks",
+                "Blocks",
+                "The user's blocks, and what the session holds, as JSON.",
+                "application/json",
+                self._blocks,
+            ),
             MemoryResource("digest", "Digest", "A summary of what memory knows.", "text/plain", self._digest),
         )
 
@@ -53,6 +63,21 @@ class UserResources:
         return json.dumps(
             [fact.model_dump(mode="json", include=set(FIELDS)) for fact in page.items], ensure_ascii=False
         )
+
+    async def _blocks(self, identity: ToolIdentity) -> str:
+        tenant_id, ceiling = identity.tenant_id, identity.ceiling
+        selection = RecordSelection(tenant_id=tenant_id, owner=identity.user, ceiling=ceiling)
+        owned = (await self.reader.blocks(selection)).items
+        held = None
+        if identity.session_id is not None:
+            held = await self.reader.holdings(tenant_id, identity.user_id, identity.session_id, ceiling=ceiling)
+        told = {
+            "user": [block.model_dump(mode="json", include=BLOCK_FIELDS) for block in owned],
+            "session": []
+            if held is None
+            else [block.model_dump(mode="json", include=BLOCK_FIELDS) for block in held.blocks],
+        }
+        return json.dumps(told, ensure_ascii=False)
 
     async def _digest(self, identity: ToolIdentity) -> str:
         digest = await self.reader.digest(identity.tenant_id, identity.user, ceiling=identity.ceiling)

@@ -114,7 +114,7 @@ class ToolReads:
         return FoundTraces(results=tuple(_found_fact(each) for each in facts))
 
     async def search_memory(self, args: TraceSearch, call: Call) -> FoundTraces:
-        """Search facts and episodes by words."""
+        """Search facts, episodes, procedures and tasks by words."""
         query = WordQuery(args.query, locale=self.locale)
         scope: MemoryScope = args.scope or "user"
         selection = RecordSelection(
@@ -131,7 +131,7 @@ class ToolReads:
             episodes = await self._matching(query, self.records.episodes, selection)
             results += [_found(each.episode_id, each, "episodic", scope) for each in episodes]
         if args.type in (None, "procedural"):
-            procedures = await self.records.procedures(selection)
+            procedures = await self.records.procedures(selection, limit=PAGE_MAX)
             results += [
                 FoundTrace(
                     id=trace_id(each.procedure_id),
@@ -142,6 +142,20 @@ class ToolReads:
                 )
                 for each in procedures.items
                 if query.matches("\n".join((each.name, each.trigger, *each.steps)))
+            ]
+        if args.type in (None, "prospective"):
+            tasks = await self.records.tasks(selection, limit=PAGE_MAX)
+            results += [
+                FoundTrace(
+                    id=trace_id(each.task_id),
+                    content=each.content,
+                    type="prospective",
+                    scope=scope,
+                    strength=1.0,
+                    tags=each.tags,
+                )
+                for each in tasks.items
+                if query.matches(f"{each.subject} {each.content} {each.condition or ''}")
             ]
         return FoundTraces(results=tuple(results[: args.limit]))
 

@@ -15,7 +15,8 @@ from ..schemas.commands import Command
 from ..schemas.edits import blocks, episodes, facts, procedures, prospective
 from ..schemas.episodes import Episode
 from ..schemas.facts import Fact, Trust
-from ..schemas.procedures import ProcedureText
+from ..schemas.procedures import Procedure, ProcedureText
+from ..schemas.prospective import ProspectiveTask
 from ..schemas.tools import (
     ActiveProcedure,
     BlockEdited,
@@ -48,6 +49,8 @@ from .tool_call import Call, WriteWaits, record_id, trace_id
 from .tool_port import ToolError
 
 R = TypeVar("R", bound=Contract)
+Trace = Fact | Episode | Procedure | ProspectiveTask
+"""What a trace id names."""
 TRUST: Trust = "assistant"
 """What a tool states is an agent's word."""
 PROCEDURE_NAME_MAX = 128
@@ -128,7 +131,19 @@ class ToolWrites:
                     call,
                     found.owner,
                 )
+            case Procedure():
+                return await self._reworded(found, args, call)
+            case ProspectiveTask():
+                raise ToolError("a task is not reworded: delete it, and add it anew")
         return TraceUpdated(updated=edited.changed)
+
+    async def _reworded(self, found: Procedure, args: MemoryUpdate, call: Call) -> TraceUpdated:
+        """Give a procedure its next version, under its name."""
+        if args.content is None or args.tags is not None:
+            raise ToolError("a procedure has no tags: give its content alone, when it applies and then the steps")
+        edit = _procedure(args.content).model_copy(update={"name": found.name})
+        defined = await self._edit("procedures.define", edit, procedures.ProcedureChanged, call, found.owner)
+        return TraceUpdated(updated=defined.changed)
 
     async def delete(self, args: MemoryDelete, call: Call) -> TraceDeleted:
         found = await self._found(args.trace_id, call)
@@ -153,6 +168,14 @@ class ToolWrites:
                     found.owner,
                 )
                 return TraceDeleted(deleted=deleted.changed)
+            case Procedure():
+                removal = procedures.ProcedureRemove(name=found.name)
+                removed = await self._edit("procedures.remove", removal, procedures.ProcedureChanged, call, found.owner)
+                return TraceDeleted(deleted=removed.changed)
+            case ProspectiveTask():
+                cancel = prospective.TaskRef(task_id=found.task_id)
+                cancelled = await self._edit("tasks.cancel", cancel, prospective.TaskChanged, call, found.owner)
+                return TraceDeleted(deleted=cancelled.changed)
 
     async def merge(self, args: MemoryMerge, call: Call) -> TracesMerged:
         found = await asyncio.gather(*(self._found(each, call) for each in args.trace_ids))
@@ -161,8 +184,8 @@ class ToolWrites:
                 raise ToolError(f"there is no memory {given[:80]!r} of this user: search for its id")
         all_facts = [each for each in found if isinstance(each, Fact)]
         all_episodes = [each for each in found if isinstance(each, Episode)]
-        if all_facts and all_episodes:
-            raise ToolError("facts and episodes cannot be merged with each other: merge those of one type")
+        if len(found) not in (len(all_facts), len(all_episodes)):
+            raise ToolError("only facts, or only episodes, can be merged: give those of one type")
         if all_facts:
             merged = await self._edit(
                 "facts.merge",
@@ -299,13 +322,18 @@ class ToolWrites:
         assert isinstance(answer.result, result)
         return answer.result
 
-    async def _found(self, given: str, call: Call) -> Fact | Episode | None:
-        """Return the user's fact or episode that a trace id names, whatever its state."""
+    async def _found(self, given: str, call: Call) -> Trace | None:
+        """Return the user's memory that a trace id names, whatever its state."""
         identity, wanted = call.identity, record_id(given)
         fact = await self.records.fact(identity.tenant_id, wanted, sees=call.may_change, ceiling=identity.ceiling)
         if fact is not None:
             return fact
-        return await self.records.episode(identity.tenant_id, wanted, sees=call.may_change, ceiling=identity.ceiling)
+        reads = (self.records.episode, self.records.procedure_by_id, self.records.task)
+        for read in reads:
+            found = await read(identity.tenant_id, wanted, sees=call.may_change, ceiling=identity.ceiling)
+            if found is not None:
+                return found
+        return None
 
     async def _fact(self, given: str, call: Call) -> Fact:
         found = await self._found(given, call)

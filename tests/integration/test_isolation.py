@@ -290,6 +290,20 @@ async def one_episode(world: World, store: VectorStore, asked: Asked) -> Told:
     return [] if episode is None else [fact_told(episode)]
 
 
+def by_id(read: str, collection: str) -> Read:
+    """Somebody's procedure or task, asked for by its id."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        ref = world.ref(asked)
+        _, key = world.memory.whose[ref.fact_id]
+        make = ids.procedure_id if collection == "procedures" else ids.task_id
+        method = getattr(RecordReader(store=store), read)
+        found = await method(asked.who.tenant, make(key, CONTENTS[0]), sees=ref.sees, ceiling=asked.ceiling)
+        return [] if found is None else [fact_told(found)]
+
+    return reading
+
+
 async def one_procedure(world: World, store: VectorStore, asked: Asked) -> Told:
     owner = asked.who.owner
     found = await RecordReader(store=store).procedure(asked.who.tenant, owner, CONTENTS[0], ceiling=asked.ceiling)
@@ -473,6 +487,8 @@ READS: dict[str, Read] = {
     "RecordReader.facts_by_id": facts_by_id,
     "RecordReader.episode": one_episode,
     "RecordReader.procedure": one_procedure,
+    "RecordReader.procedure_by_id": by_id("procedure_by_id", "procedures"),
+    "RecordReader.task": by_id("task", "tasks"),
     "RecordReader.digest": one_digest,
     "RecordReader.every_digest": every("every_digest", fact_told),
     "RecordReader.every_fact": every("every_fact", fact_told),

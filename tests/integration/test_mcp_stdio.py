@@ -23,8 +23,8 @@ async def test_an_agent_writes_and_reads_what_it_wrote(tmp_path: Path) -> None:
     )
     async with Client(stdio_client(parameters)) as client:
 
-        async def call(name: str, meta: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
-            result = await client.call_tool(name, given, meta=meta)
+        async def call(tool: str, meta: dict[str, Any] | None = None, /, **given: Any) -> dict[str, Any]:
+            result = await client.call_tool(tool, given, meta=meta)
             assert not result.is_error, result.content
             assert result.structured_content is not None
             return dict(result.structured_content)
@@ -56,6 +56,29 @@ async def test_an_agent_writes_and_reads_what_it_wrote(tmp_path: Path) -> None:
         assert await call("fact_forget", fact_id=new["fact_id"], reason="asked to") == {"forgotten": True}
         assert json.loads((await client.read_resource("memory://facts")).contents[0].text) == []
         assert (await call("memory_reflect"))["pruned"] == 0
+
+        written = await call("block_rethink", name="Task", value="Plan the trip")
+        assert written == {"name": "Task", "value": "Plan the trip", "characters": 13, "limit": 2_000}
+        assert (await call("block_append", name="Task", text="Book a hotel"))["characters"] == 26
+        assert (await call("block_replace", name="task", old="hotel", new="flat"))["value"].endswith("Book a flat")
+        refused = await client.call_tool("block_append", {"name": "Task", "text": "x" * 3_000})
+        assert refused.is_error
+        assert "3026 characters; its limit is 2000" in str(refused.content)
+        blocks = json.loads((await client.read_resource("memory://blocks")).contents[0].text)
+        assert [block["value"] for block in blocks["session"]] == ["Plan the trip\nBook a flat"]
+
+        deploy = await call("memory_add", type="procedural", content="Deploy\n- Run the tests\n- Tag the commit")
+        assert (await call("procedure_list"))["procedures"][0]["steps"] == ["Run the tests", "Tag the commit"]
+        assert (await call("procedure_activate", name="Deploy"))["active"]
+        shown = (await client.get_prompt("memory", {})).messages[0].content.text
+        assert "Plan the trip" in shown
+        assert "Run the tests" in shown
+        task = await call("memory_add", type="prospective", content="Ask Tom about the invoice")
+        (found,) = (await call("memory_search", query="invoice", type="prospective"))["results"]
+        assert found["id"] == task["trace_id"]
+        for trace_id in (deploy["trace_id"], task["trace_id"]):
+            assert await call("memory_delete", trace_id=trace_id) == {"deleted": True}
+        assert (await call("procedure_list"))["procedures"] == []
 
 
 def test_a_signal_ends_it_and_nothing_but_the_protocol_is_on_its_output(tmp_path: Path) -> None:
