@@ -45,7 +45,7 @@ QUICK = Load(rate=10.0, turns=5, latency=0.02, warm_up=2)
 async def measure(world: World, load: Load) -> list[Figure]:
     await world.model.reset(latency=load.latency)
     start_all(world)
-    async with _store(world) as store, watched(world.log, FACTS_UPDATED.name, _mark_of_fact) as told:
+    async with opened_store(world) as store, watched(world.log, FACTS_UPDATED.name, _mark_of_fact) as told:
         speakers = Speakers(f"r9-{world.kind}", sessions=1_000_000)
         warm = speakers.turns(load.warm_up)
         await produce_evenly(world.log, warm, rate=load.rate)
@@ -97,7 +97,7 @@ def _mark_of_fact(record: Record) -> str:
 
 
 @asynccontextmanager
-async def _store(world: World) -> AsyncIterator[VectorStore]:
+async def opened_store(world: World) -> AsyncIterator[VectorStore]:
     """Open the store for reading, and retry until a worker serves it (a folder)."""
     end = time.monotonic() + WITHIN
     while True:

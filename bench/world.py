@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -211,6 +212,18 @@ class World:
         return lag
 
 
+@contextmanager
+def _qdrant(folder: Path) -> Iterator[LoopbackQdrant | str]:
+    """Yield the address of the Qdrant server that MEMSTREAM_TEST_QDRANT names, or the engine behind a server process.
+    Latency is that of a server only with the first."""
+    given = os.environ.get("MEMSTREAM_TEST_QDRANT")
+    if given:
+        yield given
+        return
+    with loopback_qdrant(folder) as qdrant:
+        yield qdrant
+
+
 @asynccontextmanager
 async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
     """Yield a world on its own broker (or MEMSTREAM_TEST_KAFKA), with the Qdrant engine behind a server process."""
@@ -219,7 +232,7 @@ async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
         raise NotMeasured("no Kafka: set MEMSTREAM_TEST_KAFKA=host:port, start Docker, or install Java 17+ and Maven")
     try:
         await asyncio.to_thread(broker.start)
-        with loopback_qdrant(folder / "qdrant") as qdrant:
+        with _qdrant(folder / "qdrant") as qdrant:
             address = f"kafka://{broker.bootstrap}"
             async with _opened(
                 World(
@@ -228,8 +241,8 @@ async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
                     broker=address,
                     log=log_at(address),
                     model=model,
-                    stores=qdrant.environment,
-                    server=qdrant,
+                    stores={"MEMSTREAM_QDRANT": qdrant} if isinstance(qdrant, str) else qdrant.environment,
+                    server=None if isinstance(qdrant, str) else qdrant,
                 )
             ) as world:
                 yield world
