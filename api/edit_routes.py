@@ -54,14 +54,22 @@ class BlockEditBody(Whose):
     wait: Wait = WAIT_DEFAULT
 
 
-EditBody = RecordEdit | OwnerEditBody | SessionEditBody | BlockEditBody
-Target = Literal["fact", "episode", "owner", "session", "block"]
+class GroupEditBody(OfTenant):
+    """An edit of a group."""
+
+    group_id: Id
+    wait: Wait = WAIT_DEFAULT
+
+
+EditBody = RecordEdit | OwnerEditBody | SessionEditBody | BlockEditBody | GroupEditBody
+Target = Literal["fact", "episode", "owner", "session", "block", "group"]
 _BASES: Final[dict[Target, type[BaseModel]]] = {
     "fact": RecordEdit,
     "episode": RecordEdit,
     "owner": OwnerEditBody,
     "session": SessionEditBody,
     "block": BlockEditBody,
+    "group": GroupEditBody,
 }
 
 
@@ -151,6 +159,10 @@ def _others() -> Iterator[EditRoute]:
     yield EditRoute("POST", f"{path}/remove", "procedures.remove", "owner", "Remove a procedure")
     yield EditRoute("POST", f"{path}/activate", "procedures.activate", "session", "Activate a procedure in a session")
     yield EditRoute("POST", f"{path}/deactivate", "procedures.deactivate", "session", "Deactivate a procedure")
+    yield EditRoute("POST", "/v1/groups/define", "groups.define", "group", "Define a group")
+    yield EditRoute("POST", "/v1/groups/attach", "groups.attach", "group", "Add members and share records")
+    yield EditRoute("POST", "/v1/groups/detach", "groups.detach", "group", "Take members and records out")
+    yield EditRoute("POST", "/v1/groups/remove", "groups.remove", "group", "Take everything out of a group")
     yield EditRoute("POST", "/v1/tasks", "tasks.add", "owner", "Add a task")
     yield EditRoute("POST", "/v1/tasks/{task_id}/done", "tasks.done", "owner", "Mark a task as done", "task_id")
     yield EditRoute("POST", "/v1/tasks/{task_id}/cancel", "tasks.cancel", "owner", "Cancel a task", "task_id")

@@ -26,6 +26,7 @@ from .edit_routes import (
     BlockEditBody,
     EditAccepted,
     EditRoute,
+    GroupEditBody,
     OwnerEditBody,
     RecordEdit,
     SessionEditBody,
@@ -133,6 +134,10 @@ class _Edits:
                 raise invalid_field("session_id", "is required: name the session, here or in X-Memstream-Session")
             user = caller.user(one_of("user_id", body.user_id, "user", body.user))
             return EditTarget(body.tenant_of(caller), session=SessionRef(user_id=user, session_id=given))
+        if isinstance(body, GroupEditBody):
+            group = Owner(scope="group", id=body.group_id)
+            caller.check_owner(group)
+            return EditTarget(body.tenant_of(caller), owner=group)
         assert isinstance(body, OwnerEditBody | BlockEditBody)
         if isinstance(body, BlockEditBody):
             given = one_of("session_id", body.session_id, "session", body.session)

@@ -11,6 +11,7 @@ from ..recall.record_filters import RecordSelection
 from ..recall.record_reader import RecordReader
 from ..schemas.blocks import OwnerBlock, SessionHoldings
 from ..schemas.edits.prospective import TaskState
+from ..schemas.groups import MemoryGroup
 from ..schemas.procedures import Procedure
 from ..schemas.prospective import ProspectiveTask
 from .credentials import Caller, Credentials, caller_with
@@ -45,6 +46,10 @@ class ProceduresPage(_Page):
     items: list[Procedure]
 
 
+class GroupsPage(_Page):
+    items: list[MemoryGroup]
+
+
 class TasksPage(_Page):
     items: list[ProspectiveTask]
 
@@ -74,6 +79,15 @@ def router(*, record_reader: RecordReader, credentials: Credentials) -> APIRoute
         found = record_reader.tasks(selection, states=states, limit=query.limit, cursor=query.cursor)
         page = await within_bounds(found)
         return TasksPage(items=list(page.items), next=page.next)
+
+    @routes.get("/v1/groups", tags=["groups"], summary="Groups, of the tenant or of a member")
+    async def groups(query: Annotated[HeldQuery, Query()], caller: Caller = reader) -> GroupsPage:
+        """With an owner: the groups in which this user or agent is a member, and so what it reads through each. A token
+        that is bound to users sees no other members."""
+        found = record_reader.groups(query.selection(caller), limit=query.limit, cursor=query.cursor)
+        page = await within_bounds(found)
+        shown = [each.model_copy(update={"members": tuple(filter(caller.sees, each.members))}) for each in page.items]
+        return GroupsPage(items=shown, next=page.next)
 
     @routes.get("/v1/sessions/{session_id:path}/holdings", tags=["sessions"], summary="What a session holds")
     async def holdings(

@@ -38,6 +38,7 @@ COMMANDS = {
     "block": "Edit short named texts that stand in an agent's prompt.",
     "task": "Keep things to do, with reminders.",
     "procedure": "Keep how something is done, step by step.",
+    "group": "Share memory among users and agents.",
     "approve": "Approve a quarantined or pending fact.",
     "reject": "Reject a quarantined or pending fact.",
     "consolidate": "Derive facts from a user's episodes now.",
@@ -58,7 +59,7 @@ COMMANDS = {
 UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
 REVIEW = ("approve", "reject")
 EDITS = ("remember", "forget", "edit", "supersede", "merge")
-HELD = ("pin", "unpin", "block", "task", "procedure")
+HELD = ("pin", "unpin", "block", "task", "procedure", "group")
 MODULES = {
     **dict.fromkeys(UPKEEP, "upkeep"),
     **dict.fromkeys(REVIEW, "review"),

@@ -22,10 +22,12 @@ from ..schemas.blocks import OwnerBlock, SessionHoldings
 from ..schemas.edits.blocks import BlockAttached, BlockChanged, BlockRemoved
 from ..schemas.edits.episodes import EpisodeAdded, EpisodeEdited, EpisodesMarked, EpisodesMerged
 from ..schemas.edits.facts import FactEdited, FactForgotten, FactRemembered, FactsMerged, FactSuperseded
+from ..schemas.edits.groups import GroupChanged
 from ..schemas.edits.procedures import ProcedureActivated, ProcedureChanged
 from ..schemas.edits.prospective import TaskChanged
 from ..schemas.edits.working import WorkingChanged
 from ..schemas.facts import FactState
+from ..schemas.groups import MemoryGroup
 from ..schemas.procedures import Procedure
 from ..schemas.prospective import ProspectiveTask
 from .answers import decode, long_names
@@ -72,6 +74,11 @@ class BlockPage(BaseModel):
 
 class ProcedurePage(BaseModel):
     items: tuple[Procedure, ...]
+    next: str | None = None
+
+
+class GroupPage(BaseModel):
+    items: tuple[MemoryGroup, ...]
     next: str | None = None
 
 
@@ -243,6 +250,27 @@ class Edits:
         """Read a page of an owner's procedures, with their earlier versions."""
         return decode(ProcedurePage, await self.call("GET", "/v1/procedures", params=long_names(fields)))
 
+    # ------------------------------------------------------------------------------------------------ groups
+    async def define_group(self, /, group_id: str, **fields: JsonValue) -> GroupChanged | Accepted:
+        """Define a group, or change its `description`."""
+        return await self._group("define", {"group_id": group_id, **fields})
+
+    async def attach_to_group(self, /, group_id: str, **fields: JsonValue) -> GroupChanged | Accepted:
+        """Add `members` ({scope, id}), and share `fact_ids` and `procedure_ids` with them."""
+        return await self._group("attach", {"group_id": group_id, **fields})
+
+    async def detach_from_group(self, /, group_id: str, **fields: JsonValue) -> GroupChanged | Accepted:
+        """Take members and records out. They are gone from the next read."""
+        return await self._group("detach", {"group_id": group_id, **fields})
+
+    async def remove_group(self, /, group_id: str, **fields: JsonValue) -> GroupChanged | Accepted:
+        """Take all members and records out. What the group owns stays."""
+        return await self._group("remove", {"group_id": group_id, **fields})
+
+    async def groups(self, /, **fields: JsonValue) -> GroupPage:
+        """Read a page of groups: of the tenant, or those of which `user_id` is a member."""
+        return decode(GroupPage, await self.call("GET", "/v1/groups", params=long_names(fields)))
+
     # ------------------------------------------------------------------------------------------------ tasks
     async def add_task(self, /, content: str, **fields: JsonValue) -> TaskChanged | Accepted:
         """Add a task with `due_at` (RFC 3339) or `condition`."""
@@ -260,6 +288,9 @@ class Edits:
         return decode(TaskPage, await self.call("GET", "/v1/tasks", params=long_names(fields)))
 
     # ------------------------------------------------------------------------------------------------ within
+    async def _group(self, what: str, fields: Mapping[str, JsonValue]) -> GroupChanged | Accepted:
+        return await self._edit(GroupChanged, "POST", f"/v1/groups/{what}", fields)
+
     async def _block(self, what: str, fields: Mapping[str, JsonValue]) -> BlockChanged | Accepted:
         return await self._edit(BlockChanged, "POST", f"/v1/blocks/{what}", fields)
 

@@ -31,7 +31,7 @@ def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter
 def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     """Match active facts that have not ended. For a time in the past, match facts that were valid then, also if they
     were replaced later. Invalidated facts were never true."""
-    conditions = _of_owners(request) + _about(request)
+    conditions = _of_owners(request, shared=request.shared_facts) + _about(request)
     if request.known_at is not None:
         conditions += believed(request.known_at, valid=request.as_of or request.known_at)
     elif request.as_of is not None:
@@ -122,8 +122,13 @@ def valid_at(moment: datetime) -> models.Filter:
     return models.Filter(must=[until("valid_from", moment), not_ended(moment)])
 
 
-def _of_owners(request: RecallRequest) -> list[models.Condition]:
-    return [any_of("owner_key", request.owner_keys), _ceiling(request)]
+def _of_owners(request: RecallRequest, *, shared: Sequence[str] = ()) -> list[models.Condition]:
+    """Match records of the owner and the groups, and the shared ones."""
+    owned = any_of("owner_key", request.owner_keys)
+    if not shared:
+        return [owned, _ceiling(request)]
+    by_id = models.HasIdCondition.model_construct(has_id=list(shared))
+    return [models.Filter.model_construct(should=[owned, by_id]), _ceiling(request)]
 
 
 def _ceiling(request: RecallRequest) -> models.Condition:

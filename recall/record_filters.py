@@ -90,6 +90,12 @@ def owned_filter(selection: RecordSelection) -> models.Filter:
     return models.Filter(must=_owned(selection))
 
 
+def member_filter(selection: RecordSelection) -> models.Filter:
+    """Match groups; with an owner those in which it is a member."""
+    owner = selection.owner
+    return models.Filter(must=[] if owner is None else [equals("member_keys", owner.key(selection.tenant_id))])
+
+
 def procedures_filter(selection: RecordSelection) -> models.Filter:
     removed = [] if selection.state == ALL else [_empty("removed_at")]
     return models.Filter(must=[*_owned(selection), *removed])

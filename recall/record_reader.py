@@ -18,11 +18,12 @@ from ..adapters.ports import Payload, VectorStore
 from ..adapters.vectors.conditions import any_of, equals
 from ..schemas.base import Contract
 from ..schemas.blocks import NamedRecord, OwnerBlock, SessionHoldings, StoredBlock, StoredHoldings
-from ..schemas.collections import BLOCKS, DIGESTS, EPISODES, FACTS, HOLDINGS, PROCEDURES, TASKS, TURNS, WORKING
+from ..schemas.collections import BLOCKS, DIGESTS, EPISODES, FACTS, GROUPS, HOLDINGS, PROCEDURES, TASKS, TURNS, WORKING
 from ..schemas.digests import Digest, StoredDigest
 from ..schemas.edits.prospective import TaskState
 from ..schemas.episodes import Episode, StoredEpisode
 from ..schemas.facts import Fact, StoredFact
+from ..schemas.groups import MemoryGroup, StoredGroup
 from ..schemas.ids import block_id as block_id_of
 from ..schemas.ids import digest_id as digest_id_of
 from ..schemas.ids import holdings_id as holdings_id_of
@@ -39,11 +40,13 @@ from .record_filters import (
     digests_filter,
     episodes_filter,
     facts_filter,
+    member_filter,
     messages_filter,
     owned_filter,
     procedures_filter,
     working_filter,
 )
+from .request import GROUPS_MAX
 
 PAGE_DEFAULT = 50
 PENDING: tuple[TaskState, ...] = ("open", "due")
@@ -93,6 +96,7 @@ _PROCEDURE: _Kind[Procedure] = _Kind(
     PROCEDURES, procedures_filter, lambda each: StoredProcedure.from_payload(each).public(), None
 )
 _BLOCK: _Kind[OwnerBlock] = _Kind(BLOCKS, owned_filter, lambda each: StoredBlock.from_payload(each).public(), None)
+_GROUP: _Kind[MemoryGroup] = _Kind(GROUPS, member_filter, lambda each: StoredGroup.from_payload(each).public(), None)
 _TASK: _Kind[ProspectiveTask] = _Kind(TASKS, owned_filter, lambda each: StoredTask.from_payload(each).public(), None)
 _MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.from_payload, "occurred_at")
 
@@ -269,6 +273,20 @@ class RecordReader:
         found = await self._store.select(TASKS, tenant_id=tenant_id, where=where, limit=PENDING_MAX)
         tasks = [StoredTask.from_payload(each.payload).public() for each in found]
         return tuple(sorted(tasks, key=lambda each: (each.state != "due", str(each.due_at or ""), each.task_id)))
+
+    async def groups(
+        self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+    ) -> Page[MemoryGroup]:
+        """Read a page of the tenant's groups by id. With an owner: the groups in which it is a member."""
+        return await self._page(_GROUP, selection, limit, cursor)
+
+    async def groups_of(self, tenant_id: str, member: Owner) -> tuple[MemoryGroup, ...]:
+        """Return the groups in which a user or an agent is a member, at most 32."""
+        if not await self._existing.has(GROUPS):
+            return ()
+        where = member_filter(RecordSelection(tenant_id=tenant_id, owner=member))
+        found = await self._store.select(GROUPS, tenant_id=tenant_id, where=where, limit=GROUPS_MAX)
+        return tuple(_GROUP.record(each.payload) for each in found)
 
     async def holdings(
         self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"

@@ -12,6 +12,7 @@ from ..schemas.turns import Owner, Sensitivity
 
 LIMIT_MAX = 100
 GROUPS_MAX = 32
+SHARED_MAX = 1_000
 CUE_MAX = CONTENT_MAX
 
 
@@ -52,6 +53,8 @@ class RecallRequest:
     """The caller's valence, -1 to 1, for the profile `composite`."""
     settled: bool = False
     """Whether working entries and episodes are left out, too, whose statement waits for a decision or was held back."""
+    shared_facts: tuple[str, ...] = ()
+    """Ids of single facts of others that groups share with the owner."""
 
     def __post_init__(self) -> None:
         _require(bool(self.tenant_id), "a read needs a tenant")
@@ -59,6 +62,7 @@ class RecallRequest:
         _require(bool(self.tiers), f"at least one tier must be asked for: {', '.join(TIERS)}")
         _require(len(set(self.tiers)) == len(self.tiers), "a tier is asked for twice")
         _require(len(self.groups) <= GROUPS_MAX, f"at most {GROUPS_MAX} groups can be read at once")
+        _require(len(self.shared_facts) <= SHARED_MAX, f"at most {SHARED_MAX} shared facts can be read at once")
         _require(self.mood is None or -1 <= self.mood <= 1, f"the mood must be -1 to 1, not {self.mood}")
         for name, moment in (("as_of", self.as_of), ("known_at", self.known_at)):
             _require(moment is None or moment.tzinfo is not None, f"{name} needs a time zone")

@@ -127,5 +127,5 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     CollectionSpec(
         TASKS, has_vectors=False, fields=_fields(keyword="owner_key state sensitivity content_hash", datetime="due_at")
     ),
-    CollectionSpec(GROUPS, has_vectors=False, fields=_fields(keyword="owner_key members[].key")),
+    CollectionSpec(GROUPS, has_vectors=False, fields=_fields(keyword="owner_key member_keys")),
 )

@@ -21,6 +21,7 @@ from .digests import StoredDigest
 from .episodes import StoredEpisode
 from .facts import StoredFact
 from .generate import PUBLISHED, file_name, schema_of
+from .groups import StoredGroup
 from .labels import TurnLabel
 from .links import StoredLinks
 from .procedures import StoredProcedure
@@ -41,6 +42,7 @@ STORED: Final[dict[str, type[Contract]]] = {
         StoredHoldings,
         StoredBlock,
         StoredTask,
+        StoredGroup,
         ArchivedText,
         StoredBudget,
         StoredLinks,

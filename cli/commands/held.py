@@ -1,4 +1,4 @@
-"""`memstream pin|unpin|block|task|procedure`: what is written by hand in a session or for an owner."""
+"""`memstream pin|unpin|block|task|procedure|group`: what is written by hand in a session or for an owner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...recall.record_filters import RecordSelection
 from ...recall.record_reader import RecordReader
 from ...schemas.base import Contract
 from ...schemas.commands import SessionRef
-from ...schemas.edits import blocks, procedures, prospective, working
+from ...schemas.edits import blocks, groups, procedures, prospective, working
 from ...schemas.edits.prospective import TaskState
 from ...schemas.turns import Owner
 from ...tools.editor import EditAnswer, EditTarget
@@ -30,6 +30,7 @@ from ..wiring.settings import Settings
 COLUMNS = {
     "blocks": ("name", "value", "limit", "version"),
     "tasks": ("state", "due_at", "condition", "content", "task_id"),
+    "groups": ("group_id", "description", "members", "fact_ids"),
     "procedures": ("name", "trigger", "steps", "version"),
 }
 
@@ -250,6 +251,68 @@ def procedure(
     tell(_sent(context, f"procedures.{what}", args, target), as_json=as_json)
 
 
+# ------------------------------------------------------------------------------------------------ groups
+def _members(given: tuple[str, ...]) -> tuple[Owner, ...]:
+    """Read members as `user:u1`. CommandFailed (exit 2) names one that is wrong."""
+    found: list[Owner] = []
+    for each in given:
+        scope, _, member = each.partition(":")
+        if scope not in ("user", "agent") or not member:
+            raise usage(f"--member {each}: write user:ID or agent:ID")
+        found.append(options.checked(lambda scope=scope, member=member: Owner(scope=scope, id=member)))  # type: ignore[misc]
+    return tuple(found)
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["define", "attach", "detach", "remove", "list"]))
+@click.argument("group_id", required=False, type=options.GIVEN_ID)
+@options.tenant
+@click.option("--description", default="", help="What it is for (define).")
+@click.option("--member", "members", multiple=True, help="user:ID or agent:ID; several times (attach, detach).")
+@click.option("--fact", "facts", multiple=True, help="A fact to share; several times (attach, detach).")
+@click.option("--procedure", "shared", multiple=True, help="A procedure to share, by id (attach, detach).")
+@click.option("--of", "member", help="Only groups with this member: user:ID or agent:ID (list).")
+@options.reason
+@options.as_json
+@pass_context
+def group(
+    context: CommandContext,
+    what: str,
+    group_id: str | None,
+    tenant: str,
+    description: str,
+    members: tuple[str, ...],
+    facts: tuple[str, ...],
+    shared: tuple[str, ...],
+    member: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Share memory: members of a group read what it owns, and the single records that are attached to it.
+
+    What is detached is gone from the next read.
+    """
+    if what == "list":
+        owner = _members((member,))[0] if member else None
+        _list(context, "groups", RecordSelection(tenant, owner=owner, ceiling="secret"), as_json=as_json)
+        return
+    if group_id is None:
+        raise usage(f"usage: memstream group {what} GROUP …")
+    target = EditTarget(tenant, owner=Owner(scope="group", id=group_id))
+    who = _members(members)
+
+    def args() -> Contract:
+        match what:
+            case "define":
+                return groups.GroupDefine(description=description)
+            case "remove":
+                return groups.GroupRemove(reason=reason)
+            case _:
+                return groups.GroupAttach(members=who, fact_ids=facts, procedure_ids=shared, reason=reason)
+
+    tell(_sent(context, f"groups.{what}", options.checked(args), target), as_json=as_json)
+
+
 # ------------------------------------------------------------------------------------------------ within
 def _session(user: str, session: str) -> SessionRef:
     return SessionRef(user_id=user, session_id=session)
@@ -297,6 +360,8 @@ async def _rows(
             found = (await reader.blocks(selection, limit=PAGE_MAX)).items
         elif what == "tasks":
             found = (await reader.tasks(selection, states=states, limit=PAGE_MAX)).items
+        elif what == "groups":
+            found = (await reader.groups(selection, limit=PAGE_MAX)).items
         else:
             found = (await reader.procedures(selection, limit=PAGE_MAX)).items
         return [each.model_dump(mode="json") for each in found]
@@ -304,5 +369,5 @@ async def _rows(
 
 def _cell(value: JsonValue) -> str:
     if isinstance(value, list):
-        return "; ".join(map(str, value))
+        return "; ".join(":".join(map(str, each.values())) if isinstance(each, dict) else str(each) for each in value)
     return "" if value is None else str(value)

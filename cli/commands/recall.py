@@ -15,9 +15,11 @@ from ...memory.policies import MemoryPolicy
 from ...recall.collection_cache import CollectionCache
 from ...recall.deadline import UnansweredPart
 from ...recall.recall_events import AnsweredRecall, answered, records_of, send
+from ...recall.record_reader import RecordReader
 from ...recall.request import LIMIT_MAX, ReadSession, RecallRequest
 from ...recall.search import COLLECTION_OF
 from ...recall.service import RecalledMemory, RecallResult, RecallService, TierFilter
+from ...recall.shared import SharedRecall
 from ...schemas.cloudevents import rfc3339
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import RECALLED
@@ -123,7 +125,8 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
             reranker=reranker,
             locale=policy.conflict.locale,
         )
-        return await TierFilter(service, policy.tiers).recall(request, now=datetime.now(UTC))
+        shared = SharedRecall(inner=TierFilter(service, policy.tiers), groups=RecordReader(store=store))
+        return await shared.recall(request, now=datetime.now(UTC))
 
 
 async def _publish(settings: Settings, answer: AnsweredRecall) -> None:

@@ -11,6 +11,7 @@ from ...recall.provenance import FactTracer
 from ...recall.recall_events import PublishingRecall, RecallPublisher
 from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort, RecallService, TierFilter
+from ...recall.shared import SharedRecall
 from ...recall.verbatim import VerbatimReader
 from ...streams.engine.commands import CommandPort, CommandSender
 from ...streams.log.port import Log
@@ -49,8 +50,8 @@ def memory_services(
     service = RecallService(
         store=store, embedder=embedder, policy=policy.recall, reranker=reranker, locale=policy.conflict.locale
     )
-    kept = TierFilter(service, policy.tiers)
     reading = RecordReader(store=store)
+    kept = SharedRecall(inner=TierFilter(service, policy.tiers), groups=reading)
     published = PublishingRecall(inner=kept, publisher=publisher)
     verbatim = VerbatimReader(store=store, log=log, gist=policy.gist, recall=policy.recall)
     commands = CommandSender(log, source)

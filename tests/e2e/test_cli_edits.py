@@ -81,6 +81,18 @@ def test_blocks_procedures_and_tasks_stand_where_they_were_put(memstream: InProc
     assert done(memstream("task", "done", due, *OF_U1, "--json"))["state"] == "done"
 
 
+def test_a_group_shares_with_its_members(memstream: InProcess) -> None:
+    fact = done(memstream("remember", "Works at Stripe", *OF_U1, "--json"))["fact_id"]
+    shared = ("--member", "user:u2", "--fact", fact)
+    assert done(memstream("group", "attach", "team", "--tenant", "acme", *shared, "--json"))["members"] == 1
+    recall = ("recall", "--tenant", "acme", "--user", "u2", "--cue", "Stripe", "--json")
+    assert [each["content"] for each in rows(memstream(*recall))] == ["Works at Stripe"]
+    (listed,) = rows(memstream("group", "list", "--tenant", "acme", "--of", "user:u2", "--json"))
+    assert (listed["group_id"], listed["fact_ids"]) == ("team", [fact])
+    memstream("group", "detach", "team", "--tenant", "acme", "--member", "user:u2")
+    assert rows(memstream(*recall)) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -94,6 +106,7 @@ def test_blocks_procedures_and_tasks_stand_where_they_were_put(memstream: InProc
         (("block", "attach", "Task", *OF_U1), 2, "needs --session"),
         (("task", "add", "Call", *OF_U1), 2, "due_at or condition"),
         (("procedure", "define", "Deploy", *OF_U1), 2, "trigger"),
+        (("group", "attach", "team", "--tenant", "acme", "--member", "u2"), 2, "write user:ID or agent:ID"),
         (("pin", "nothing", *IN_S1), 1, "has no entry nothing"),
     ],
 )

@@ -40,6 +40,7 @@ from memstream.recall.record_filters import RecordSelection
 from memstream.recall.record_reader import RecordReader, sees_all
 from memstream.recall.request import ReadSession, RecallRequest
 from memstream.recall.service import RecallService
+from memstream.recall.shared import SharedRecall
 from memstream.recall.verbatim import EpisodeRef, VerbatimReader
 from memstream.schemas import ids
 from memstream.schemas.blocks import NamedRecord
@@ -159,6 +160,9 @@ class World:
                 await self.memory.block(CONTENTS[0], tenant=tenant, owner=owner)
                 await self.memory.task(CONTENTS[0], tenant=tenant, owner=owner)
             for user in USERS:
+                name = f"club of {user} in {tenant}"
+                self.memory.whose[name] = (tenant, ids.owner_key(tenant, "user", user))
+                await self.memory.group(name, tenant=tenant, members=[Owner(scope="user", id=user)])
                 for session in SESSIONS:
                     text = f"{tenant} {user}"
                     self.memory.whose[text] = (tenant, ids.owner_key(tenant, "user", user))
@@ -337,6 +341,22 @@ async def pending(world: World, store: VectorStore, asked: Asked) -> Told:
     return [fact_told(each) for each in found]
 
 
+def group_told(group: Any) -> tuple[str, str]:
+    (member,) = group.members
+    return (group.tenant_id, member.key(group.tenant_id))
+
+
+async def groups_of(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await RecordReader(store=store).groups_of(asked.who.tenant, asked.who.owner)
+    return [group_told(each) for each in found]
+
+
+async def shared(world: World, store: VectorStore, asked: Asked) -> Told:
+    recall = SharedRecall(inner=world.recall(store, asked.profile), groups=RecordReader(store=store))
+    answer = await recall.recall(replace(asked.recall, groups=()), now=NOW)
+    return world.of(each.item.id for each in answer.items)
+
+
 async def one_digest(world: World, store: VectorStore, asked: Asked) -> Told:
     digest = await RecordReader(store=store).digest(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
     return [] if digest is None else [fact_told(digest)]
@@ -483,6 +503,9 @@ READS: dict[str, Read] = {
     "RecordReader.procedures_by_name": named("procedures_by_name"),
     "RecordReader.holdings": holdings,
     "RecordReader.pending_tasks": pending,
+    "RecordReader.groups": pages("groups", lambda group: [group_told(group)]),
+    "RecordReader.groups_of": groups_of,
+    "SharedRecall.recall": shared,
     "RecordReader.fact": one_fact,
     "RecordReader.facts_by_id": facts_by_id,
     "RecordReader.episode": one_episode,
@@ -526,6 +549,7 @@ READS: dict[str, Read] = {
     "GET /v1/procedures": over_http(
         "/v1/procedures", told="procedure_id", takes="user limit ceiling cursor", all_owners=True
     ),
+    "GET /v1/groups": over_http("/v1/groups", told="group_id", takes="user limit ceiling cursor", all_owners=True),
     "GET /v1/tasks": over_http("/v1/tasks", told="task_id", takes="user limit ceiling cursor", all_owners=True),
     "POST /v1/tools/{name}": by_tool,
     "GET /v1/facts/updates": heard,

@@ -10,16 +10,22 @@ from typing import Any, TypeVar
 import pytest
 
 from memstream.agents.reflector import Reflector
+from memstream.memory.policies import RecallPolicy
 from memstream.recall.record_filters import RecordSelection
 from memstream.recall.record_reader import RecordReader
+from memstream.recall.request import RecallRequest
+from memstream.recall.service import RecallService
+from memstream.recall.shared import SharedRecall
 from memstream.schemas import ids
 from memstream.schemas.base import Contract
 from memstream.schemas.blocks import StoredBlock
 from memstream.schemas.commands import CommandResult
 from memstream.schemas.edits.blocks import BLOCKS_MAX
+from memstream.schemas.groups import StoredGroup
 from memstream.schemas.procedures import StoredProcedure
 from memstream.schemas.prospective import StoredTask, TaskDue
 from memstream.schemas.topics import COMMANDS, RESULTS, TASKS_DUE
+from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record
@@ -103,6 +109,70 @@ async def test_killed_and_handed_in_again_a_block_is_edited_once(bench: Bench, s
     await bench.run(edit)
     (block,) = await stored(bench, "blocks", StoredBlock)
     assert (block.value, block.version) == ("one\ntwo", 2)
+
+
+# ------------------------------------------------------------------------------------------------ groups
+TEAM = Owner(scope="group", id="team")
+
+
+class GroupEditor(Editor):
+    async def __call__(self, kind: str, **args: Any) -> CommandResult:
+        self.sent += 1
+        owner = args.pop("owner", TEAM)
+        await self.bench.run(command(self.bench, command_id=f"g{self.sent}", kind=kind, args=args, owner=owner))
+        return CommandResult.read(self.bench.values(RESULTS.name)[-1])
+
+
+async def test_members_read_what_a_group_owns_and_shares_until_they_are_detached(bench: Bench) -> None:
+    other = Owner(scope="user", id="u2")
+    mine = await Editor(bench).done("facts.remember", content="Works at Stripe")
+    editor = GroupEditor(bench)
+    await editor.done("facts.remember", content="The office closes at six", subject="office")
+    members = [{"scope": "user", "id": "u2"}]
+    made = await editor.done("groups.attach", members=members, fact_ids=[mine["fact_id"]])
+    assert made == {"group_id": "team", "members": 1, "facts": 1, "procedures": 0, "changed": True}
+    again = await editor.done("groups.attach", members=members)
+    assert not again["changed"]
+    reader = RecordReader(store=bench.store)
+    shared = SharedRecall(
+        inner=RecallService(store=bench.store, embedder=bench.embedder, policy=RecallPolicy()), groups=reader
+    )
+
+    async def recalled(cue: str | None = None) -> set[str]:
+        request = RecallRequest("acme", other, cue=cue, tiers=("semantic",))
+        return {each.item.content for each in (await shared.recall(request, now=NOW + timedelta(days=3))).items}
+
+    both = {"Works at Stripe", "The office closes at six"}
+    assert await recalled() == await recalled("Stripe or the office") == both
+    (group,) = await reader.groups_of("acme", other)
+    assert (group.group_id, group.version, group.fact_ids) == ("team", 1, (mine["fact_id"],))
+    assert await reader.groups_of("rival", other) == ()
+    await editor.done("groups.detach", fact_ids=[mine["fact_id"]])
+    assert await recalled("Stripe or the office") == {"The office closes at six"}
+    await editor.done("groups.remove", reason="closed")
+    assert await recalled() == set()
+    assert await reader.groups_of("acme", other) == ()
+
+
+async def test_a_group_is_refused_what_is_wrong(bench: Bench) -> None:
+    editor = GroupEditor(bench)
+    assert await editor.refused("groups.detach", fact_ids=["x"]) == "unknown"
+    assert await editor.refused("groups.attach", fact_ids=["00000000-0000-0000-0000-000000000000"]) == "unknown"
+    assert await editor.refused("groups.attach", members=[{"scope": "org", "id": "o"}]) == "invalid_args"
+    assert await editor.refused("groups.define", owner=OWNER) == "owner"
+    assert (await editor.done("groups.define", description="us"))["changed"]
+    assert not (await editor.done("groups.define", description="us"))["changed"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_killed_and_handed_in_again_a_group_is_edited_once(bench: Bench, step: Step) -> None:
+    edit = command(
+        bench, command_id="g9", kind="groups.attach", owner=TEAM, args={"members": [{"scope": "user", "id": "u2"}]}
+    )
+    await bench.killed(edit, step)
+    await bench.run(edit)
+    (group,) = await stored(bench, "groups", StoredGroup)
+    assert (group.version, group.member_keys) == (1, ("acme/user/u2",))
 
 
 # ------------------------------------------------------------------------------------------------ tasks

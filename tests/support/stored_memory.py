@@ -20,6 +20,7 @@ from memstream.schemas.collections import (
     DIGESTS,
     EPISODES,
     FACTS,
+    GROUPS,
     HOLDINGS,
     LINKS,
     PROCEDURES,
@@ -30,6 +31,7 @@ from memstream.schemas.collections import (
 from memstream.schemas.digests import Basis, StoredDigest
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import Evidence, StoredFact
+from memstream.schemas.groups import StoredGroup
 from memstream.schemas.links import StoredLinks
 from memstream.schemas.procedures import StoredProcedure
 from memstream.schemas.prospective import StoredTask
@@ -201,6 +203,15 @@ class StoredMemory:
             **fields,
         )  # fmt: skip
         await self.store.put(HOLDINGS, [Point(held.holdings_id, held.to_payload())])
+
+    async def group(self, name: str, *, tenant: str = "acme", members: Sequence[Owner] = (), **fields: Any) -> None:
+        owner = Owner(scope="group", id=name)
+        group = StoredGroup(
+            tenant_id=tenant, group_id=name, members=tuple(members), updated_at=NOW, owner_key=owner.key(tenant),
+            record_id=ids.group_record_id(owner.key(tenant)), **fields,
+            member_keys=tuple(each.key(tenant) for each in members),
+        )  # fmt: skip
+        await self.store.put(GROUPS, [Point(group.record_id, group.to_payload())])
 
     async def task(self, content: str, *, tenant: str = "acme", owner: Owner | None = None, **fields: Any) -> str:
         owner = owner or Owner(scope="user", id="u1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import blocks, episodes, facts, tasks
+from . import blocks, episodes, facts, groups, tasks
 from .scope import OwnerEdit
 
 EDITS: Final[Mapping[str, OwnerEdit]] = {
@@ -26,4 +26,8 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "tasks.done": tasks.finish,
     "tasks.cancel": tasks.finish,
     "tasks.due": tasks.tell_due,
+    "groups.define": groups.define,
+    "groups.attach": groups.attach,
+    "groups.detach": groups.detach,
+    "groups.remove": groups.remove,
 }

@@ -113,6 +113,11 @@ CASES: tuple[tuple[str, str, dict[str, Any], str, dict[str, Any]], ...] = (
     ("POST", "/v1/procedures/remove", {"user_id": "u1", "name": "Deploy"}, "procedures.remove", {"name": "Deploy"}),
     ("POST", "/v1/procedures/activate", {**SESSION, "name": "Deploy"}, "procedures.activate", {"name": "Deploy"}),
     ("POST", "/v1/procedures/deactivate", {**SESSION, "name": "Deploy"}, "procedures.deactivate", {"name": "Deploy"}),
+    ("POST", "/v1/groups/define", {"group_id": "team", "description": "us"}, "groups.define", {"description": "us"}),
+    ("POST", "/v1/groups/attach", {"group_id": "team", "members": [{"scope": "user", "id": "u1"}]}, "groups.attach",
+     {"members": [{"scope": "user", "id": "u1"}]}),
+    ("POST", "/v1/groups/detach", {"group_id": "team", "fact_ids": [OTHER]}, "groups.detach", {"fact_ids": [OTHER]}),
+    ("POST", "/v1/groups/remove", {"group_id": "team"}, "groups.remove", {}),
     ("POST", "/v1/tasks", {"user_id": "u1", "content": "Call", "due_at": "2026-12-01T09:00:00Z"}, "tasks.add",
      {"due_at": "2026-12-01T09:00:00Z"}),
     ("POST", "/v1/tasks/t1/done", {"user_id": "u1"}, "tasks.done", {"task_id": "t1"}),
@@ -137,8 +142,7 @@ async def test_each_route_sends_its_command(
 def test_every_edit_has_a_route_and_every_route_a_case() -> None:
     edits = {each.name for each in KINDS if each.result is not None}
     not_for_people = {"tasks.due"}
-    groups: set[str] = {name for name in edits if name.startswith("groups.")}
-    assert {each.kind for each in EDIT_ROUTES} | {"facts.add"} == edits - not_for_people - groups
+    assert {each.kind for each in EDIT_ROUTES} | {"facts.add"} == edits - not_for_people
     assert {case[3] for case in CASES} == {each.kind for each in EDIT_ROUTES} | {"facts.add"}
     writers: set[StageName] = {each.command.writer for each in EDIT_ROUTES}
     assert writers == {"observer", "reflector", "consolidation"}
@@ -168,6 +172,7 @@ async def test_a_refusal_says_why(code: str, status: int) -> None:
         ("other", "POST", "/v1/working/e1/pin", SESSION, 403),
         ("own", "POST", "/v1/blocks/attach", {**SESSION, "name": "B", "owner": {"scope": "agent", "id": "a"}}, 403),
         ("own", "POST", "/v1/blocks/rethink", {"scope": "group", "id": "g", "name": "B", "value": ""}, 403),
+        ("own", "POST", "/v1/groups/attach", {"group_id": "g", "members": [{"scope": "user", "id": "u1"}]}, 403),
         ("writer", "PATCH", f"/v1/facts/{OTHER}", {"tags": []}, 404),
         ("writer", "PATCH", FACTS, {}, 422),
         ("writer", "PATCH", FACTS, {"contents": "x"}, 422),

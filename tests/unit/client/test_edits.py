@@ -56,11 +56,15 @@ CALLS: dict[str, Callable[[Api], Awaitable[Any]]] = {
     "procedures.remove": lambda api: api.remove_procedure("Deploy", **WHOSE),
     "procedures.activate": lambda api: api.activate_procedure("s1", "Deploy", **WHOSE),
     "procedures.deactivate": lambda api: api.deactivate_procedure("s1", "Deploy", **WHOSE),
+    "groups.define": lambda api: api.define_group("team", description="us"),
+    "groups.attach": lambda api: api.attach_to_group("team", members=[{"scope": "user", "id": "u1"}]),
+    "groups.detach": lambda api: api.detach_from_group("team", fact_ids=[OTHER]),
+    "groups.remove": lambda api: api.remove_group("team"),
     "tasks.add": lambda api: api.add_task("Call", due_at="2026-12-01T09:00:00Z", **WHOSE),
     "tasks.done": lambda api: api.finish_task("t1", **WHOSE),
     "tasks.cancel": lambda api: api.cancel_task("t1", reason="no", **WHOSE),
 }
-READS = {"holdings", "blocks", "procedures", "tasks"}
+READS = {"holdings", "groups", "blocks", "procedures", "tasks"}
 
 
 def client_of(commands: NoCommands) -> Api:
