@@ -112,3 +112,22 @@ def test_the_example_ids_are_those_of_the_code() -> None:
         ("fact_id", fact),
         ("event_id", ids.event_id(fact, 1)),
     ]
+
+
+def defaults_of_others() -> list[tuple[str, str, str, str]]:
+    """(setting, ours, theirs, why it differs) of each row of the page."""
+    rows = re.findall(r"^\| `([\w.]+)` \| (\S+) \| `[\w.]+` \| (\S+) \|(.*)\|$", PAGES["defaults.md"], re.MULTILINE)
+    return [(setting, ours, theirs, why.strip()) for setting, ours, theirs, why in rows]
+
+
+def test_the_defaults_of_others_stand_beside_those_of_the_policies() -> None:
+    rows = defaults_of_others()
+    assert len(rows) == PAGES["defaults.md"].count("\n| `")
+    for setting, ours, theirs, why in rows:
+        value: object = MemoryPolicy()
+        for name in setting.split("."):
+            value = getattr(value, name)
+        assert ours == (
+            str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+        ), setting
+        assert (ours == theirs) == (why == ""), f"{setting}: a difference has a reason, and a reason a difference"
