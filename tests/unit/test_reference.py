@@ -116,7 +116,7 @@ def test_the_example_ids_are_those_of_the_code() -> None:
 
 def defaults_of_others() -> list[tuple[str, str, str, str]]:
     """(setting, ours, theirs, why it differs) of each row of the page."""
-    rows = re.findall(r"^\| `([\w.]+)` \| (\S+) \| `[\w.]+` \| (\S+) \|(.*)\|$", PAGES["defaults.md"], re.MULTILINE)
+    rows = re.findall(r"^\| `([\w.]+)` \| (\S+) \| \*[\w.]+\* \| (\S+) \|(.*)\|$", PAGES["defaults.md"], re.MULTILINE)
     return [(setting, ours, theirs, why.strip()) for setting, ours, theirs, why in rows]
 
 
