@@ -47,7 +47,7 @@ async def session_blocks(
         return ()
     attached = await held.blocks_by_name(tenant_id, holdings.attached, ceiling=ceiling)
     active = await held.procedures_by_name(tenant_id, holdings.procedures, ceiling=ceiling)
-    own = (WorkingBlock(each.name, each.value, each.sensitivity) for each in holdings.blocks)
+    own = (WorkingBlock(each.name, each.value, each.sensitivity, each.name) for each in holdings.blocks)
     return (*own, *map(_owner_block, attached), *map(_procedure_block, active))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -18,6 +18,10 @@ from ..streams.engine.commands import CommandPort
 
 IDEMPOTENCY_KEY_MAX: Final = 128
 """Code points of an idempotency key."""
+
+
+RECORD_IDS: Final = ("fact_id", "episode_id", "entry_id", "task_id", "procedure_id")
+"""Fields of arguments and results that the audit trail names."""
 
 
 class EditRefused(Exception):
@@ -77,14 +81,12 @@ class MemoryEditor:
         caller: str,
         patience: float,
         idempotency_key: str | None = None,
-        audited: Mapping[str, str] | None = None,
     ) -> EditAnswer:
         """Send an edit and wait for its result, at most `patience` seconds.
 
         Args:
             caller: who asks, for the audit trail and the command's `issued_by`.
             idempotency_key: a repeated request with the same key, kind and target is applied once.
-            audited: further ids for the audit line.
 
         Raises:
             EditRefused: the stage refused it, or it failed.
@@ -93,10 +95,11 @@ class MemoryEditor:
         known = command_kind(target.address, kind)
         assert known is not None, kind  # callers name edits of the catalogue
         command = self._command(known, args, target, caller, idempotency_key)
-        status = "failed"
+        status, told = "failed", dict(command.args)
         try:
             result = await self._commands.ask(command, patience=patience)
             status = "accepted" if result is None else result.status
+            told |= {} if result is None else result.result or {}
         finally:
             audit(
                 kind,
@@ -105,7 +108,8 @@ class MemoryEditor:
                 owner=target.audited_owner,
                 result=status,
                 command_id=command.command_id,
-                **dict(audited or {}),
+                session_id=None if target.session is None else target.session.session_id,
+                **{name: str(told[name]) for name in RECORD_IDS if told.get(name) is not None},
             )
         return EditAnswer(command.command_id, None if result is None else _applied(known, result))
 

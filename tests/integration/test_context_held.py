@@ -49,7 +49,9 @@ async def test_a_session_shows_its_blocks_what_is_attached_and_what_is_active(me
         attached=(NamedRecord(name="Persona", owner=BOT), NamedRecord(name="Gone", owner=BOT)),
         procedures=(NamedRecord(name="Deploy", owner=USER),),
     )
-    text = (await context(memory)).text
+    made = await context(memory)
+    text = made.text
+    assert made.shown["blocks"][-1] == "b0"
     assert "Persona:\nSpeaks plainly" in text
     assert "b0:\nPlan the trip" in text
     assert "Deploy:\nApplies – Deploy\nDeploy" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -154,6 +155,16 @@ async def test_an_applied_edit_is_answered_with_its_result() -> None:
     ((command, patience),) = commands.asked
     assert (status, patience) == (200, 3.0)
     assert answer == {"fact_id": FACT.fact_id, "forgotten": True, "command_id": command.command_id}
+
+
+async def test_an_edit_is_audited_with_its_record(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="memstream.audit")
+    await ask(NoCommands(answers(fact_id=FACT.fact_id, forgotten=True)), "DELETE", FACTS, {"reason": "asked"})
+    await ask(NoCommands(), "POST", "/v1/working/e1/pin", SESSION)
+    forgotten, pinned = (json.loads(record.getMessage()) for record in caplog.records)
+    assert (forgotten["action"], forgotten["result"], forgotten["fact_id"]) == ("facts.forget", "applied", FACT.fact_id)
+    assert (pinned["session_id"], pinned["entry_id"], pinned["result"]) == ("s1", "e1", "accepted")
+    assert "asked" not in json.dumps(forgotten)
 
 
 @pytest.mark.parametrize(("code", "status"), [("unknown", 404), ("invalid_args", 422), ("stale", 409)])
