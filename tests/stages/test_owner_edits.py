@@ -228,6 +228,17 @@ async def test_a_task_is_told_when_its_time_comes_and_no_second_time(bench: Benc
     assert (await editor.done("tasks.done", task_id=made["task_id"]))["state"] == "done"
 
 
+async def test_a_task_that_is_done_while_its_reminder_is_on_the_way_is_not_told(bench: Bench) -> None:
+    editor = Editor(bench)
+    made = await editor.done("tasks.add", content="Call the plumber", due_at=at(LATER))
+    bench.now.moment = LATER
+    (record,) = due_records(bench)
+    await editor.done("tasks.done", task_id=made["task_id"])
+    await bench.run(record)
+    (task,) = await stored(bench, "tasks", StoredTask)
+    assert (task.state, task.version, told(bench)) == ("done", 2, [])
+
+
 async def test_a_worker_that_starts_again_knows_the_times(bench: Bench) -> None:
     editor = Editor(bench)
     await editor.done("tasks.add", content="Call the plumber", due_at=at(LATER))
