@@ -13,6 +13,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -246,13 +247,19 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
 """By name, what is not a table of fields (`fields of …`)."""
 
 
+@cache
+def _table(name: str) -> str:
+    """A table is the same as long as the code is."""
+    return TABLES[name]()
+
+
 def filled(page: str) -> str:
     """A page's text with its tables as the code has them. KeyError or ValueError: a table that does not exist."""
     fields = tables.Fields()
 
     def block(match: re.Match[str]) -> str:
         name = match["name"]
-        text = fields.of(name.removeprefix("fields of ")) if name.startswith("fields of ") else TABLES[name]()
+        text = fields.of(name.removeprefix("fields of ")) if name.startswith("fields of ") else _table(name)
         return f"<!-- generated: {name} -->\n{text}\n<!-- end -->"
 
     return _BLOCK.sub(block, page)
