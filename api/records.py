@@ -4,11 +4,12 @@ a session."""
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ..recall.paging import CURSOR_MAX, PAGE_MAX
 from ..recall.provenance import (
@@ -22,7 +23,7 @@ from ..recall.provenance import (
 )
 from ..recall.record_filters import SHOWN_BY_NAME, RecordSelection
 from ..recall.record_reader import PAGE_DEFAULT, TURNS_MAX, LoggedTurn, RecordReader
-from ..schemas.base import Subject
+from ..schemas.base import TAGS_MAX, Subject, Tag
 from ..schemas.digests import Digest
 from ..schemas.episodes import Episode
 from ..schemas.facts import Decision, Fact, FactAction, FactCause, FactState, FactUpdated
@@ -46,6 +47,7 @@ from .problems import MissingPart, Problem, invalid_field, missing_parts, not_fo
 T = TypeVar("T")
 TURNS_DEFAULT = 20
 Cursor = Annotated[str | None, Field(max_length=CURSOR_MAX, description="`next` of the previous page.")]
+MetadataPair = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z_][A-Za-z0-9_]*:")]
 SessionId = Annotated[Id, Path(description="Percent-encoded, including slashes.")]
 
 
@@ -65,6 +67,12 @@ class RecordsQuery(PageQuery):
     category: Category | None = None
     as_of: Annotated[Moment | None, Field(description="Return what was valid in the world at this time.")] = None
     known_at: Annotated[Moment | None, Field(description="Return what was believed at this time.")] = None
+    tags: Annotated[
+        tuple[Tag, ...],
+        Field(max_length=TAGS_MAX, description="Only records that have all of these; repeat the parameter."),
+    ] = ()
+    recorded_from: Annotated[Moment | None, Field(description="Only what was recorded at this time or later.")] = None
+    recorded_to: Annotated[Moment | None, Field(description="Only what was recorded by this time.")] = None
 
     def selection(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
@@ -78,11 +86,27 @@ class RecordsQuery(PageQuery):
             as_of=self.as_of,
             known_at=self.known_at,
             ceiling=self.ceiling,
+            tags=self.tags,
+            recorded_from=self.recorded_from,
+            recorded_to=self.recorded_to,
         )
 
 
 class FactsQuery(RecordsQuery):
+    min_confidence: Annotated[float | None, Field(ge=0, le=1, description="The least confidence.")] = None
+    metadata: Annotated[
+        tuple[MetadataPair, ...],
+        Field(max_length=8, description="`name:text`: only facts whose metadata says so; repeat the parameter."),
+    ] = ()
     state: Annotated[Literal[FactState, "all"] | None, Field(description="null: active facts.")] = None
+
+    def facts(self, caller: Caller) -> RecordSelection:
+        pairs = (each.partition(":") for each in self.metadata)
+        return replace(
+            self.selection(caller, state=self.state),
+            min_confidence=self.min_confidence,
+            metadata={name: value for name, _, value in pairs},
+        )
 
 
 class DigestQuery(Whose):
@@ -200,7 +224,7 @@ def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials:
 
     @routes.get("/v1/facts", tags=["facts"], summary="Facts, the newest first")
     async def facts(query: Annotated[FactsQuery, Query()], caller: Caller = reader) -> FactsPage:
-        selection = query.selection(caller, state=query.state)
+        selection = query.facts(caller)
         page = await within_bounds(record_reader.facts(selection, limit=query.limit, cursor=query.cursor))
         return FactsPage(items=list(page.items), next=page.next)
 

@@ -6,13 +6,15 @@ caller's credential or options.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
+from pydantic import JsonValue
 from qdrant_client import models
 
-from ..adapters.vectors.conditions import any_of, equals, until
+from ..adapters.vectors.conditions import any_of, equals, since, until
 from ..schemas.facts import FactState
 from ..schemas.observations import Category
 from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity, up_to
@@ -45,13 +47,23 @@ class RecordSelection:
     then."""
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that may be read."""
+    min_confidence: float | None = None
+    """The least confidence of facts, as it was when they last changed."""
+    tags: tuple[str, ...] = ()
+    """Facts and episodes that have all of these."""
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Facts whose metadata has these values."""
+    recorded_from: datetime | None = None
+    recorded_to: datetime | None = None
+    """Facts and episodes that were recorded in this time, its ends included."""
 
     def __post_init__(self) -> None:
         if not self.tenant_id:
             raise ValueError("a read needs a tenant")
         if self.state is not None and self.state not in (*get_args(FactState), ALL):
             raise ValueError(f"unknown state {self.state!r}")
-        for name, moment in (("as_of", self.as_of), ("known_at", self.known_at)):
+        times = ("as_of", "known_at", "recorded_from", "recorded_to")
+        for name, moment in ((name, getattr(self, name)) for name in times):
             if moment is not None and moment.tzinfo is None:
                 raise ValueError(f"{name} needs a time zone")
 
@@ -66,6 +78,10 @@ def facts_filter(selection: RecordSelection) -> models.Filter:
         conditions += _when(selection)
     if selection.session_id is not None:
         conditions.append(equals("evidence[].session_id", selection.session_id))
+    if selection.min_confidence is not None:
+        least = models.Range(gte=selection.min_confidence)
+        conditions.append(models.FieldCondition(key="confidence", range=least))
+    conditions += [_has_value(name, value) for name, value in selection.metadata.items()]
     return models.Filter(must=conditions)
 
 
@@ -135,8 +151,21 @@ def _in_session(selection: RecordSelection) -> list[models.Condition]:
 
 
 def _about(selection: RecordSelection) -> list[models.Condition]:
-    pairs = (("subject", selection.subject), ("category", selection.category))
-    return [equals(field, value) for field, value in pairs if value is not None]
+    named = (("subject", selection.subject), ("category", selection.category))
+    pairs = (*named, *(("tags", tag) for tag in selection.tags))
+    found: list[models.Condition] = [equals(name, value) for name, value in pairs if value is not None]
+    if selection.recorded_from is not None:
+        found.append(since("recorded_at", selection.recorded_from))
+    if selection.recorded_to is not None:
+        found.append(until("recorded_at", selection.recorded_to))
+    return found
+
+
+def _has_value(name: str, value: JsonValue) -> models.Condition:
+    """Match metadata. Only texts, whole numbers and truth values can be compared."""
+    if not isinstance(value, str | int) or not name.isidentifier():
+        raise ValueError(f"metadata {name!r} cannot be compared: give a plain name, and a text or a whole number")
+    return models.FieldCondition(key=f"metadata.{name}", match=models.MatchValue(value=value))
 
 
 def _shown(selection: RecordSelection) -> list[models.Condition]:

@@ -97,7 +97,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         EPISODES,
         has_vectors=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id observation_id subject category sensitivity",
+            keyword="owner_key user_id session_id turn_id observation_id subject category sensitivity tags",
             number="importance",
             datetime="occurred_at valid_from valid_to recorded_at consolidated_at archived_at deleted_at",
         ),
@@ -107,10 +107,11 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_vectors=True,
         fields=_fields(
             keyword=(
-                "owner_key subject predicate category state sensitivity content_hash "
+                "owner_key subject predicate category state sensitivity content_hash tags "
                 "evidence[].observation_id evidence[].session_id evidence[].turn_id"
             ),
             integer="version reinforcement_count",
+            number="confidence",
             datetime="valid_from valid_to recorded_at expired_at closed_at",
         ),
     ),

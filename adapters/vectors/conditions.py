@@ -33,6 +33,11 @@ def after(field: str, moment: datetime) -> models.FieldCondition:
     return models.FieldCondition(key=field, range=models.DatetimeRange(gt=moment))
 
 
+def since(field: str, moment: datetime) -> models.FieldCondition:
+    """Match times at or after `moment`."""
+    return models.FieldCondition(key=field, range=models.DatetimeRange(gte=moment))
+
+
 def at(field: str, moment: datetime) -> models.FieldCondition:
     """Match exactly this time."""
     return models.FieldCondition(key=field, range=models.DatetimeRange(gte=moment, lte=moment))

@@ -123,6 +123,8 @@ KINDS: dict[str, RecordKind] = {
     type=options.MOMENT,
     help=f"Show what was believed then (facts) or recorded by then (episodes). {options.END_OF_DAY}",
 )
+@click.option("--tag", "tags", multiple=True, help="Only facts and episodes with this tag; several times: with all.")
+@click.option("--min-confidence", type=click.FloatRange(0, 1), help="Show only facts of at least this confidence.")
 @click.option("--limit", type=click.IntRange(min=1), help="Show only the newest N records. [default: all]")
 @options.as_json
 @pass_context
@@ -139,6 +141,8 @@ def show(
     category: Category | None,
     as_of: datetime | None,
     known_at: datetime | None,
+    tags: tuple[str, ...],
+    min_confidence: float | None,
     limit: int | None,
     as_json: bool,
 ) -> None:
@@ -152,6 +156,10 @@ def show(
         raise usage(f"--subject and --category are not for {what}: it has neither")
     if what == "digest" and session is not None:
         raise usage("--session is not for digest: an owner has one over all sessions")
+    if tags and what not in ("facts", "episodes"):
+        raise usage(f"--tag is for facts and episodes, not for {what}")
+    if min_confidence is not None and what != "facts":
+        raise usage("--min-confidence is for facts")
     if state not in (None, "active", ALL) and what != "facts":
         raise usage(f"--state {state} is for facts")
     selection = RecordSelection(
@@ -165,6 +173,8 @@ def show(
         as_of=as_of,
         known_at=known_at,
         ceiling="secret",
+        tags=tags,
+        min_confidence=min_confidence,
     )
     kind = KINDS[what]
     rows = run(_rows(context.settings, kind, selection, limit))

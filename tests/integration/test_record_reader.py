@@ -22,6 +22,7 @@ from memstream.recall.record_reader import TURNS_MAX, RecordReader
 from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.facts import Fact
 from memstream.schemas.turns import Owner
+from tests.support.api_server import app_over, called
 from tests.support.stored_memory import NOW, StoredMemory
 
 T = TypeVar("T")
@@ -272,3 +273,49 @@ def test_collections_that_were_never_made_hold_nothing(run: Any, tmp_path: Path)
     with FolderLock(folder=tmp_path) as lock:
         assert lock.try_acquire()
         assert run(read()) == [Page(())] * 4
+
+
+# ------------------------------------------------------------------------------------------------ what facts say
+def test_facts_are_asked_for_by_confidence_tags_metadata_and_times(world: World) -> None:
+    day = timedelta(days=1)
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("Works at Stripe", {"confidence": 0.9, "tags": ("work", "crm"), "metadata": {"source": "crm", "row": 7}}),
+        ("Likes tea", {"confidence": 0.5, "tags": ("work",), "recorded_at": NOW - day}),
+        ("Lives in Rome", {"confidence": 0.7, "recorded_at": NOW + day}),
+    ]
+    for content, fields in rows:
+        world.do(world.memory.fact(content, **fields))
+
+    def found(**asked: Any) -> set[str]:
+        return set(world.facts(RecordSelection("acme", **asked)))
+
+    assert found(min_confidence=0.7) == {"Works at Stripe", "Lives in Rome"}
+    assert found(tags=("work",)) == {"Works at Stripe", "Likes tea"}
+    assert found(tags=("work", "crm")) == {"Works at Stripe"}
+    assert found(metadata={"source": "crm"}) == found(metadata={"row": 7}) == {"Works at Stripe"}
+    assert found(metadata={"source": "mail"}) == set()
+    assert found(recorded_from=NOW) == {"Works at Stripe", "Lives in Rome"}
+    assert found(recorded_from=NOW - day, recorded_to=NOW) == {"Works at Stripe", "Likes tea"}
+    with pytest.raises(ValueError, match="cannot be compared"):
+        world.facts(RecordSelection("acme", metadata={"source": None}))
+    with pytest.raises(ValueError, match="recorded_to needs a time zone"):
+        RecordSelection("acme", recorded_to=NOW.replace(tzinfo=None))
+
+
+def test_over_http_the_same_is_asked_by_parameters(world: World) -> None:
+    world.do(world.memory.fact("Works at Stripe", confidence=0.9, tags=("work", "crm"), metadata={"source": "crm:eu"}))
+    world.do(world.memory.fact("Likes tea", confidence=0.5, tags=("work",)))
+
+    async def asked(query: str) -> Any:
+        async with called(app_over(store=world.store)) as client:
+            answer = await client.get(f"/v1/facts?tenant_id=acme&{query}")
+        if answer.status_code != 200:
+            return answer.json()["errors"][0]["field"]
+        return [each["content"] for each in answer.json()["items"]]
+
+    assert world.do(asked("tags=work&tags=crm&min_confidence=0.6")) == ["Works at Stripe"]
+    assert world.do(asked("metadata=source:crm:eu&recorded_to=2099-01-01T00:00:00Z")) == ["Works at Stripe"]
+    assert sorted(world.do(asked("tags=work"))) == ["Likes tea", "Works at Stripe"]
+    assert world.do(asked("min_confidence=2")) == "min_confidence"
+    assert world.do(asked("metadata=nothing")).startswith("metadata")
+    assert world.do(asked("recorded_from=yesterday")) == "recorded_from"
