@@ -6,7 +6,7 @@ caller's credential or options.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
@@ -115,6 +115,13 @@ def member_filter(selection: RecordSelection) -> models.Filter:
 def procedures_filter(selection: RecordSelection) -> models.Filter:
     removed = [] if selection.state == ALL else [_empty("removed_at")]
     return models.Filter(must=[*_owned(selection), *removed])
+
+
+def procedures_of_filter(selection: RecordSelection, owner_keys: Sequence[str], shared: Sequence[str]) -> models.Filter:
+    """Match procedures of these owners, and these ids."""
+    owned: list[models.Condition] = [any_of("owner_key", owner_keys)]
+    by_id = [models.HasIdCondition(has_id=list(shared))] if shared else []
+    return models.Filter(must=[procedures_filter(selection), models.Filter(should=[*owned, *by_id])])
 
 
 def messages_filter(selection: RecordSelection) -> models.Filter:

@@ -34,7 +34,7 @@ from ..schemas.prospective import ProspectiveTask, StoredTask
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .collection_cache import CollectionCache
-from .paging import Page, read_page
+from .paging import PAGE_MAX, Page, read_page
 from .record_filters import (
     RecordSelection,
     digests_filter,
@@ -44,6 +44,7 @@ from .record_filters import (
     messages_filter,
     owned_filter,
     procedures_filter,
+    procedures_of_filter,
     working_filter,
 )
 from .request import GROUPS_MAX
@@ -234,6 +235,20 @@ class RecordReader:
         """Return a task in any state. None: there is none, or the caller may not read it."""
         found = await self._by_ids(_TASK, tenant_id, [task_id], ceiling)
         return next((each for each in found if sees(each.owner)), None)
+
+    async def procedures_for(
+        self, tenant_id: str, member: Owner, *, ceiling: Sensitivity = "internal"
+    ) -> tuple[Procedure, ...]:
+        """Return the procedures of a user or agent, then those that groups own or share with it, at most 200."""
+        if not await self._existing.has(PROCEDURES):
+            return ()
+        groups = await self.groups_of(tenant_id, member)
+        owners = [member.key(tenant_id), *(Owner(scope="group", id=each.group_id).key(tenant_id) for each in groups)]
+        shared = [procedure_id for each in groups for procedure_id in each.procedure_ids]
+        where = procedures_of_filter(RecordSelection(tenant_id=tenant_id, ceiling=ceiling), owners, shared)
+        found = await self._store.select(PROCEDURES, tenant_id=tenant_id, where=where, limit=PAGE_MAX)
+        procedures = [_PROCEDURE.record(each.payload) for each in found]
+        return tuple(sorted(procedures, key=lambda each: (each.owner != member, each.name, each.procedure_id)))
 
     async def blocks_by_name(
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"

@@ -172,12 +172,10 @@ class ToolReads:
         return Rehydrated(verbatim_content=found.content, archived_at=found.archived_at)
 
     async def list_procedures(self, args: ProcedureList, call: Call) -> ListedProcedures:
-        selection = RecordSelection(
-            tenant_id=call.identity.tenant_id, owner=call.identity.user, ceiling=call.identity.ceiling
-        )
-        page = await self.records.procedures(selection, limit=PAGE_MAX)
+        identity = call.identity
+        found = await self.records.procedures_for(identity.tenant_id, identity.user, ceiling=identity.ceiling)
         return ListedProcedures(
-            procedures=tuple(ListedProcedure(name=it.name, trigger=it.trigger, steps=it.steps) for it in page.items)
+            procedures=tuple(ListedProcedure(name=it.name, trigger=it.trigger, steps=it.steps) for it in found)
         )
 
     async def _recall(self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallResult:

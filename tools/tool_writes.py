@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from ..recall.record_reader import RecordReader
+from ..schemas import ids
 from ..schemas.base import Contract
 from ..schemas.commands import Command
 from ..schemas.edits import blocks, episodes, facts, procedures, prospective
@@ -291,11 +292,12 @@ class ToolWrites:
         return await self._edit_block("blocks.rethink", blocks.BlockRethink(name=args.name, value=args.value), call)
 
     async def activate_procedure(self, args: ToolProcedureActivate, call: Call) -> ActiveProcedure:
-        owner = call.identity.user
-        found = await self.records.procedure(call.identity.tenant_id, owner, args.name, ceiling=call.identity.ceiling)
+        identity, wanted = call.identity, ids.canonical(args.name)
+        known = await self.records.procedures_for(identity.tenant_id, identity.user, ceiling=identity.ceiling)
+        found = next((each for each in known if ids.canonical(each.name) == wanted), None)
         if found is None:
             raise ToolError(f"there is no procedure {args.name!r}: procedure_list names them")
-        edit = procedures.ProcedureActivate(name=found.name, owner=owner)
+        edit = procedures.ProcedureActivate(name=found.name, owner=found.owner)
         done = await self._edit("procedures.activate", edit, procedures.ProcedureActivated, call)
         return ActiveProcedure(name=done.name, steps=found.steps, active=done.active)
 

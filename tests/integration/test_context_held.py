@@ -59,6 +59,19 @@ async def test_a_session_shows_its_blocks_what_is_attached_and_what_is_active(me
     assert (await context(memory, ReadSession("u1", "another"))).text == ""
 
 
+async def test_a_member_has_the_procedures_of_its_groups_and_those_that_are_shared(memory: StoredMemory) -> None:
+    team, other = Owner(scope="group", id="team"), Owner(scope="user", id="u2")
+    await memory.procedure("Own")
+    await memory.procedure("Of the team", owner=team)
+    shared = await memory.procedure("Shared", owner=other)
+    await memory.procedure("Not shared", owner=other)
+    await memory.group("team", members=[USER], procedure_ids=(shared,))
+    await memory.group("others", members=[other])
+    reader = RecordReader(store=memory.store)
+    assert [each.name for each in await reader.procedures_for("acme", USER)] == ["Own", "Of the team", "Shared"]
+    assert [each.name for each in await reader.procedures_for("acme", BOT)] == []
+
+
 async def test_without_a_session_the_owners_blocks_are_shown(memory: StoredMemory) -> None:
     await memory.block("Notes", value="Likes short answers")
     await memory.block("Keys", value="a secret", sensitivity="secret")

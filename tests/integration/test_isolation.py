@@ -351,6 +351,12 @@ async def groups_of(world: World, store: VectorStore, asked: Asked) -> Told:
     return [group_told(each) for each in found]
 
 
+async def procedures_for(world: World, store: VectorStore, asked: Asked) -> Told:
+    reader = RecordReader(store=store)
+    found = await reader.procedures_for(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
+    return [fact_told(each) for each in found]
+
+
 async def shared(world: World, store: VectorStore, asked: Asked) -> Told:
     recall = SharedRecall(inner=world.recall(store, asked.profile), groups=RecordReader(store=store))
     answer = await recall.recall(replace(asked.recall, groups=()), now=NOW)
@@ -503,6 +509,7 @@ READS: dict[str, Read] = {
     "RecordReader.procedures_by_name": named("procedures_by_name"),
     "RecordReader.holdings": holdings,
     "RecordReader.pending_tasks": pending,
+    "RecordReader.procedures_for": procedures_for,
     "RecordReader.groups": pages("groups", lambda group: [group_told(group)]),
     "RecordReader.groups_of": groups_of,
     "SharedRecall.recall": shared,
