@@ -104,7 +104,7 @@ async def test_an_entry_by_hand_lives_on_with_those_of_turns() -> None:
     assert (flushed["entries"], flushed["left"]) == (0, 1), "nobody said it, so it becomes no episode"
 
 
-async def test_an_edit_waits_for_no_model_and_takes_over_the_turns_that_wait() -> None:
+async def test_an_edit_is_answered_before_the_turns_that_wait() -> None:
     model = AwayModel([item("t1", "Likes plain words")])
     world = await deferred(model, "a very plain word")
     model.away = {"word"}
