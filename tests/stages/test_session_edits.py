@@ -13,7 +13,7 @@ from memstream.schemas import ids
 from memstream.schemas.blocks import StoredHoldings
 from memstream.schemas.commands import CommandResult
 from memstream.schemas.edits.blocks import BLOCKS_MAX
-from memstream.schemas.topics import RESULTS
+from memstream.schemas.topics import OBSERVATIONS, RESULTS
 from tests.support.observer_world import SESSION, AwayModel, ObserverWorld, deferred, item, policy
 from tests.support.stage_harness import Kill, kills
 
@@ -111,6 +111,12 @@ async def test_an_edit_is_answered_before_the_turns_that_wait() -> None:
     editor = Editor(world)
     await editor.done("working.add", content="The deploy is on Friday")
     assert (world.working(), world.row().waiting) == (["The deploy is on Friday"], 1)
+    model.away = set()
+    world.clock.seconds += 3_600  # the next try is due
+    await editor.done("working.advance")
+    topics = [record.topic for record in world.harness.sent]
+    assert topics[-2:] == [RESULTS.name, OBSERVATIONS.name], "the answer is first"
+    assert world.row().waiting == 0
 
 
 # ------------------------------------------------------------------------------------------------ blocks
