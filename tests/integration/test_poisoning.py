@@ -60,6 +60,7 @@ def is_users(fact: Fact) -> bool:
     return fact.state == "active" and fact.trust == "user"
 
 
+@pytest.mark.long
 async def test_no_attack_becomes_the_users_word_and_honest_users_are_believed(in_folder: Place) -> None:
     attacks = [line for line in LINES.values() if not line.honest]
     honest = [line for line in LINES.values() if line.honest]

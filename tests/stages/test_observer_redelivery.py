@@ -125,6 +125,7 @@ async def run_deferred(world: ObserverWorld, model: Moody, *, kill: Kill | None)
     await world.run([*uncommitted, *commands], kill=left)
 
 
+@pytest.mark.long
 async def test_killed_while_deferred_turns_are_taken_in_rounds() -> None:
     model = Moody()
     calm = ObserverWorld(model, policy=POLICY)

@@ -109,6 +109,7 @@ config = schemathesis.Config.from_dict({"seed": SEED})
 schema = schemathesis.openapi.from_dict(with_closed_answers(), config=config).exclude(path=STREAM)
 
 
+@pytest.mark.long
 @schema.parametrize()
 @hypothesis.settings(
     max_examples=EXAMPLES,
