@@ -158,11 +158,14 @@ class DurableTable(faust.Table):
             LeaseLost: other workers may own the partition; nothing was sent.
             Transient: the local store does not work and the worker ends; nothing was sent.
         """
+        partition = self.partition_for_key(key)
+        assert partition is not None  # of the current event
+        self._send_row(partition, key, value)
+
+    def _send_row(self, partition: int, key: str, value: bytes | None) -> None:
         if value is not None:
             self.check_size(key, value)
         self.check_store()
-        partition = self.partition_for_key(key)
-        assert partition is not None  # of the current event
         self.app.check_lease()
         row = self.unacked_rows.add(partition, key, value)
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -228,12 +231,6 @@ class DurableTable(faust.Table):
         with self.store_errors():
             await super().on_rebalance(*args, **kwargs)
 
-    def _on_changelog_sent(self, future: Any) -> None:
-        # For the marker only: the offset of a row is stored with the row.
-        if self.broken is None:
-            with suppress(Transient), self.local_store():
-                super()._on_changelog_sent(future)
-
     def marker(self, partition: int) -> Marker | None:
         """Return the marker that the local table has read from its changelog."""
         return self._own(partition, MARKER_KEY)
@@ -272,20 +269,13 @@ class DurableTable(faust.Table):
             return Marker.of(self.data._db_for_partition(partition).get(key.encode()))
 
     async def write_marker(self, partition: int, marker: Marker) -> None:
-        """Write a marker durably to the changelog, then to the local store. Raises `Transient`, `LeaseLost`."""
-        with collect_writes() as writes:
-            self.send_changelog(partition, MARKER_KEY, marker.to_bytes())
-            await writes.durable()
-        with self.store_errors():
-            self.data._db_for_partition(partition).put(MARKER_KEY.encode(), marker.to_bytes())
+        """Write a marker durably to the changelog, then with its offset to the local store, like a row.
 
-    def send_changelog(self, *args: Any, **kwargs: Any) -> Any:
-        self.app.check_lease()
-        future = super().send_changelog(*args, **kwargs)
-        writes = _writes.get()
-        if writes is not None:  # None: written outside a handler, where no caller waits for it
-            writes.add(future)
-        return future
+        Raises `Transient`, `LeaseLost`.
+        """
+        with collect_writes() as writes:
+            self._send_row(partition, MARKER_KEY, marker.to_bytes())
+            await writes.durable()
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
         # For standbys. Faust logs an exception of this call and goes on with the next entry. Its offset counts already,

@@ -17,6 +17,7 @@ from faust.types import TP, RecordMetadata
 from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust.app import StageApp
+from memstream.streams.faust.changelog_check import Marker
 from memstream.streams.faust.rocksdb_memory import BUFFERS
 from memstream.streams.faust.table import (
     MAX_VALUE,
@@ -285,6 +286,24 @@ async def test_rows_and_their_offsets_reach_the_store_in_the_order_of_the_change
 
 # --------------------------------------------------------------------------- recovery into the store
 FULL = Exception("IO error: No space left on device: While appending to file: 000004.log")
+
+
+async def test_the_store_has_the_marker_with_its_offset_or_neither(app: StageApp) -> None:
+    """A worker that is killed in between must not find the offset alone: it would read no marker and report a loss."""
+    table = open_rows(app, "rows")._table
+    marker = Marker(identity="one", whole_from=0, written_at=0)
+    found: list[tuple[int | None, Marker | None]] = []
+    writing = asyncio.create_task(table.write_marker(0, marker))
+    await spin()
+    tp = TP(table.changelog_topic.get_topic_name(), 0)
+    found.append((table.data.persisted_offset(tp), table.marker(0)))
+    future = sent(app)[0]
+    await future.message.channel._finalize_message(future, delivered(future))
+    while not writing.done():
+        found.append((table.data.persisted_offset(tp), table.marker(0)))
+        await asyncio.sleep(0)
+    found.append((table.data.persisted_offset(tp), table.marker(0)))
+    assert set(found) == {(None, None), (0, marker)}
 
 
 class FullDatabase:
