@@ -13,6 +13,7 @@ from typing import TypeVar
 from ..schemas import ids
 from ..schemas.blocks import MemoryBlock
 from ..schemas.edits.blocks import BlockAppend, BlockDefine, BlockReplace, BlockRethink
+from ..schemas.turns import SENSITIVITIES
 
 BlockEdit = BlockDefine | BlockAppend | BlockReplace | BlockRethink
 B = TypeVar("B", bound=MemoryBlock)
@@ -55,7 +56,8 @@ def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: d
 
 
 def _defined(block: MemoryBlock | None, edit: BlockDefine, limit: int, now: datetime) -> MemoryBlock:
-    """Return a new block, or the one of this name with its limit, description and sensitivity changed."""
+    """Return a new block, or the one of this name with its limit and description changed. Its sensitivity only rises: a
+    definition that names none lowers nothing."""
     if block is None:
         return MemoryBlock(
             name=edit.name,
@@ -69,7 +71,7 @@ def _defined(block: MemoryBlock | None, edit: BlockDefine, limit: int, now: date
         update={
             "limit": block.limit if edit.limit is None else edit.limit,
             "description": edit.description or block.description,
-            "sensitivity": edit.sensitivity,
+            "sensitivity": max(block.sensitivity, edit.sensitivity, key=SENSITIVITIES.index),
         }
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from ..memory.recall.context import ContextItem, WorkingBlock
@@ -33,6 +33,8 @@ class HeldRecords(Protocol):
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
     ) -> tuple[Procedure, ...]: ...
 
+    async def left_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]: ...
+
     async def pending_tasks(
         self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal"
     ) -> tuple[ProspectiveTask, ...]: ...
@@ -41,12 +43,16 @@ class HeldRecords(Protocol):
 async def session_blocks(
     held: HeldRecords, tenant_id: str, session: ReadSession, *, ceiling: Sensitivity
 ) -> tuple[WorkingBlock, ...]:
-    """Return the blocks of a session, those of owners that are attached to it, and its active procedures."""
+    """Return the blocks of a session, those of owners that are attached to it, and its active procedures. What a group
+    owns is shown to its members alone."""
     holdings = await held.holdings(tenant_id, session.user_id, session.session_id, ceiling=ceiling)
     if holdings is None:
         return ()
-    attached = await held.blocks_by_name(tenant_id, holdings.attached, ceiling=ceiling)
-    active = await held.procedures_by_name(tenant_id, holdings.procedures, ceiling=ceiling)
+    named = (*holdings.attached, *holdings.procedures)
+    group_ids = {each.owner.id for each in named if each.owner.scope == "group"}
+    left = await held.left_groups(tenant_id, Owner(scope="user", id=session.user_id), group_ids)
+    attached = await held.blocks_by_name(tenant_id, _without(holdings.attached, left), ceiling=ceiling)
+    active = await held.procedures_by_name(tenant_id, _without(holdings.procedures, left), ceiling=ceiling)
     own = (WorkingBlock(each.name, each.value, each.sensitivity, each.name) for each in holdings.blocks)
     return (*own, *map(_owner_block, attached), *map(_procedure_block, active))
 
@@ -70,6 +76,11 @@ async def tasks_to_do(
         if each.state == "due"
         or (each.condition is not None and meets_condition(cue or "", each.condition, locale=locale))
     )
+
+
+def _without(named: Sequence[NamedRecord], groups: Collection[str]) -> Sequence[NamedRecord]:
+    """Return the records but for those of these groups."""
+    return [each for each in named if each.owner.scope != "group" or each.owner.id not in groups]
 
 
 def _owner_block(block: OwnerBlock) -> WorkingBlock:

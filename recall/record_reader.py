@@ -26,9 +26,9 @@ from ..schemas.facts import Fact, StoredFact
 from ..schemas.groups import MemoryGroup, StoredGroup
 from ..schemas.ids import block_id as block_id_of
 from ..schemas.ids import digest_id as digest_id_of
+from ..schemas.ids import group_record_id, session_key
 from ..schemas.ids import holdings_id as holdings_id_of
 from ..schemas.ids import procedure_id as procedure_id_of
-from ..schemas.ids import session_key
 from ..schemas.procedures import Procedure, StoredProcedure
 from ..schemas.prospective import ProspectiveTask, StoredTask
 from ..schemas.turns import Owner, Sensitivity, up_to
@@ -302,6 +302,16 @@ class RecordReader:
         where = member_filter(RecordSelection(tenant_id=tenant_id, owner=member))
         found = await self._store.select(GROUPS, tenant_id=tenant_id, where=where, limit=GROUPS_MAX)
         return tuple(_GROUP.record(each.payload) for each in found)
+
+    async def left_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these groups that are defined without the member. It is shown nothing of theirs."""
+        if not group_ids or not await self._existing.has(GROUPS):
+            return frozenset()
+        owners = (Owner(scope="group", id=each) for each in group_ids)
+        wanted = [group_record_id(owner.key(tenant_id)) for owner in owners]
+        found = await self._store.get(GROUPS, tenant_id=tenant_id, ids=wanted)
+        groups = (_GROUP.record(each.payload) for each in found.values())
+        return frozenset(each.group_id for each in groups if member not in each.members)
 
     async def holdings(
         self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"

@@ -10,16 +10,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
-from ..schemas.errors import Transient
 from ..schemas.groups import MemoryGroup
 from ..schemas.turns import Owner
-from .deadline import UnansweredPart
+from .deadline import DeadlineReads
 from .request import GROUPS_MAX, SHARED_MAX, RecallRequest
 from .service import RecallPort, RecallResult
 
 MEMBERS: Final = ("user", "agent")
 """Scopes of owners that can be members."""
 PART: Final = "groups"
+PATIENCE: Final = 0.5
+"""Seconds that a recall waits for the groups."""
 
 
 class GroupReader(Protocol):
@@ -39,12 +40,10 @@ class SharedRecall:
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         if request.owner.scope not in MEMBERS:
             return await self._inner.recall(request, now=now)
-        try:
-            groups = await self._groups.groups_of(request.tenant_id, request.owner)
-        except Transient as error:
-            found = await self._inner.recall(request, now=now)
-            return replace(found, missing=(*found.missing, UnansweredPart(PART, str(error))))
-        return await self._inner.recall(_with(request, groups), now=now)
+        parts = DeadlineReads(patience=PATIENCE)
+        groups = await parts.ask(PART, lambda: self._groups.groups_of(request.tenant_id, request.owner))
+        found = await self._inner.recall(_with(request, groups or ()), now=now)
+        return replace(found, missing=(*found.missing, *parts.missing))
 
 
 def _with(request: RecallRequest, groups: Sequence[MemoryGroup]) -> RecallRequest:

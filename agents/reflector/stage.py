@@ -121,16 +121,16 @@ class Reflector:
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: ReflectorEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         row = LedgerRow.load(rows, work.owner_key)
-        if row.has_handled(record.position):
-            return
-        if isinstance(work, OwnerCommand):
-            decision = await self._command(work, record, row, rows)
-        else:
-            decision = await self._turn(work, record, row, rows)
-        if decision is None:
-            return
-        yield decision
-        if timers_key(work.owner_key) in decision.outcome.after:
+        if not row.has_handled(record.position):
+            if isinstance(work, OwnerCommand):
+                decision = await self._command(work, record, row, rows)
+            else:
+                decision = await self._turn(work, record, row, rows)
+            if decision is None:
+                return
+            yield decision
+            row = LedgerRow.load(rows, work.owner_key)
+        if row.last is not None and timers_key(work.owner_key) in row.last.after:
             self._due.keep(work.owner_key, record.position.partition, TaskTimers.of(rows, work.owner_key))
 
     async def _turn(self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:

@@ -75,6 +75,8 @@ class DueTasks:
         new = partitions - self._partitions
         self._partitions = partitions
         self._rows = {key: each for key, each in self._rows.items() if each[0] in partitions}
+        self._queue = [each for each in self._queue if each[1] in self._rows]
+        heapq.heapify(self._queue)
         for partition in new:
             for key, raw in rows.scan(partition):
                 if key.count("/") == 3 and key.endswith(_SUFFIX):

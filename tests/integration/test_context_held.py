@@ -72,6 +72,19 @@ async def test_a_member_has_the_procedures_of_its_groups_and_those_that_are_shar
     assert [each.name for each in await reader.procedures_for("acme", BOT)] == []
 
 
+async def test_what_a_group_owns_is_gone_for_who_was_detached(memory: StoredMemory) -> None:
+    team = Owner(scope="group", id="team")
+    await memory.block("Rules", owner=team, value="Be on time")
+    await memory.procedure("Of the team", owner=team)
+    named = (NamedRecord(name="Rules", owner=team),), (NamedRecord(name="Of the team", owner=team),)
+    await memory.holdings(attached=named[0], procedures=named[1])
+    assert "Be on time" in (await context(memory)).text, "a group that nobody defined is trusted"
+    await memory.group("team", members=[USER])
+    assert "Be on time" in (await context(memory)).text
+    await memory.group("team", members=[Owner(scope="user", id="u2")])
+    assert (await context(memory)).text == ""
+
+
 async def test_without_a_session_the_owners_blocks_are_shown(memory: StoredMemory) -> None:
     await memory.block("Notes", value="Likes short answers")
     await memory.block("Keys", value="a secret", sensitivity="secret")

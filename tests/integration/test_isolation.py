@@ -357,6 +357,15 @@ async def procedures_for(world: World, store: VectorStore, asked: Asked) -> Told
     return [fact_told(each) for each in found]
 
 
+async def left_groups(world: World, store: VectorStore, asked: Asked) -> Told:
+    """Of the clubs, each with its one member: all but one's own are left."""
+    clubs = {f"club of {user} in {tenant}": (tenant, user) for tenant in TENANTS for user in USERS}
+    left = await RecordReader(store=store).left_groups(asked.who.tenant, asked.who.owner, clubs)
+    mine, others = asked.who.tenant, {user for user in USERS if user != asked.who.user}
+    assert left == {name for name, (tenant, user) in clubs.items() if tenant == mine and user in others}
+    return [(asked.who.tenant, asked.who.owner.key(asked.who.tenant))]
+
+
 async def shared(world: World, store: VectorStore, asked: Asked) -> Told:
     recall = SharedRecall(inner=world.recall(store, asked.profile), groups=RecordReader(store=store))
     answer = await recall.recall(replace(asked.recall, groups=()), now=NOW)
@@ -510,6 +519,7 @@ READS: dict[str, Read] = {
     "RecordReader.holdings": holdings,
     "RecordReader.pending_tasks": pending,
     "RecordReader.procedures_for": procedures_for,
+    "RecordReader.left_groups": left_groups,
     "RecordReader.groups": pages("groups", lambda group: [group_told(group)]),
     "RecordReader.groups_of": groups_of,
     "SharedRecall.recall": shared,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from memstream.memory.policies import RecallPolicy
 from memstream.recall.record_filters import RecordSelection
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import RecallService
+from memstream.recall.service import RecallResult, RecallService
 from memstream.recall.shared import SharedRecall
 from memstream.schemas import ids
 from memstream.schemas.base import Contract
@@ -154,6 +155,23 @@ async def test_members_read_what_a_group_owns_and_shares_until_they_are_detached
     assert await reader.groups_of("acme", other) == ()
 
 
+async def test_groups_that_do_not_answer_hold_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        async def groups_of(self, tenant_id: str, member: Owner) -> tuple[()]:
+            await asyncio.Event().wait()
+            return ()
+
+    class Own:
+        async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
+            assert (request.groups, request.shared_facts) == ((), ())
+            return RecallResult((), ())
+
+    monkeypatch.setattr("memstream.recall.shared.PATIENCE", 0.01)
+    recall = SharedRecall(inner=Own(), groups=Silent())
+    answer = await recall.recall(RecallRequest("acme", OWNER), now=NOW)
+    assert [each.part for each in answer.missing] == ["groups"]
+
+
 async def test_a_group_is_refused_what_is_wrong(bench: Bench) -> None:
     editor = GroupEditor(bench)
     assert await editor.refused("groups.detach", fact_ids=["x"]) == "unknown"
@@ -237,6 +255,27 @@ async def test_a_task_that_is_done_while_its_reminder_is_on_the_way_is_not_told(
     await bench.run(record)
     (task,) = await stored(bench, "tasks", StoredTask)
     assert (task.state, task.version, told(bench)) == ("done", 2, [])
+
+
+async def test_partitions_that_go_and_come_do_not_double_the_timers(bench: Bench) -> None:
+    await Editor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
+    mine = frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)])
+    for partitions in (mine, frozenset[int](), mine, frozenset[int](), mine):
+        bench.stage.on_assigned(partitions, bench.rows)
+    bench.now.moment = LATER
+    assert len(due_records(bench)) == 1
+    bench.now.moment = LATER + timedelta(minutes=2)
+    assert len(due_records(bench)) == 1, "it was not handled, so it is sent again, once"
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_time_is_known_though_its_event_was_only_finished_later(bench: Bench, step: Step) -> None:
+    """The worker lives on: it has handled the event when it comes again."""
+    edit = command(bench, command_id="e9", kind="tasks.add", args={"content": "Call the plumber", "due_at": at(LATER)})
+    await bench.killed(edit, step)
+    await bench.run(edit)
+    bench.now.moment = LATER
+    assert len(due_records(bench)) == 1
 
 
 async def test_a_worker_that_starts_again_knows_the_times(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from memstream.agents.observer.edits.catalogue import EDITS
 from memstream.agents.observer.edits.scope import SessionEditScope
 from memstream.agents.observer.rows import SessionRow
+from memstream.memory.blocks import edit_block
 from memstream.memory.policies import MemoryPolicy, WorkingSetPolicy
 from memstream.memory.policies.blocks import BlocksPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas.command_kinds import command_kind
 from memstream.schemas.commands import Command, ResultError, SessionRef
+from memstream.schemas.edits.blocks import BlockDefine
 from tests.support.record_builders import NOW
 
 LIMIT, CAPACITY, PINS = 12, 3, 1
@@ -63,7 +66,8 @@ class PlainSession:
             return False
         return self.write(name, text[: places[0]] + new + text[places[0] + len(old) :])
 
-    def add(self, content: str, importance: float, pinned: bool) -> None:
+    def add(self, content: str, importance: float, pinned: bool, held: Collection[str]) -> None:
+        """`held`: the contents that are held afterwards. Of entries that are equally weak, any one may have gone."""
         pinned = pinned and sum(each.pinned for each in self.entries) < PINS
         twin = next((each for each in self.entries if each.content.lower() == content.lower()), None)
         if twin is not None:
@@ -71,9 +75,9 @@ class PlainSession:
             twin.pinned = twin.pinned or pinned
             return
         if len(self.entries) == CAPACITY:
-            self.entries.remove(
-                min(self.entries, key=lambda each: (each.pinned, round(each.salience(self.turn), 9), each.created))
-            )
+            rank = {id(each): (each.pinned, round(each.salience(self.turn), 9), each.created) for each in self.entries}
+            weakest = [each for each in self.entries if rank[id(each)] == min(rank.values())]
+            self.entries.remove(next((each for each in weakest if each.content not in held), weakest[0]))
         self.entries.append(PlainEntry(content, importance, pinned, self.turn, self.turn))
 
 
@@ -124,7 +128,7 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(content=CONTENTS, importance=st.sampled_from((0.2, 0.5, 0.8)), pinned=st.booleans())
     def add(self, content: str, importance: float, pinned: bool) -> None:
         assert self.edit("working.add", content=content, importance=importance, pinned=pinned)
-        self.plain.add(content, importance, pinned)
+        self.plain.add(content, importance, pinned, {each.content for each in self.row.working.entries})
 
     @rule(turns=st.integers(1, 3))
     def advance(self, turns: int) -> None:
@@ -155,6 +159,12 @@ class SessionMachine(RuleBasedStateMachine):
         assert self.row.working.turn == turn
         held = {each.content: (each.pinned, round(each.salience, 6)) for each in self.row.working.entries}
         assert held == {each.content: (each.pinned, round(each.salience(turn), 6)) for each in self.plain.entries}
+
+
+def test_a_definition_lowers_no_sensitivity() -> None:
+    secret = edit_block(None, BlockDefine(name="Keys", value="x", sensitivity="secret"), limit=LIMIT, now=NOW)
+    again = edit_block(secret, BlockDefine(name="keys", description="of the house"), limit=LIMIT, now=NOW)
+    assert (again.sensitivity, again.description, again.version) == ("secret", "of the house", 2)
 
 
 TestSession = SessionMachine.TestCase
