@@ -46,6 +46,7 @@ from .credentials import Credentials
 from .limits import Limits
 from .local_guard import LocalGuard
 from .mcp import McpEndpoint, McpServices
+from .recall import LimitOf
 
 DESCRIPTION = (
     "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). "
@@ -73,7 +74,7 @@ class Services:
     registry: CollectorRegistry
     mcp: McpServices | None = None
     """None: there is no route /mcp."""
-    recall_limit: int = 10
+    recall_limit: LimitOf = lambda tenant_id, agent_id: 10
     clock_ahead: float = 300.0
     """Seconds by which a turn may be dated ahead of this server's clock."""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))

@@ -10,8 +10,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..memory.policies.recall import LIMIT_MAX
 from ..memory.recall.fusion import Rank
-from ..recall.request import CUE_MAX, GROUPS_MAX, LIMIT_MAX, ReadSession, RecallRequest
+from ..recall.request import CUE_MAX, GROUPS_MAX, ReadSession, RecallRequest
 from ..recall.service import RecalledMemory, RecallPort
 from ..schemas.base import Subject
 from ..schemas.observations import Category
@@ -23,6 +24,9 @@ from .openapi import body_of
 from .owner_params import Ceiling, Id, Moment, SessionHeader, ShortSession, Whose, bounded, one_of, session_of
 from .problems import MissingPart, forbidden, missing_parts, silent
 from .request_body import decode_model, read_body
+
+LimitOf = Callable[[str, str | None], int]
+"""Of a tenant and an agent: items of an answer when the request names no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,15 @@ class RecallQuery(MemoryQuery):
     ] = TIERS
     subject: Subject | None = None
     category: Category | None = None
+    agent_id: Annotated[Id | None, Field(description="The agent that asks: its persona may say how much it wants.")] = (
+        None
+    )
     mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
 
-    def request(self, caller: Caller, header: str | None, *, limit: int) -> RecallRequest:
+    def request(self, caller: Caller, header: str | None, *, limit: LimitOf) -> RecallRequest:
         """Check the query against the credential."""
         about = self.about(caller, header)
+        agent_id = about.owner.id if self.agent_id is None and about.owner.scope == "agent" else self.agent_id
         return bounded(
             lambda: RecallRequest(
                 tenant_id=about.tenant_id,
@@ -84,7 +92,7 @@ class RecallQuery(MemoryQuery):
                 session=about.session,
                 groups=self.groups,
                 cue=self.cue,
-                limit=limit if self.limit is None else self.limit,
+                limit=limit(about.tenant_id, agent_id) if self.limit is None else self.limit,
                 tiers=self.tiers,
                 subject=self.subject,
                 category=self.category,
@@ -141,9 +149,9 @@ class RecallAnswer(BaseModel):
 
 
 def router(
-    *, recall: RecallPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
+    *, recall: RecallPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: LimitOf
 ) -> APIRouter:
-    """Build the routes. `limit` is the number of items in an answer when the request gives none."""
+    """Build the routes. `limit` gives the number of items in an answer when the request names none."""
     routes = APIRouter(tags=["recall"])
     reader = Depends(caller_with(credentials, "memory:read"))
 

@@ -49,6 +49,7 @@ COMMANDS = {
     "compact": "Summarise a session's older turns in an episode.",
     "reflect": "Maintain a user's memory: prune, merge, strengthen, derive, compact.",
     "verify": "Check that no record was lost, doubled or mixed up.",
+    "policies": "Show, check and set the policies of tenants.",
     "tables": "Continue after a stage's table was lost.",
     "rebuild": "Fill Qdrant's facts from the log.",
     "dlq": "List and show dead letters.",

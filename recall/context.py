@@ -17,6 +17,8 @@ from functools import partial
 from typing import Literal, Protocol, get_args
 from zoneinfo import ZoneInfo
 
+from ..memory.policies import MemoryPolicy
+from ..memory.policies.recall import LIMIT_MAX
 from ..memory.recall.context import (
     DEFAULT_SECTIONS,
     FULL_SECTIONS,
@@ -32,6 +34,7 @@ from ..memory.recall.context import (
 )
 from ..memory.recall.prompt_framing import MARK_LENGTH
 from ..memory.recall.selection import share
+from ..memory.tenant_policies import TenantPolicies
 from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
 from ..schemas.recall import Tier
@@ -39,7 +42,7 @@ from ..schemas.turns import Owner, Sensitivity
 from .deadline import DeadlineReads, UnansweredPart
 from .held_records import HeldRecords, owner_blocks, session_blocks, tasks_to_do
 from .recall_events import NullRecallPublisher, RecallPublisher, answered
-from .request import LIMIT_MAX, ReadSession, RecallRequest
+from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 
 Switch = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic", "recall"]
@@ -164,7 +167,7 @@ class ContextService:
         recall: RecallPort,
         digests: DigestReader | None = None,
         held: HeldRecords | None = None,
-        locale: str = "en",
+        policies: TenantPolicies | None = None,
         publisher: RecallPublisher | None = None,
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
@@ -176,7 +179,7 @@ class ContextService:
         self._recall = recall
         self._digests = digests
         self._held = held
-        self._locale = locale
+        self._policies = policies or TenantPolicies(MemoryPolicy())
         self._publisher: RecallPublisher = publisher or NullRecallPublisher()
         self._mark = mark
         self._count = count
@@ -264,7 +267,8 @@ class ContextService:
         if held is None or "tasks" not in request.switches or not _is_of_now(request):
             return ()
         tenant_id, owner, cue, ceiling = request.tenant_id, request.owner, request.cue, request.ceiling
-        read = partial(tasks_to_do, held, tenant_id, owner, cue=cue, locale=self._locale, ceiling=ceiling)
+        locale = self._policies.of(tenant_id).conflict.locale
+        read = partial(tasks_to_do, held, tenant_id, owner, cue=cue, locale=locale, ceiling=ceiling)
         return await parts.ask("tasks", read) or ()
 
     def _reads_digest(self, request: ContextRequest) -> bool:

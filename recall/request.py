@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..memory.policies.recall import LIMIT_MAX
 from ..schemas.base import CONTENT_MAX
 from ..schemas.observations import Category
 from ..schemas.recall import TIERS, Tier
 from ..schemas.turns import Owner, Sensitivity
 
-LIMIT_MAX = 100
 GROUPS_MAX = 32
 SHARED_MAX = 1_000
 CUE_MAX = CONTENT_MAX

@@ -18,7 +18,7 @@ from qdrant_client import models
 from ..adapters.ports import VectorStore
 from ..adapters.vectors.conditions import any_of, equals
 from ..memory.facts.belief import FactClaim, is_episode_believed
-from ..memory.policies import GistPolicy, RecallPolicy
+from ..memory.tenant_policies import TenantPolicies
 from ..memory.upkeep.gist import archive_expiry, is_whole
 from ..schemas import ids
 from ..schemas.archive import ArchivedText
@@ -67,11 +67,11 @@ class VerbatimReader:
     """The service. One instance serves any number of reads at once. `Transient` when the store or the log does not
     answer: without a record of the access no text is returned."""
 
-    def __init__(self, *, store: VectorStore, log: Log, gist: GistPolicy, recall: RecallPolicy) -> None:
+    def __init__(self, *, store: VectorStore, log: Log, policies: TenantPolicies) -> None:
         self._store = store
         self._log = log
-        self._gist = gist
-        self._same_from = recall.duplicate_overlap
+        self._policies = policies
+        self._same_from = policies.deployment.recall.duplicate_overlap
         self._existing = CollectionCache(store=store)
 
     async def rehydrate(self, ref: EpisodeRef, *, now: datetime) -> VerbatimResult | None:
@@ -99,7 +99,8 @@ class VerbatimReader:
         )
         await send(told, to=self._log)
         log.info("rehydrated", tenant_id=ref.tenant_id, episode_id=ref.episode_id, recall_id=told.recall_id)
-        until = archive_expiry(row.model_copy(update={"accessed_at": max(row.accessed_at, now)}), self._gist)
+        accessed = row.model_copy(update={"accessed_at": max(row.accessed_at, now)})
+        until = archive_expiry(accessed, self._policies.of(ref.tenant_id).gist)
         return VerbatimResult(ref.episode_id, row.content, None, episode.archived_at, row.sha256, until)
 
     # -------------------------------------------------------------------------------------------- within

@@ -25,6 +25,7 @@ from .topics import (
     FACTS,
     FACTS_UPDATED,
     OBSERVATIONS,
+    POLICIES,
     RECALLED,
     RESULTS,
     STAGES,
@@ -61,6 +62,7 @@ VALUES: Final[dict[str, Value]] = {
     FACTS.name: Value("fact", "memstream.fact.state.v1"),
     TASKS_DUE.name: Value("task_due", "memstream.task.due.v1"),
     RESULTS.name: Value("command_result", "memstream.command.result.v1"),
+    POLICIES.name: Value("tenant_policy", "memstream.policy.v1"),
 }
 """By topic."""
 ARGS: Final[dict[str, dict[str, str]]] = {
@@ -74,6 +76,7 @@ KEYS: Final = {
     "session": "tenant/user/session, each part percent-encoded",
     "owner": "tenant/scope/id, each part percent-encoded; the scope is user, agent, org or group",
     "tenant/fact_id": "tenant/fact_id, each part percent-encoded",
+    "tenant": "tenant, percent-encoded",
     "command id": "the command id, percent-encoded",
     "table key": "the key of the row",
     "as it came": "the key of the refused record, as it came",

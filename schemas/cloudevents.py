@@ -18,6 +18,7 @@ EventType = Literal[
     "memstream.task.due.v1",
     "memstream.command.v1",
     "memstream.command.result.v1",
+    "memstream.policy.v1",
 ]
 MAJOR_VERSION = 1
 REKEYED_HEADER = "memstream-rekeyed"

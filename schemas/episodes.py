@@ -93,5 +93,7 @@ class EpisodesRecorded(Contract):
     fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
     pending_fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
     evicted_persistent: Annotated[int, Field(ge=0)] = 0
+    agent_id: GivenId | None = None
+    """The agent of the turn; its persona may say when consolidation is due."""
     notes_tokens: Annotated[int, Field(ge=0)] = 0
     """Tokens of all observations of the turn, whether they became episodes or not. A token is 4 bytes of UTF-8."""

@@ -37,6 +37,7 @@ from .commands import (
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
+from .policies import TenantPolicy
 from .prospective import TaskDue
 from .recall import RecalledItem, RecallReport
 from .turns import Turn
@@ -102,6 +103,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("recalled", RecallReport, "produced", "value on memory.recalled"),
     Published("recalled_item", RecalledItem, "produced", "one item of an answer of recall"),
     Published("command_result", CommandResult, "produced", "value on memory.commands.results"),
+    Published("tenant_policy", TenantPolicy, "sent", "value on memory.policies"),
     *_edits(),
 )
 

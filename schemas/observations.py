@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Quote, Signed, Subject, Unit
 from .turns import Owner, Role, Sensitivity
@@ -78,12 +78,25 @@ class TokenUsage(Contract):
     output_tokens: Annotated[int, Field(ge=0)] = 0
 
 
+class AppliedPolicy(Contract):
+    """What a tenant's policy, or the persona of the turn's agent, changed for a turn."""
+
+    persona: GivenId | None = None
+    """The agent whose persona was applied."""
+    settings: Annotated[dict[str, JsonValue], Field(max_length=256, default_factory=dict)]
+    """By name what differs from the deployment's policy: `{"capture.threshold": 0.3}`. The turn is reflected by it."""
+    boosted: Annotated[tuple[OurId, ...], Field(max_length=OBSERVATIONS_MAX)] = ()
+    """The observations whose importance was raised."""
+
+
 class ObservedBy(Contract):
     """The model and prompt that made the observations. `usage` stands on the first turn of a call."""
 
     model: ModelName | None = None
     prompt: PromptName | None = None
     usage: TokenUsage | None = None
+    applied: AppliedPolicy | None = None
+    """None: the deployment's policy held as it is."""
 
 
 class Observed(Contract):

@@ -53,6 +53,7 @@ RECALLED = Topic("memory.recalled", "owner", "delete", 1, ("recall",), ("consoli
 RESULTS = Topic(
     "memory.commands.results", "command id", "delete", 1, ("observer", "reflector", "consolidation"), ("tools",)
 )
+POLICIES = Topic("memory.policies", "tenant", "compact", None, ("operators",), ("every process",), partitions=1)
 
 TOPICS: tuple[Topic, ...] = (
     TURNS,
@@ -65,6 +66,7 @@ TOPICS: tuple[Topic, ...] = (
     FACTS,
     TASKS_DUE,
     RESULTS,
+    POLICIES,
 )
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, Protocol, TypeVar
 
 from ..memory.recall.word_query import WordQuery
+from ..memory.tenant_policies import TenantPolicies
 from ..recall.paging import PAGE_MAX, Page
 from ..recall.record_filters import RecordSelection
 from ..recall.record_reader import RecordReader
@@ -62,13 +63,11 @@ S = TypeVar("S", bound=_Searched)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReads:
-    """`locale`: the language packs, for stems."""
-
     recall: RecallPort
     records: RecordReader
     verbatim: VerbatimReader
     now: Callable[[], datetime]
-    locale: str
+    policies: TenantPolicies
 
     async def recall_all(self, args: RecallTool, call: Call) -> RecalledTraces:
         return _recalled(await self._recall(args.query, args.limit, ALL_TIERS, call))
@@ -115,7 +114,7 @@ class ToolReads:
 
     async def search_memory(self, args: TraceSearch, call: Call) -> FoundTraces:
         """Search facts, episodes, procedures and tasks by words."""
-        query = WordQuery(args.query, locale=self.locale)
+        query = WordQuery(args.query, locale=self.policies.of(call.identity.tenant_id).conflict.locale)
         scope: MemoryScope = args.scope or "user"
         selection = RecordSelection(
             tenant_id=call.identity.tenant_id,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from ..memory.tenant_policies import TenantPolicies
 from ..schemas.base import Contract, explain
 from ..schemas.tools import TOOLS, TOOLS_BY_NAME, ToolAccepted, ToolSpec
 from .editor import EditRefused
@@ -26,12 +27,11 @@ PATIENCE: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBox:
-    """`ToolPort` over the reads and edits of memory. `pack`: the tools of the tenant; None: those that the catalogue
-    gives by default."""
+    """`ToolPort` over the reads and edits of memory. The tenant's policy names its pack of tools."""
 
     reads: ToolReads
     writes: ToolWrites
-    pack: frozenset[str] | None = None
+    policies: TenantPolicies
 
     async def offered(self, identity: ToolIdentity) -> Sequence[ToolSpec]:
         return [spec for spec in TOOLS if self._may(spec, identity)]
@@ -66,8 +66,9 @@ class ToolBox:
 
     def _may(self, spec: ToolSpec, identity: ToolIdentity) -> bool:
         """Whether the caller has the tool: by the tenant's pack, by the credential, and by the tool's guard."""
-        named = identity.tools if identity.tools is not None else self.pack
-        offered = spec.by_default if named is None else spec.name in named
+        pack = self.policies.of(identity.tenant_id).tools.pack
+        named = [each for each in (pack or None, identity.tools) if each is not None]
+        offered = all(spec.name in each for each in named) if named else spec.by_default
         allowed = (spec.effect == "read" or identity.may_write) and (spec.guard != "admin" or identity.admin)
         return offered and allowed
 

@@ -19,6 +19,7 @@ from ..memory.policies import MemoryPolicy
 from ..memory.secrets.quotes import MASKED_SPAN
 from ..memory.secrets.secret_filter import SecretFilter
 from ..memory.secrets.turns import protect_turn
+from ..memory.tenant_policies import TurnPolicies
 from ..schemas import ids
 from ..schemas.archive import ArchivedText
 from ..schemas.base import Contract
@@ -187,7 +188,9 @@ def _kept(found: Command) -> tuple[str, ...]:
     return tuple(ids.episode_id(each.observation_id) for each in observations)
 
 
-def observed(record: Record, *, partitions: int, policy: MemoryPolicy) -> tuple[ObservedRow, Observed] | Refusal:
+def observed(
+    record: Record, *, partitions: int, policy: MemoryPolicy, of_turns: TurnPolicies
+) -> tuple[ObservedRow, Observed] | Refusal:
     try:
         found = decode(record, Observed)
     except Poison as poison:
@@ -197,6 +200,7 @@ def observed(record: Record, *, partitions: int, policy: MemoryPolicy) -> tuple[
         return refusal(record, "reflector", "invalid")
     session_key = ids.session_key(found.tenant_id, found.user_id, found.session_id)
     usage = found.cause.usage
+    ruling = of_turns.of(found) or policy
     row = ObservedRow(
         position=record.position,
         timestamp=record.timestamp,
@@ -208,7 +212,7 @@ def observed(record: Record, *, partitions: int, policy: MemoryPolicy) -> tuple[
         turn_number=found.turn_number,
         digest=digest_of(record.value),
         ce_id=_header(record, "ce_id"),
-        observations=tuple(_observation(found, each, session_key, policy) for each in found.observations),
+        observations=tuple(_observation(found, each, session_key, ruling) for each in found.observations),
         model=found.cause.model,
         calls=usage.calls if usage else 0,
         tokens=usage.input_tokens + usage.output_tokens if usage else 0,

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from ..adapters.ports import VectorStore
 from ..agents.observer.rows import SessionRow, WaitingTurn, session_of_waiting_key
 from ..memory.policies import MemoryPolicy
+from ..memory.tenant_policies import TurnPolicies
 from ..schemas import ids
 from ..schemas.budgets import StoredBudget
 from ..schemas.collections import BUDGETS
@@ -106,6 +107,7 @@ class _Reader:
         self._store = store
         self._scope = scope
         self._policy = scope.policy
+        self._of_turns = TurnPolicies(scope.policy)
         self._history = History(tenant=scope.tenant)
         self._partitions: dict[str, int] = {}
         self._tenants: set[str] = set() if scope.tenant is None else {scope.tenant}
@@ -260,7 +262,12 @@ class _Reader:
 
     def _observed(self, record: Record) -> None:
         self._original(record)
-        read = decoding.observed(record, partitions=self._partitions[record.position.topic], policy=self._policy)
+        read = decoding.observed(
+            record,
+            partitions=self._partitions[record.position.topic],
+            policy=self._policy,
+            of_turns=self._of_turns,
+        )
         if isinstance(read, Refusal):
             self._refused(read)
             return

@@ -16,9 +16,9 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from ...adapters.ports import StoredPoint, VectorStore
-from ...memory.policies import HygienePolicy
 from ...memory.recall.links import Links, strengthen_links
 from ...memory.recall.recall_counters import episode_recall_fields, fact_recall_fields
+from ...memory.tenant_policies import TenantPolicies
 from ...memory.upkeep.gist import access_fields
 from ...schemas import ids
 from ...schemas.archive import ArchivedText
@@ -75,13 +75,12 @@ def recall_row(rows: Rows, owner_key: str) -> RecallRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallCounters:
-    """Counts recalls. `growth`: factor of an episode's stability at each recall."""
+    """Counts recalls."""
 
     store: VectorStore
     calls: Calls
     metrics: StageMetrics
-    policy: HygienePolicy
-    growth: float
+    policies: TenantPolicies
 
     def last(self, owner_key: str, rows: Rows) -> StageDecision | None:
         key = recall_row_key(owner_key)
@@ -96,7 +95,8 @@ class RecallCounters:
 
         Raises Transient when the store is away. The time of a reader whose clock runs ahead is replaced by `now`.
         """
-        if not self.policy.enabled and recall.kind == "recalled":  # a rehydration is counted under every policy
+        policy = self.policies.of(recall.tenant_id).hygiene
+        if not policy.enabled and recall.kind == "recalled":  # a rehydration is counted under every policy
             return None
         row = recall_row(rows, owner_key)
         if row.last is not None and row.last.source == source:
@@ -116,10 +116,10 @@ class RecallCounters:
         )
         links = strengthen_links(
             row.links,
-            [item.id for item in _best_first(recall) if item.id in found][: self.policy.links_together],
+            [item.id for item in _best_first(recall) if item.id in found][: policy.links_together],
             at=at,
-            step=self.policy.link_step,
-            keep=self.policy.links_kept,
+            step=policy.link_step,
+            keep=policy.links_kept,
         )
         self.metrics.counted("recalled", len(found))
         row = RecallRow(
@@ -163,19 +163,22 @@ class RecallCounters:
         self, tenant_id: str, found: Mapping[str, tuple[str, StoredPoint]], at: datetime
     ) -> Iterable[SetFields]:
         """Make one write for all records of a collection that get the same fields."""
+        growth = self.policies.of(tenant_id).recall.stability_growth
         together: dict[tuple[str, str], list[str]] = {}
         for identity, (collection, row) in found.items():
-            fields = self._fields(collection, row, at)
+            fields = _fields(collection, row, at, growth=growth)
             together.setdefault((collection, json.dumps(fields)), []).append(identity)
         for (collection, fields_json), named in together.items():
             yield SetFields(
                 collection=collection, tenant_id=tenant_id, ids=tuple(named), fields=json.loads(fields_json)
             )
 
-    def _fields(self, collection: str, row: StoredPoint, at: datetime) -> dict[str, JsonValue]:
-        if collection == FACTS:
-            return fact_recall_fields(StoredFact.from_payload(row.payload), at=at)
-        return episode_recall_fields(StoredEpisode.from_payload(row.payload), at=at, growth=self.growth)
+
+def _fields(collection: str, row: StoredPoint, at: datetime, *, growth: float) -> dict[str, JsonValue]:
+    """Return the fields after a recall. `growth`: factor of an episode's stability."""
+    if collection == FACTS:
+        return fact_recall_fields(StoredFact.from_payload(row.payload), at=at)
+    return episode_recall_fields(StoredEpisode.from_payload(row.payload), at=at, growth=growth)
 
 
 def _best_first(recall: RecallReport) -> Sequence[RecalledRef]:

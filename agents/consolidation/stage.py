@@ -29,8 +29,8 @@ from typing import Final, Literal, cast
 import structlog
 
 from ...adapters.ports import Completions, Embedder, VectorStore
-from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.tenant_policies import TenantPolicies
 from ...memory.upkeep.consolidation import count_turn, is_run_due
 from ...memory.upkeep.summaries import add_turn
 from ...schemas import ids
@@ -98,7 +98,7 @@ class Consolidation:
         calls: Calls,
         metrics: StageMetrics,
         send_durably: Callable[[OutRecord], Awaitable[None]],
-        policy: MemoryPolicy,
+        policies: TenantPolicies,
         partitions: int,
         spending: TierSpending,
         now: Callable[[], datetime],
@@ -110,24 +110,18 @@ class Consolidation:
         self._calls = calls
         self._metrics = metrics
         self._send_durably = send_durably
-        self._tiers = policy.tiers
-        self._policy = policy.consolidation
-        self._hygiene = policy.hygiene
+        self._policies = policies
+        self._tiers = policies.deployment.tiers
         self._partitions = partitions
         self._secrets = secrets
         self._spending = spending
         self._now = now
-        self._pause = policy.observe.patience
-        caller = ModelCaller(
+        self._pause = policies.deployment.observe.patience
+        self._caller = ModelCaller(
             completions=completions, calls=calls, spending=spending, patience=self._pause, secrets=secrets
         )
-        self._memory = policy
         self._reader = OwnerReader(store, calls)
-        self._steps = Steps(self._reader, caller, policy)
-        self._runs = RunExecutor(self._steps.of, spending)
-        self._recall_counters = RecallCounters(
-            store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
-        )
+        self._recall_counters = RecallCounters(store=store, calls=calls, metrics=metrics, policies=policies)
         self._reminders = OwnerReminders(pause=self._pause, clock=monotonic)
         calls.on_breaker_closed(self._wake_owners)
 
@@ -175,19 +169,20 @@ class Consolidation:
         if recorded.turn_number <= before.turn_number:
             self._metrics.counted("duplicate")
             return None
+        policy = self._policies.of(recorded.tenant_id, recorded.agent_id)
         row = row.model_copy(
             update={
                 "counters": count_turn(row.counters, recorded),
                 "counted_since": row.counted_since or self._now(),
                 "changed_facts": row.changed_facts + len(recorded.fact_ids),
-                "unsummarised": add_turn(row.unsummarised, recorded) if self._policy.summary_turns else (),
+                "unsummarised": add_turn(row.unsummarised, recorded) if policy.consolidation.summary_turns else (),
             }
         )
         run_id = ids.run_id(owner_key, ids.turn_cause(session, recorded.turn_id))
-        row = after_turn(row, at=record.timestamp, run_id=run_id, policy=self._hygiene, now=self._now())
+        row = after_turn(row, at=record.timestamp, run_id=run_id, policy=policy.hygiene, now=self._now())
         conclusion = RunConclusion(row)
-        may_run = row.waiting is None or may_try_again(row.waiting, row.counters, self._policy)
-        if may_run and is_run_due(row.counters, self._policy):
+        may_run = row.waiting is None or may_try_again(row.waiting, row.counters, policy.consolidation)
+        if may_run and is_run_due(row.counters, policy.consolidation):
             request = RunRequest(recorded.tenant_id, recorded.owner, run_id, self._now())
             conclusion = await self._run("consolidate", request, row, record)
         turns = CountedTurns(turn_number=recorded.turn_number, counted=before.counted.add(recorded.turn_id))
@@ -242,7 +237,7 @@ class Consolidation:
                 reader=self._reader,
                 embed=lambda text: self._embed(command.tenant_id, text),
                 rows=rows,
-                policy=self._memory,
+                policy=self._policies.of(command.tenant_id),
                 secrets=self._secrets,
                 now=now,
             )
@@ -286,7 +281,9 @@ class Consolidation:
 
     async def _run(self, kind: Kind, request: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
         """Take the steps of a run, and collect their effects. `record`: the event that started it."""
-        run = await self._runs.run(kind, request, row)
+        policy = self._policies.of(request.tenant_id)
+        steps = Steps(self._reader, self._caller, policy)
+        run = await RunExecutor(steps.of, self._spending).run(kind, request, row)
         commands = proposal_commands(run.steps, request)
         made = run_record(run, request, commands)
         row = with_run(
@@ -294,9 +291,9 @@ class Consolidation:
             run,
             made,
             request,
-            after=self._steps.after_run,
+            after=steps.after_run,
             pause=self._pause,
-            after_run=self._policy.after_run,
+            after_run=policy.consolidation.after_run,
         )
         dead_letters: tuple[OutRecord, ...] = ()
         if run.poison is not None:
@@ -357,13 +354,13 @@ class Consolidation:
 
         A run that waits for the model gets one. A run that waits for other settings gets none: it needs a restart.
         """
-        now = self._now()
+        now, policy = self._now(), self._policies.of(ids.split(owner_key)[0]).consolidation
         paused = (
             not self._tiers.semantic
             or self._spending.paused("consolidation") is not None
             or "standard" not in self._spending.phases
         )
-        command = upcoming(row, owner_key, policy=self._policy, pause=self._pause, paused=paused, now=now)
+        command = upcoming(row, owner_key, policy=policy, pause=self._pause, paused=paused, now=now)
         if command is None:
             self._reminders.done(owner_key)
             return

@@ -19,9 +19,10 @@ from ...memory.trust.evidence import TRUST_ORDER, judge_evidence, words_of
 from ...memory.trust.forget_requests import is_forget_request
 from ...memory.trust.instructions import instruction_rule
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn, withdraw
+from ...memory.working_set.importance import boosted_importance
 from ...schemas import ids
 from ...schemas.errors import Poison
-from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
+from ...schemas.observations import AppliedPolicy, Emotion, Observation, Observed, ObservedBy, TokenUsage
 from ...schemas.turns import SENSITIVITIES, Owner, Role, Sensitivity, Turn
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.retry import Calls
@@ -163,6 +164,7 @@ def conclude(
     policy: MemoryPolicy,
     *,
     secrets: SecretFilter,
+    by_policy: AppliedPolicy | None = None,
 ) -> Batch:
     """Apply the answer turn by turn: working set, records, context for the next prompt."""
     answer = without_secrets(answer, secrets)
@@ -170,7 +172,9 @@ def conclude(
     observed: list[Observed] = []
     names = _Names(prompt, session)
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
-        candidates = [_candidate(item, shown, each, names, counted) for each in usable if each.turn == name]
+        mine = [each for each in usable if each.turn == name]
+        candidates = [_candidate(item, shown, each, names, counted, policy.capture) for each in mine]
+        raised = _raised(candidates, mine)
         candidates = with_cut_quotes(candidates, secrets)
         orders = [each for each in candidates if instruction_rule(each.observation.content) is not None]
         counted += ["instruction"] * len(orders)
@@ -194,6 +198,7 @@ def conclude(
                 "recent": recent_messages(session.recent, shown, policy.capture),
             }
         )
+        recorded = _recorded(candidates, applied, withdrawn)
         observed.append(
             Observed(
                 tenant_id=item.turn.tenant_id,
@@ -204,9 +209,9 @@ def conclude(
                 turn_number=session.turns,
                 occurred_at=item.occurred_at,
                 agent_id=item.turn.agent_id,
-                observations=_recorded(candidates, applied, withdrawn),
+                observations=recorded,
                 evicted=applied.evicted,
-                cause=_cause(prompt, answer, with_usage=place == 0),
+                cause=_cause(prompt, answer, with_usage=place == 0, applied=_applied(by_policy, recorded, raised)),
             )
         )
     return Batch(session=session, observed=tuple(observed), counted=tuple(counted))
@@ -331,7 +336,12 @@ class _Names:
 
 
 def _candidate(
-    pending: BatchTurn, shown: ShownTurn, usable: ValidObservation, names: _Names, counted: list[str]
+    pending: BatchTurn,
+    shown: ShownTurn,
+    usable: ValidObservation,
+    names: _Names,
+    counted: list[str],
+    policy: CapturePolicy,
 ) -> EntryCandidate:
     turn, item = pending.turn, usable.item
     observation_id = ids.observation_id(turn.session_key, turn.turn_id, item.subject, item.content)
@@ -341,7 +351,7 @@ def _candidate(
         entry_id=observation_id,
         subject=item.subject,
         content=item.content,
-        importance=item.importance,
+        importance=_importance(item, policy),
         durability=item.durability,
         category=item.category,
         is_correction=item.is_correction,
@@ -350,6 +360,7 @@ def _candidate(
         valid_from=item.valid_from,
         valid_to=item.valid_to,
         sensitivity=max(item.sensitivity, floor, key=SENSITIVITIES.index),
+        emotion=_emotion(item) if policy.emotion else None,
         source_role=usable.role,
         evidence=item.evidence,
     )
@@ -399,11 +410,48 @@ def _recorded(
     )
 
 
+def _importance(item: ObservationItem, policy: CapturePolicy) -> float:
+    return boosted_importance(
+        item.importance,
+        category=item.category,
+        is_correction=item.is_correction,
+        emotion=_emotion(item),
+        policy=policy,
+    )
+
+
+def _emotion(item: ObservationItem) -> Emotion | None:
+    given = item.emotion
+    return None if given is None else Emotion(valence=given.valence, arousal=given.arousal)
+
+
+def _raised(candidates: Sequence[EntryCandidate], items: Sequence[ValidObservation]) -> frozenset[str]:
+    """Return the ids of the observations that count more than the model says."""
+    return frozenset(
+        each.observation.observation_id
+        for each, usable in zip(candidates, items, strict=True)
+        if each.observation.importance > usable.item.importance
+    )
+
+
+def _applied(
+    by_policy: AppliedPolicy | None, recorded: Sequence[Observation], raised: frozenset[str]
+) -> AppliedPolicy | None:
+    boosted = tuple(each.observation_id for each in recorded if each.observation_id in raised)
+    if not boosted:
+        return by_policy
+    return (by_policy or AppliedPolicy(settings={})).model_copy(update={"boosted": boosted})
+
+
 def _cause(
-    prompt: ObservePrompt, answer: Completion[ParsedItems[ObservationItem]] | None, *, with_usage: bool
+    prompt: ObservePrompt,
+    answer: Completion[ParsedItems[ObservationItem]] | None,
+    *,
+    with_usage: bool,
+    applied: AppliedPolicy | None,
 ) -> ObservedBy:
     if answer is None:
-        return ObservedBy()
+        return ObservedBy(applied=applied)
     used = answer.usage
     usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
-    return ObservedBy(model=answer.model, prompt=prompt.name, usage=usage if with_usage else None)
+    return ObservedBy(model=answer.model, prompt=prompt.name, usage=usage if with_usage else None, applied=applied)

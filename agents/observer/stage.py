@@ -18,9 +18,10 @@ Outcomes are built in decisions.py.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Literal
 
 import structlog
@@ -29,12 +30,14 @@ from ...adapters.ports import Completions, VectorStore
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import protect_turn
+from ...memory.tenant_policies import TenantPolicies
 from ...memory.working_set.observe_trigger import BATCH_WAITS, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
 from ...schemas.commands import ResultError
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
+from ...schemas.turns import Turn
 from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
@@ -78,7 +81,7 @@ class Observer:
         calls: Calls,
         metrics: StageMetrics,
         send_durably: Callable[[OutRecord], Awaitable[None]],
-        policy: MemoryPolicy,
+        policies: TenantPolicies,
         partitions: int,
         has_queued_successor: Callable[[int, str], bool],
         ahead: AheadOf,
@@ -94,13 +97,14 @@ class Observer:
         self._calls = calls
         self._metrics = metrics
         self._send_durably = send_durably
-        self._policy = policy
+        self._policies = policies
+        self._deployment = policies.deployment
         self._partitions = partitions
         self._has_queued_successor = has_queued_successor
         self._now = now
         self._sessions = Sessions()
         self._deferred = DeferredSessions(
-            policy=policy.observe, ahead=ahead, send_durably=send_durably, now=now, monotonic=monotonic
+            policy=self._deployment.observe, ahead=ahead, send_durably=send_durably, now=now, monotonic=monotonic
         )
         calls.on_breaker_closed(self._wake_sessions)
 
@@ -109,7 +113,7 @@ class Observer:
         return True
 
     def route(self, record: Record) -> RoutedEvent[SessionEvent]:
-        event = route_event(record, self._policy.routing, self._secrets)
+        event = route_event(record, self._deployment.routing, self._secrets)
         if isinstance(event.work, TurnEvent) and event.work.clock_ahead:
             self._metrics.counted("clock_ahead")
         return event
@@ -151,7 +155,7 @@ class Observer:
     def _begin(self, work: SessionEvent, record: Record, rows: Rows) -> EventProgress:
         session = self._sessions.of(rows, work.session_key)  # nobody else writes the row while this event runs
         if isinstance(work, SessionCommand):
-            status = status_of(work.command, self._policy.tiers, now=self._now())
+            status = status_of(work.command, self._deployment.tiers, now=self._now())
             requested = status == "applied" and work.command.kind not in EDITS
             return EventProgress(session, new=None, requested=requested)
         return EventProgress(session, new=self._unseen_turn(work, record, session), requested=False)
@@ -164,7 +168,8 @@ class Observer:
                 self._metrics.counted("duplicate")
             return None
         kept = keep_record(record, work.protected, self._secrets)
-        return BatchTurn.of(work.protected, work.owner, kept, self._policy.capture, source=self._source)
+        capture = self._policy_of(work.turn).capture
+        return BatchTurn.of(work.protected, work.owner, kept, capture, source=self._source)
 
     def _next_action(self, progress: EventProgress, key: str, partition: int) -> ObserveNow | Wait:
         around = Surroundings(
@@ -173,7 +178,7 @@ class Observer:
             breaker_open=self._calls.breaker_open(model_breaker(ids.split(key)[0])),
             held_back=self._deferred.held_back(key),
         )
-        return next_action(progress, around, self._policy.observe)
+        return next_action(progress, around, self._deployment.observe)
 
     async def _observe(
         self, progress: EventProgress, at_most: int, work: SessionEvent, record: Record, rows: Rows
@@ -208,36 +213,51 @@ class Observer:
             waiting = WaitingTurn.read(raw)
             record = waiting.record()
             try:
-                routed = decode_turn(record, self._policy.routing, max_bytes=WAITING_MAX_BYTES)
+                routed = decode_turn(record, self._deployment.routing, max_bytes=WAITING_MAX_BYTES)
             except Poison as poison:
                 record = keep_unread_record(record, self._secrets)
                 return tuple(turns) if turns else UndecodableTurn(waiting.turn_id, record, n, poison)
             # an earlier version or another policy may have kept it
             protected = protect_turn(routed.turn, self._secrets)
             record = keep_record(record, protected, self._secrets)
-            turns.append(BatchTurn.of(protected, routed.owner, record, self._policy.capture, n=n, source=self._source))
+            capture = self._policy_of(routed.turn).capture
+            turns.append(BatchTurn.of(protected, routed.owner, record, capture, n=n, source=self._source))
         if progress.new is not None and len(turns) < at_most:
             turns.append(progress.new)
-        return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._policy.observe)])
+        turns = self._of_one_policy(turns)
+        return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._deployment.observe)])
+
+    def _of_one_policy(self, turns: Sequence[BatchTurn]) -> list[BatchTurn]:
+        """Return the first turns, up to one whose agent observes by another policy."""
+        if not turns:
+            return []
+        policy = self._policy_of(turns[0].turn)
+        return list(takewhile(lambda each: self._policy_of(each.turn) == policy, turns))
+
+    def _policy_of(self, turn: Turn) -> MemoryPolicy:
+        return self._policies.of(turn.tenant_id, turn.agent_id)
 
     async def _ask_about(
         self, session: SessionRow, turns: tuple[BatchTurn, ...], work: SessionEvent, record: Record
     ) -> Step:
-        prompt = prompt_for(session, turns, self._policy)
+        first = turns[0].turn
+        policy = self._policy_of(first)
+        applied = self._policies.applied(first.tenant_id, first.agent_id)
+        prompt = prompt_for(session, turns, policy)
         answer = await ask(
             prompt,
-            tenant_id=turns[0].turn.tenant_id,
+            tenant_id=first.tenant_id,
             completions=self._completions,
             calls=self._calls,
-            patience=self._policy.observe.patience,
+            patience=self._deployment.observe.patience,
         )
-        batch = conclude(session, turns, prompt, answer, self._policy, secrets=self._secrets)
+        batch = conclude(session, turns, prompt, answer, policy, secrets=self._secrets, by_policy=applied)
         for name in batch.counted:
             self._metrics.counted(name)
         source = source_of(record, work.event_id)
         return self._kept(
             decisions.observed(
-                session, work.session_key, batch, turns, source=source, policy=self._policy, now=self._now()
+                session, work.session_key, batch, turns, source=source, policy=self._deployment, now=self._now()
             )
         )
 
@@ -276,8 +296,9 @@ class Observer:
 
     def _answer(self, session: SessionRow, work: SessionCommand, record: Record) -> StageDecision:
         source = source_of(record, work.event_id)
+        policy = self._policies.of(work.command.tenant_id)
         step = decisions.answered(
-            session, work.session_key, work.command, source=source, policy=self._policy, now=self._now()
+            session, work.session_key, work.command, source=source, policy=policy, now=self._now()
         )
         return self._kept(step)[1]
 
@@ -288,8 +309,9 @@ class Observer:
         if command.command_id in session.commands:
             self._metrics.counted("duplicate")
             return self._kept(decisions.answered_again(session, key, command, source=source))
-        scope = SessionEditScope(command=command, session=session, policy=self._policy, secrets=self._secrets, now=now)
-        args = edit_args(command, self._policy.tiers)
+        policy = self._policies.of(command.tenant_id)
+        scope = SessionEditScope(command=command, session=session, policy=policy, secrets=self._secrets, now=now)
+        args = edit_args(command, self._deployment.tiers)
         edit = SessionEditResult(args, session) if isinstance(args, ResultError) else EDITS[command.kind](args, scope)
         step = decisions.edited(session, key, command, edit, source=source, now=now)
         if (size := len(step[1].row or b"")) > MAX_VALUE:

@@ -36,11 +36,12 @@ class EpisodeDecision:
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """Reads and writes of episodes. `kept`: how many an owner may have, 0: any number. `count(name, n)`: a metric."""
+    """Reads and writes of episodes. `kept(tenant_id)`: how many an owner may have, 0: any number. `count(name, n)`: a
+    metric."""
 
     store: VectorStore
     calls: Calls
-    kept: int
+    kept: Callable[[str], int]
     count: Callable[[str, int], None]
 
     async def writes(
@@ -72,12 +73,13 @@ class Episodes:
 
         The store counts them only when the owner ever had that many.
         """
-        if not self.kept or recorded + added <= self.kept:
+        kept = self.kept(tenant_id)
+        if not kept or recorded + added <= kept:
             return ()
         mine = equals("owner_key", owner_key)
         where = models.Filter(must=[mine])
         stored = await self.calls.call("store", lambda: self.store.count(EPISODES, tenant_id=tenant_id, where=where))
-        if stored + added <= self.kept:
+        if stored + added <= kept:
             return ()
         consolidated = models.Filter(
             must=[mine], must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="consolidated_at"))]
@@ -89,7 +91,7 @@ class Episodes:
                 tenant_id=tenant_id,
                 where=consolidated,
                 order_by="occurred_at",
-                limit=stored + added - self.kept,
+                limit=stored + added - kept,
             ),
         )
         if not oldest:

@@ -68,6 +68,7 @@ def episodes_recorded(
         fact_ids=tuple(states),
         pending_fact_ids=tuple(fact_id for fact_id, state in states.items() if state == "pending"),
         evicted_persistent=len(observed.evicted),
+        agent_id=observed.agent_id,
         notes_tokens=sum(tokens(each.content) for each in observed.observations),
     )
     header = CloudEvent(

@@ -31,6 +31,7 @@ from ...adapters.ports import Embedder, VectorStore
 from ...memory.facts.transitions import Stamp
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter, at_least
+from ...memory.tenant_policies import TenantPolicies, TurnPolicies
 from ...schemas import ids
 from ...schemas.base import REASON_MAX, Contract, explain
 from ...schemas.command_kinds import command_kind
@@ -45,6 +46,7 @@ from ...schemas.commands import (
 )
 from ...schemas.episodes import StoredEpisode
 from ...schemas.errors import Poison
+from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.engine.commands import result_record
@@ -89,7 +91,7 @@ class Reflector:
         calls: Calls,
         metrics: StageMetrics,
         send_durably: Callable[[OutRecord], Awaitable[None]],
-        policy: MemoryPolicy,
+        policies: TenantPolicies,
         partitions: int,
         now: Callable[[], datetime],
         secrets: SecretFilter,
@@ -100,9 +102,12 @@ class Reflector:
         self._metrics = metrics
         self._send_durably = send_durably
         # The limits of similarity depend on the embedder: hashing compares words, not meanings.
-        lexical = embedder.identity.name.partition(":")[0] == "hashing"
-        self._policy = replace(policy, conflict=replace(policy.conflict, lexical=lexical))
-        self._episodes = Episodes(store, calls, policy.routing.episodes_kept, metrics.counted)
+        self._lexical = embedder.identity.name.partition(":")[0] == "hashing"
+        self._policies = policies
+        self._of_turns = TurnPolicies(policies.deployment)
+        self._episodes = Episodes(
+            store, calls, lambda tenant_id: policies.of(tenant_id).routing.episodes_kept, metrics.counted
+        )
         self._partitions = partitions
         self._secrets = secrets
         self._now = now
@@ -140,7 +145,8 @@ class Reflector:
         if observed.turn_number <= turns_of(rows, owner_key, session):
             self._metrics.counted("duplicate")
             return None
-        facts = self._facts(observed.tenant_id, owner_key, cause=ids.observed_id(session, observed.turn_id))
+        policy, cause = self._policy_of(observed), ids.observed_id(session, observed.turn_id)
+        facts = self._facts(observed.tenant_id, owner_key, cause=cause, policy=policy)
         reflection = await reflect(observed, facts)
         added = await self._episodes.writes(
             reflection.episodes,
@@ -204,7 +210,7 @@ class Reflector:
         kind = command_kind("owner", command.kind)
         if kind is None or kind.args is None or (kind.result is not None and kind.name not in EDITS):
             return ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}"[:REASON_MAX])
-        if (off := refusal(command, self._policy.tiers)) is not None:
+        if (off := refusal(command, self._policies.deployment.tiers)) is not None:
             return off
         try:
             return kind.args.from_payload(command.args)
@@ -303,7 +309,7 @@ class Reflector:
             store=self._store,
             calls=self._calls,
             embed=facts.embed,
-            policy=self._policy,
+            policy=facts.policy,
             secrets=self._secrets,
             now=facts.stamp.now,
         )
@@ -358,13 +364,24 @@ class Reflector:
         result = result_record(refusal_of_it, source=SOURCE, subject=owner_key)
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 
-    def _facts(self, tenant_id: str, owner_key: str, *, cause: str) -> FactChanger:
-        """Return what changes one owner's facts for one event. `cause`: the event's id in the rows of facts."""
+    def _policy_of(self, observed: Observed) -> MemoryPolicy:
+        """Return the policy by which a turn was observed; the deployment's when the settings do not fit it."""
+        policy = self._of_turns.of(observed)
+        if policy is None:
+            self._metrics.counted("settings_refused")
+            log.warning("settings_refused", tenant_id=observed.tenant_id, turn_id=observed.turn_id)
+            return self._policies.deployment
+        return policy
+
+    def _facts(self, tenant_id: str, owner_key: str, *, cause: str, policy: MemoryPolicy | None = None) -> FactChanger:
+        """Return what changes one owner's facts for one event. `cause`: the event's id in the rows of facts. `policy`:
+        of the event; None: the tenant's."""
+        policy = self._policies.of(tenant_id) if policy is None else policy
         return FactChanger(
             overlay=FactOverlay(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key),
             embed=lambda texts: self._embed(tenant_id, texts),
             stamp=Stamp(now=self._now(), cause=cause, embedder=self._embedder.identity.name),
-            policy=self._policy,
+            policy=replace(policy, conflict=replace(policy.conflict, lexical=self._lexical)),
             count=self._metrics.counted,
             secrets=self._secrets,
         )

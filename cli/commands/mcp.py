@@ -94,7 +94,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, identity: ToolIdentit
                 store=parts.store,
                 embedder=parts.embedder,
                 reranker=parts.reranker,
-                policy=policy,
+                policies=parts.policies,
                 publisher=told,
                 source=SOURCE,
             )

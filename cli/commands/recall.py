@@ -12,11 +12,12 @@ import click
 
 from ...adapters.ports import Embedder, EmbedderIdentity
 from ...memory.policies import MemoryPolicy
+from ...memory.policies.recall import LIMIT_MAX
 from ...recall.collection_cache import CollectionCache
 from ...recall.deadline import UnansweredPart
 from ...recall.recall_events import AnsweredRecall, answered, records_of, send
 from ...recall.record_reader import RecordReader
-from ...recall.request import LIMIT_MAX, ReadSession, RecallRequest
+from ...recall.request import ReadSession, RecallRequest
 from ...recall.search import COLLECTION_OF
 from ...recall.service import RecalledMemory, RecallResult, RecallService, TierFilter
 from ...recall.shared import SharedRecall

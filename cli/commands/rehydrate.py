@@ -15,6 +15,7 @@ from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..output import console
+from ..process.policy_reader import read_policies
 from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
@@ -60,5 +61,6 @@ def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bo
 
 async def _rehydrated(settings: Settings, policy: MemoryPolicy, ref: EpisodeRef) -> VerbatimResult | None:
     async with open_ports(settings, purpose="rehydrate") as ports:
-        service = VerbatimReader(store=ports.store, log=ports.log, gist=policy.gist, recall=policy.recall)
+        policies = await read_policies(ports.log, policy)
+        service = VerbatimReader(store=ports.store, log=ports.log, policies=policies)
         return await service.rehydrate(ref, now=datetime.now(UTC))

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from ...adapters.ports import Embedder, Reranker, VectorStore
 from ...memory.policies import MemoryPolicy
+from ...memory.tenant_policies import TenantPolicies
 from ...recall.context import ContextService
 from ...recall.provenance import FactTracer
 from ...recall.recall_events import PublishingRecall, RecallPublisher
 from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort, RecallService, TierFilter
 from ...recall.shared import SharedRecall
+from ...recall.tenant_recall import TenantRecall
 from ...recall.verbatim import VerbatimReader
 from ...streams.engine.commands import CommandPort, CommandSender
 from ...streams.log.port import Log
@@ -42,27 +44,31 @@ def memory_services(
     store: VectorStore,
     embedder: Embedder,
     reranker: Reranker | None,
-    policy: MemoryPolicy,
+    policies: TenantPolicies,
     publisher: RecallPublisher,
     source: str,
 ) -> MemoryServices:
     """Build the services. `source` becomes part of `ce_source` of what they send."""
-    service = RecallService(
-        store=store, embedder=embedder, policy=policy.recall, reranker=reranker, locale=policy.conflict.locale
-    )
+    tiers = policies.deployment.tiers
+
+    def service(policy: MemoryPolicy) -> RecallPort:
+        return RecallService(
+            store=store, embedder=embedder, policy=policy.recall, reranker=reranker, locale=policy.conflict.locale
+        )
+
     reading = RecordReader(store=store)
-    kept = SharedRecall(inner=TierFilter(service, policy.tiers), groups=reading)
+    kept = SharedRecall(inner=TierFilter(TenantRecall(policies=policies, make=service), tiers), groups=reading)
     published = PublishingRecall(inner=kept, publisher=publisher)
-    verbatim = VerbatimReader(store=store, log=log, gist=policy.gist, recall=policy.recall)
+    verbatim = VerbatimReader(store=store, log=log, policies=policies)
     commands = CommandSender(log, source)
     editor = MemoryEditor(commands=commands, now=utc_now)
     return MemoryServices(
         recall=published,
         contexts=ContextService(
             recall=kept,
-            digests=reading if policy.tiers.digest else None,
+            digests=reading if tiers.digest else None,
             held=reading,
-            locale=policy.conflict.locale,
+            policies=policies,
             publisher=publisher,
         ),
         record_reader=reading,
@@ -71,9 +77,8 @@ def memory_services(
         commands=commands,
         editor=editor,
         tools=ToolBox(
-            reads=ToolReads(
-                recall=published, records=reading, verbatim=verbatim, now=utc_now, locale=policy.conflict.locale
-            ),
+            reads=ToolReads(recall=published, records=reading, verbatim=verbatim, now=utc_now, policies=policies),
             writes=ToolWrites(editor=editor, commands=commands, records=reading, now=utc_now),
+            policies=policies,
         ),
     )

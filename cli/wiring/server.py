@@ -24,6 +24,7 @@ from ...api.health import LOG
 from ...api.limits import Limits
 from ...api.mcp import McpEndpoint, McpServices
 from ...memory.policies import MemoryPolicy
+from ...memory.tenant_policies import TenantPolicies
 from ...recall.recall_events import (
     LogRecallPublisher,
     NullRecallPublisher,
@@ -39,6 +40,7 @@ from ...streams.log.fanout import TopicFanout
 from ...streams.log.port import Log
 from ...tools.mcp_resources import UserResources
 from ..errors import usage
+from ..process.policy_reader import PolicyReader
 from ..process.probe import Probe
 from ..process.startup_retry import StartupRetry
 from .broker import new_log
@@ -48,7 +50,7 @@ from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
 from .reranker import new_reranker
 from .settings import Settings
 from .stages import UsageMetrics, utc_now
-from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, prepare_topics
+from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, effective_policy, prepare_topics
 
 log = structlog.get_logger(__name__)
 PURPOSE = "serve"
@@ -64,6 +66,7 @@ class ServerParts:
     embedder: Embedder
     reranker: Reranker | None
     metrics: Metrics
+    policies: TenantPolicies
     stages: Stages | None = None
 
 
@@ -84,6 +87,7 @@ async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages:
                 embedder=stages.embedder,
                 reranker=await _reranker(stack, settings, policy, stages.metrics),
                 metrics=stages.metrics,
+                policies=stages.policies,
                 stages=stages,
             )
         else:
@@ -100,6 +104,9 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
     stack.push_async_callback(client.close)
     await patience("the log", client.start)
     await patience("the log", lambda: prepare_topics(client, settings))
+    reader = PolicyReader(client, TenantPolicies(effective_policy(settings, policy)))
+    await patience("the log", reader.read_whole)
+    await stack.enter_async_context(reader.following())
     await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
     store = await patience("Qdrant", lambda: new_store(settings, identity=embedder.identity, folders=folders))
     stack.push_async_callback(store.close)
@@ -114,7 +121,9 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
     except Fatal as error:  # another embedder filled the collections
         raise usage(str(error)) from error
     reranker = await _reranker(stack, settings, policy, metrics)
-    return ServerParts(log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics)
+    return ServerParts(
+        log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics, policies=reader.policies
+    )
 
 
 async def _reranker(
@@ -225,12 +234,13 @@ class HttpServer:
                 return await self._run(app, sockets, followers, stopping=stopping)
 
     def _services(self, followers: TopicFanout, publisher: RecallPublisher) -> Services:
+        policies = self.parts.policies
         memory = memory_services(
             log=self.parts.log,
             store=self.parts.store,
             embedder=self.parts.embedder,
             reranker=self.parts.reranker,
-            policy=self.policy,
+            policies=self.parts.policies,
             publisher=publisher,
             source=SOURCE,
         )
@@ -253,7 +263,7 @@ class HttpServer:
             verbatim_reader=memory.verbatim_reader,
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
-            recall_limit=self.policy.recall.limit,
+            recall_limit=lambda tenant_id, agent_id: policies.of(tenant_id, agent_id).recall.limit,
             clock_ahead=self.policy.routing.clock_ahead,
         )
 

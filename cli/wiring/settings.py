@@ -21,12 +21,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
 from ...memory.policies.budget import TASKS_OF, Tier
+from ...memory.policies.parsing import policy_from
 from ...schemas.errors import Fatal
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
 from ...streams.log.broker_url import EMBEDDED, embedded_folder, is_embedded, kafka_servers
 from ..errors import usage
-from .policy_file import policy_from
 
 PREFIX = "MEMSTREAM_"
 DEFAULT_FILE = Path("memstream.toml")

@@ -16,8 +16,8 @@ from ...agents.observer.stage import Observer
 from ...agents.observer.turn_source import TurnSource
 from ...agents.recorder import Recorder
 from ...agents.reflector.stage import Reflector
-from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.tenant_policies import TenantPolicies
 from ...schemas.errors import Fatal
 from ...schemas.topics import TURNS, StageName
 from ...streams.engine.crash_points import CrashPoint
@@ -42,7 +42,7 @@ class StagePorts:
     store: VectorStore
     embedder: Embedder
     completions: Completions
-    policy: MemoryPolicy
+    policies: TenantPolicies
     spending: TierSpending
     source: TurnSource | None
     secrets: SecretFilter
@@ -113,7 +113,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             metrics=metrics,
             partitions=partitions,
             secrets=ports.secrets,
-            routing=ports.policy.routing,
+            routing=ports.policies.deployment.routing,
         )
     if name == "observer":
         return Observer(
@@ -122,7 +122,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             calls=calls,
             metrics=metrics,
             send_durably=runner.sender.durable,
-            policy=ports.policy,
+            policies=ports.policies,
             partitions=partitions,
             has_queued_successor=runner.has_queued_successor,
             ahead=lambda partition: runner.ahead(TURNS.name, partition),
@@ -137,7 +137,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             calls=calls,
             metrics=metrics,
             send_durably=runner.sender.durable,
-            policy=ports.policy,
+            policies=ports.policies,
             partitions=partitions,
             now=utc_now,
             secrets=ports.secrets,
@@ -150,7 +150,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             calls=calls,
             metrics=metrics,
             send_durably=runner.sender.durable,
-            policy=ports.policy,
+            policies=ports.policies,
             partitions=partitions,
             spending=ports.spending,
             now=utc_now,

@@ -24,6 +24,7 @@ from ...agents.observer.turn_source import TurnSource, load_source
 from ...agents.reflector.fact_state_topic import check_facts_present
 from ...memory.policies import ConflictPolicy, MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.tenant_policies import TenantPolicies
 from ...schemas.collections import (
     ARCHIVE,
     BLOCKS,
@@ -52,6 +53,7 @@ from ...streams.log.port import Log
 from ..errors import usage
 from ..output.tier_report import tell_tiers
 from ..process.malloc_trim import give_back
+from ..process.policy_reader import PolicyReader
 from ..process.probe import Probe
 from ..process.startup_retry import StartupRetry
 from .broker import deployment, new_log
@@ -131,6 +133,7 @@ class Stages:
     runners: Sequence[StageRunner]
     metrics: Metrics
     budget: BudgetClient
+    policies: TenantPolicies
     health_host: str = LOOPBACK
     health_port: int = 0
     probe: Probe = field(init=False)
@@ -149,7 +152,12 @@ class Stages:
 
     async def run(self, *, stopping: asyncio.Event) -> int:
         """Run until `stopping` is set or a stage ends. Return the exit code."""
-        beside = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), give_back())
+        beside = (
+            self.probe.watch(),
+            log_changes(self.readiness),
+            self.budget.run(),
+            give_back(),
+        )
         watching = [asyncio.create_task(each) for each in beside]
         try:
             async with served(
@@ -210,6 +218,9 @@ async def built_stages(
         stack.push_async_callback(client.close)
         await patience("the log", client.start)
         await patience("the log", lambda: prepare_topics(client, settings))
+        policies = PolicyReader(client, TenantPolicies(policy))
+        await patience("the log", policies.read_whole)
+        await stack.enter_async_context(policies.following())
         await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
         store = await new_store(settings, identity=embedder.identity, folders=folders, serve_loopback=True)
         stack.push_async_callback(store.close)
@@ -231,7 +242,7 @@ async def built_stages(
                 store=store,
                 embedder=embedder,
                 completions=completions,
-                policy=policy,
+                policies=policies.policies,
                 spending=TierSpending(policy.budget.tier(settings.tier), completions_of=completions.of),
                 source=source,
                 secrets=new_secret_filter(policy),
@@ -257,6 +268,7 @@ async def built_stages(
             runners=runners,
             metrics=metrics,
             budget=budget,
+            policies=policies.policies,
             health_host=settings.health_host,
             health_port=settings.health_port,
         )

@@ -6,6 +6,7 @@ A policy that contradicts itself raises ValueError at start, never in the middle
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .blocks import BlocksPolicy
@@ -28,6 +29,7 @@ from .observation import (
     SessionLogPolicy,
     WorkingSetPolicy,
 )
+from .personas import Persona, ToolsPolicy
 from .privacy import PresidioPolicy, PrivacyPolicy, SecretAction, SecretKind
 from .recall import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
 from .tiers import TiersPolicy
@@ -54,6 +56,7 @@ __all__ = [
     "MemoryPolicy",
     "ModelsPolicy",
     "ObservePolicy",
+    "Persona",
     "PresidioPolicy",
     "PrivacyPolicy",
     "PrunePolicy",
@@ -66,6 +69,7 @@ __all__ = [
     "SessionLogPolicy",
     "SharingPolicy",
     "TiersPolicy",
+    "ToolsPolicy",
     "WorkingSetPolicy",
 ]
 
@@ -93,3 +97,6 @@ class MemoryPolicy:
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     models: ModelsPolicy = field(default_factory=ModelsPolicy)
     budget: BudgetPolicy = field(default_factory=BudgetPolicy)
+    tools: ToolsPolicy = field(default_factory=ToolsPolicy)
+    personas: Mapping[str, Persona] = field(default_factory=dict)
+    """By `agent_id` the agent's persona: six traits, 0–1 (docs/reference/policies.md)."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ...schemas.observations import Category
 from ...schemas.turns import Role, Scope
 from ...schemas.working_set import ENTRIES_MAX
 from .checks import above_zero, at_least, between, one_of, require, unit
+
+Boosted = Category | Literal["correction", "emotional"]
+"""What may count more: observations of a category, corrections, and observations with an emotion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,19 @@ class CapturePolicy:
     """Earlier messages that are shown for context, at most."""
     context_tokens: int = 2_000
     """Tokens of the earlier messages together, at most. A token is 4 characters."""
+    boosted: tuple[Boosted, ...] = ()
+    """What counts more: categories, `correction`, and `emotional` (what has an emotion)."""
+    boost: float = 0.1
+    """What is added to the importance of what counts more, up to 1."""
+    emotion: bool = False
+    """True: the valence and arousal that the model gives are kept. The profile `composite` reads the valence."""
     source: str = ""
     """`package.module:function`, pure, `(Turn) -> str | None`: makes the text that is shown of a turn in place of its
     messages. None: the turn shows nothing. Empty: the messages of `roles` are shown."""
 
     def __post_init__(self) -> None:
         unit("capture.threshold", self.threshold)
+        unit("capture.boost", self.boost)
         module, _, function = self.source.partition(":")
         is_named = all(part.isidentifier() for part in (*module.split("."), function))
         require(not self.source or is_named, f"capture.source must be package.module:function, not {self.source!r}")

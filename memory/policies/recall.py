@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from .checks import above_zero, at_least, between, one_of, require, unit
 
 RankingProfile = Literal["memstream", "classic", "composite"]
 RerankerName = Literal["rrf", "cross-encoder", "model"]
+LIMIT_MAX: Final = 100
+"""Items of an answer, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class RecallPolicy:
         at_least("recall.fit", self.fit, 0)
         at_least("recall.fact_fit", self.fact_fit, 0)
         between("recall.pool", self.pool, 1, 1_000)
-        between("recall.limit", self.limit, 1, 100)
+        between("recall.limit", self.limit, 1, LIMIT_MAX)
         at_least("recall.reinforcements", self.reinforcements, 1)
         for name in ("confidence_half_life_days", "recency_half_life_days", "stability_days", "patience"):
             above_zero(f"recall.{name}", getattr(self, name))

@@ -31,8 +31,9 @@ from memstream.api.credentials import Credentials
 from memstream.api.edit_routes import EDIT_ROUTES
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
-from memstream.memory.policies import GistPolicy, RecallPolicy
+from memstream.memory.policies import MemoryPolicy, RecallPolicy
 from memstream.memory.policies.recall import RankingProfile
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.context import ContextRequest, ContextService
 from memstream.recall.paging import Page
 from memstream.recall.provenance import FactRef, FactTracer
@@ -197,7 +198,7 @@ class World:
         return FactTracer(store=store, log=self.log)
 
     def rehydrating(self, store: VectorStore) -> VerbatimReader:
-        return VerbatimReader(store=store, log=self.log, gist=GistPolicy(), recall=RecallPolicy())
+        return VerbatimReader(store=store, log=self.log, policies=TenantPolicies(MemoryPolicy()))
 
     def gist(self, asked: Asked) -> EpisodeRef:
         """Somebody's episode, asked for by `asked.who`."""

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from memstream.adapters.ports import Point
-from memstream.memory.policies import GistPolicy, HygienePolicy, RecallPolicy
+from memstream.memory.policies import GistPolicy, HygienePolicy, MemoryPolicy
 from memstream.memory.policies.budget import Tier
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.record_filters import RecordSelection, episodes_filter
 from memstream.recall.verbatim import EpisodeRef, VerbatimReader, VerbatimResult
 from memstream.schemas import ids
@@ -68,8 +69,7 @@ class World(Consolidating):
         service = VerbatimReader(
             store=self.bench.store,
             log=log or NoLog(),  # type: ignore[arg-type]
-            gist=GistPolicy(),
-            recall=RecallPolicy(),
+            policies=TenantPolicies(MemoryPolicy()),
         )
         return await service.rehydrate(asked, now=NOW)
 

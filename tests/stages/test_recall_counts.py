@@ -18,6 +18,7 @@ from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.policies.budget import TIERS
 from memstream.memory.recall.links import Links
 from memstream.memory.secrets.secret_filter import SecretFilter
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallService
 from memstream.schemas import ids
@@ -50,7 +51,7 @@ class Recalled:
             calls=bench.calls,
             metrics=bench.metrics,
             send_durably=bench.send_durably,
-            policy=MemoryPolicy(hygiene=HygienePolicy(**hygiene)),
+            policies=TenantPolicies(MemoryPolicy(hygiene=HygienePolicy(**hygiene))),
             partitions=PARTITIONS,
             spending=TierSpending(TIERS["standard"], completions_of=lambda task: cast(Completions, Scripted())),
             now=bench.now,

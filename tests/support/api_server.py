@@ -19,7 +19,8 @@ from memstream.api.credentials import Credentials, Scope, TokenEntry, digest
 from memstream.api.limits import Limits
 from memstream.cli.wiring.server import Server, server_config
 from memstream.cli.wiring.stages import utc_now
-from memstream.memory.policies import GistPolicy, RecallPolicy
+from memstream.memory.policies import MemoryPolicy
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.context import ContextService
 from memstream.recall.provenance import FactTracer
 from memstream.recall.record_reader import RecordReader
@@ -130,7 +131,7 @@ def app_over(
         contexts=ContextService(recall=recaller, digests=reading if store else None),
         record_reader=reading,
         fact_tracer=FactTracer(store=backing, log=client),
-        verbatim_reader=VerbatimReader(store=backing, log=client, gist=GistPolicy(), recall=RecallPolicy()),
+        verbatim_reader=VerbatimReader(store=backing, log=client, policies=TenantPolicies(MemoryPolicy())),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
         **more,
@@ -139,8 +140,10 @@ def app_over(
 
 
 def _tools(recaller: Any, reading: RecordReader, editor: MemoryEditor, sender: NoCommands) -> ToolBox:
-    reads = ToolReads(recall=recaller, records=reading, verbatim=cast(Any, None), now=utc_now, locale="en")
-    return ToolBox(reads=reads, writes=ToolWrites(editor=editor, commands=sender, records=reading, now=utc_now))
+    policies = TenantPolicies(MemoryPolicy())
+    reads = ToolReads(recall=recaller, records=reading, verbatim=cast(Any, None), now=utc_now, policies=policies)
+    writes = ToolWrites(editor=editor, commands=sender, records=reading, now=utc_now)
+    return ToolBox(reads=reads, writes=writes, policies=policies)
 
 
 def called(app: FastAPI, *, token: str | None = None) -> httpx.AsyncClient:

@@ -16,6 +16,7 @@ from memstream.memory.effective_policy import without_disabled_tiers
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.schemas import ids
 from memstream.schemas.commands import Change, Command, FactsApply
 from memstream.schemas.digests import StoredDigest
@@ -101,6 +102,7 @@ class Consolidating:
         **policy: Any,
     ) -> Consolidation:
         policy.setdefault("observe", ObservePolicy(patience=0.05))
+        self.policies = TenantPolicies(without_disabled_tiers(MemoryPolicy(**policy)))
         self.stage = Consolidation(
             store=self.bench.store,
             embedder=self.bench.embedder,
@@ -108,7 +110,7 @@ class Consolidating:
             calls=self.bench.calls,
             metrics=self.bench.metrics,
             send_durably=self.bench.send_durably,
-            policy=without_disabled_tiers(MemoryPolicy(**policy)),
+            policies=self.policies,
             partitions=PARTITIONS,
             spending=TierSpending(
                 tier if isinstance(tier, TierPolicy) else TIERS[tier],

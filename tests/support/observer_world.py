@@ -22,6 +22,7 @@ from memstream.agents.observer.stage import Observer
 from memstream.agents.observer.turn_source import TurnSource
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.schemas import ids
 from memstream.schemas.commands import Command, CommandResult, SessionRef
 from memstream.schemas.errors import Poison, Transient
@@ -166,6 +167,7 @@ class ObserverWorld:
         script: Script = nothing,
         *,
         policy: MemoryPolicy | None = None,
+        tenants: Mapping[str, Mapping[str, Any]] | None = None,
         partitions: int = 1,
         breaker: BreakerPolicy | None = None,
         store: object | None = None,
@@ -177,6 +179,7 @@ class ObserverWorld:
         self.topics = Topics()
         self.partitions = partitions
         self.policy = policy or MemoryPolicy(observe=ObservePolicy(patience=0.02))
+        self.tenants = tenants or {}
         self._store = store or self.points
         self._source = source
         self.queued: Counter[str] = Counter()
@@ -193,13 +196,16 @@ class ObserverWorld:
         )
 
     def _make(self, harness: StageHarness) -> Observer:
+        self.policies = TenantPolicies(self.policy)
+        for tenant, table in self.tenants.items():
+            self.policies.set(tenant, table)
         return Observer(
             store=cast(VectorStore, self._store),
             completions=self.model,
             calls=harness.calls,
             metrics=harness.metrics,
             send_durably=harness.send_durably,
-            policy=self.policy,
+            policies=self.policies,
             partitions=self.partitions,
             has_queued_successor=lambda partition, key: self.queued[key] > 0,
             ahead=lambda partition: None if self.unread is None else PartitionBacklog(self.unread, self.held),

@@ -7,6 +7,7 @@ from typing import Any
 from memstream.agents.reflector import Reflector
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.schemas import ids
 from memstream.schemas.commands import Command
 from memstream.schemas.observations import Observation, Observed, ObservedBy
@@ -26,7 +27,7 @@ def reflector(bench: Bench, policy: MemoryPolicy | None = None) -> Reflector:
         calls=bench.calls,
         metrics=bench.metrics,
         send_durably=bench.send_durably,
-        policy=policy or MemoryPolicy(),
+        policies=TenantPolicies(policy or MemoryPolicy()),
         partitions=PARTITIONS,
         now=bench.now,
         secrets=SecretFilter(),
@@ -46,9 +47,8 @@ class Talk:
 
     def turn(self, *observations: Observation, **fields: Any) -> Record:
         self.number += 1
-        record: Observed = observed(
-            *observations, turn=f"t{self.number}", number=self.number, cause=MODEL, **(self.fields | fields)
-        )
+        named = {"turn": f"t{self.number}", "number": self.number, "cause": MODEL} | self.fields | fields
+        record: Observed = observed(*observations, **named)
         return self.bench.record(OBSERVATIONS.name, record.owner.key(record.tenant_id), record)
 
     async def tell(self, content: str, **fields: Any) -> Observation:

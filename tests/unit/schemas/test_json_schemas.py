@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from memstream.schemas import generate
+from memstream.schemas.policies import TenantPolicy
 
 GOLDEN = sorted((Path(__file__).resolve().parents[2] / "data" / "golden").glob("v*/*.json"))
 
@@ -46,7 +47,11 @@ def test_the_check_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage" in capsys.readouterr().err
 
 
-FREE = {"metadata", "args", "result", "parts", *chain.from_iterable(generate.OPENAI_FIELDS.values())}
+FREE = {
+    *("metadata", "args", "result", "parts", "settings"),
+    *TenantPolicy.model_fields,
+    *chain.from_iterable(generate.OPENAI_FIELDS.values()),
+}
 """Fields of free JSON: the schemas do not say which names it has."""
 
 

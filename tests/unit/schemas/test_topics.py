@@ -19,6 +19,7 @@ EXPECTED = {
     "memory.facts.updated": ("owner", "delete", 30),
     "memory.facts": ("tenant/fact_id", "compact", None),
     "memory.commands.results": ("command id", "delete", 1),
+    "memory.policies": ("tenant", "compact", None),
 }
 READ = {
     "recorder": {"memory.turns"},
@@ -65,5 +66,5 @@ def test_settings_are_kafkas() -> None:
 @pytest.mark.parametrize(("default", "letters", "work"), [(12, 3, 12), (1, 1, 1), (2, 3, 2)])
 def test_partition_counts(default: int, letters: int, work: int) -> None:
     for topic in catalogue():
-        expected = letters if topic.name in LETTERS else work
+        expected = 1 if topic.name == "memory.policies" else letters if topic.name in LETTERS else work
         assert topics.partitions_of(topic, default=default) == expected

@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from memstream.memory.policies import MemoryPolicy
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallResult
@@ -68,17 +70,20 @@ class NoRecords:
 class Box:
     commands: ScriptedCommands = field(default_factory=ScriptedCommands)
     recall: ScriptedRecall = field(default_factory=ScriptedRecall)
-    pack: frozenset[str] | None = None
+    pack: tuple[str, ...] = ()
+    """The tenant's."""
 
     def tools(self) -> ToolBox:
         records = cast(RecordReader, NoRecords())
+        policies = TenantPolicies(MemoryPolicy())
+        policies.set("acme", {"tools": {"pack": list(self.pack)}})
         return ToolBox(
             reads=ToolReads(
                 recall=self.recall,
                 records=records,
                 verbatim=cast(VerbatimReader, None),
                 now=lambda: AT,
-                locale="en",
+                policies=policies,
             ),
             writes=ToolWrites(
                 editor=MemoryEditor(commands=self.commands, now=lambda: AT),
@@ -86,14 +91,14 @@ class Box:
                 records=records,
                 now=lambda: AT,
             ),
-            pack=self.pack,
+            policies=policies,
         )
 
     async def call(self, name: str, identity: ToolIdentity = JAKE, key: str | None = None, **given: Any) -> Contract:
         return await self.tools().call(name, given, identity=identity, key=key)
 
 
-async def offered(identity: ToolIdentity, pack: frozenset[str] | None = None) -> set[str]:
+async def offered(identity: ToolIdentity, pack: tuple[str, ...] = ()) -> set[str]:
     return {spec.name for spec in await Box(pack=pack).tools().offered(identity)}
 
 
@@ -104,7 +109,10 @@ async def test_who_has_which_tools() -> None:
     assert await offered(replace(JAKE, admin=True)) == every - {"rehydrate_memory"}
     assert await offered(replace(JAKE, may_write=False)) == reads
     assert await offered(replace(JAKE, tools=frozenset(("recall", "memory_reflect")))) == {"recall"}
-    assert await offered(JAKE, frozenset(("rehydrate_memory",))) == {"rehydrate_memory"}
+    assert await offered(JAKE, ("rehydrate_memory",)) == {"rehydrate_memory"}
+    pack = ("recall", "fact_search", "memory_reflect")
+    assert await offered(replace(JAKE, tools=frozenset(("recall", "block_append"))), pack) == {"recall"}
+    assert await offered(replace(JAKE, tenant_id="other"), pack) == await offered(JAKE)
 
 
 async def test_a_tool_that_is_not_offered_does_not_run() -> None:

@@ -1,4 +1,7 @@
-"""The `[memory]` section of the TOML file → frozen policies, with the place of each wrong name and value."""
+"""Policies from tables of names and values: the `[memory]` section of the TOML file, and policies of tenants.
+
+Each wrong name and value is told with its place.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,11 @@ def _several(kind: type[object], table: object, *, path: str) -> tuple[dict[str,
     return made, problems
 
 
-def policy_from(kind: type[P], table: object, *, path: str) -> tuple[P | None, list[str]]:
-    """Read a policy from a TOML table. Return it, or None and the list of problems."""
+def policy_from(kind: type[P], table: object, *, path: str, base: P | None = None) -> tuple[P | None, list[str]]:
+    """Read a policy from a table. Return it, or None and the list of problems.
+
+    `base`: the policy whose values hold where the table names none. Without it the defaults hold.
+    """
     if not isinstance(table, Mapping):
         return None, [f"{path}: expected a table [{path}]"]
     hints = get_type_hints(kind)
@@ -47,25 +53,29 @@ def policy_from(kind: type[P], table: object, *, path: str) -> tuple[P | None, l
     problems: list[str] = []
     values: dict[str, Any] = {}
     for name, value in table.items():
-        place = f"{path}.{name}"
+        place = f"{path}.{name}" if path else str(name)
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
+            close = difflib.get_close_matches(str(name), names, n=1)
             problems.append(f"{place}: there is no such setting" + (f" (did you mean {close[0]}?)" if close else ""))
         elif dataclasses.is_dataclass(hints[name]):
-            values[name], wrong = policy_from(hints[name], value, path=place)
+            values[name], wrong = policy_from(
+                hints[name], value, path=place, base=None if base is None else getattr(base, name)
+            )
             problems += wrong
         elif (each := _of_mapping(hints[name])) is not None:
-            values[name], wrong = _several(each, value, path=place)
+            several, wrong = _several(each, value, path=place)
+            values[name] = {**({} if base is None else getattr(base, name)), **several}
             problems += wrong
         else:
             try:
                 values[name] = TypeAdapter(hints[name]).validate_python(value)
             except ValidationError as error:
                 problems += [f"{place}: {item['msg']}" for item in error.errors(include_url=False)]
-    problems += [f"{path}.{name} must be set" for name in _required(kind) if name not in table]
+    if base is None:
+        problems += [f"{path}.{name} must be set" for name in _required(kind) if name not in table]
     if problems:
         return None, problems
     try:
-        return kind(**values), []
+        return kind(**values) if base is None else dataclasses.replace(base, **values), []  # type: ignore[type-var]
     except ValueError as error:
-        return None, [f"{path}: {error}"]
+        return None, [f"{path}: {error}" if path else str(error)]

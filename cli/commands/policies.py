@@ -1,0 +1,127 @@
+"""`memstream policies show|set|remove|check`: policies of tenants (docs/reference/policies.md)."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...memory.tenant_policies import PolicyRefused, TenantPolicies, policy_of, read_policy
+from ...schemas import ids
+from ...schemas.cloudevents import CloudEvent, rfc3339
+from ...schemas.topics import POLICIES
+from .. import options
+from ..context import CommandContext, pass_context, run
+from ..errors import usage
+from ..output import console
+from ..process.policy_reader import PolicyReader, PolicyState
+from ..wiring.broker import opened_log, require_memory
+from ..wiring.settings import Settings
+
+SOURCE = "/memstream/cli"
+FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+
+
+@click.group()
+def policies() -> None:
+    """Policies of tenants: what differs from the deployment's `[memory]`, and the personas of agents."""
+
+
+@policies.command("show")
+@click.option("--tenant", type=options.GIVEN_ID, help="Show only this tenant's. [default: all]")
+@options.as_json
+@pass_context
+def show(context: CommandContext, tenant: str | None, as_json: bool) -> None:
+    """Show the policies in force, and those that were refused. Exit 0 also when one was refused."""
+    states = run(_states(context))
+    rows = {name: states[name] for name in sorted(states) if tenant in (None, name)}
+    for name, state in rows.items():
+        if as_json:
+            console.line(_fields(name, state))
+        else:
+            _print(name, state)
+    if not rows and not as_json:
+        console.advice("no tenant has a policy of its own: the deployment's holds")
+
+
+@policies.command("check")
+@FILE
+@pass_context
+def check(context: CommandContext, file: Path) -> None:
+    """Check FILE (JSON, or TOML with the suffix .toml) against this deployment's policy. Nothing is sent."""
+    _checked(context, file)
+    console.advice(f"{file}: right")
+
+
+@policies.command("set")
+@options.tenant
+@FILE
+@pass_context
+def set_policy(context: CommandContext, tenant: str, file: Path) -> None:
+    """Put the policy in FILE in force for a tenant, in place of its last one. A wrong one is refused (exit 2)."""
+    table = _checked(context, file)
+    run(_send(context.settings, tenant, json.dumps(table, ensure_ascii=False).encode()))
+    console.advice(f"the policy of {tenant} is sent; each process takes it within seconds, without a restart")
+
+
+@policies.command("remove")
+@options.tenant
+@pass_context
+def remove(context: CommandContext, tenant: str) -> None:
+    """Remove a tenant's policy: the deployment's holds again."""
+    run(_send(context.settings, tenant, None))
+    console.advice(f"{tenant} has no policy of its own any more")
+
+
+def _checked(context: CommandContext, file: Path) -> Mapping[str, Any]:
+    """Return the policy in a file. CommandFailed (exit 2) names all that is wrong."""
+    try:
+        with click.open_file(str(file), "rb") as stream:
+            value = stream.read()
+        table = tomllib.loads(value.decode()) if file.suffix == ".toml" else read_policy(value)
+        policy_of(table, context.policy)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise usage(f"{file}: cannot be read: {error}") from error
+    except PolicyRefused as refused:
+        raise usage("\n".join(f"{file}: {problem}" for problem in refused.problems)) from refused
+    return table
+
+
+async def _send(settings: Settings, tenant: str, value: bytes | None) -> None:
+    event = CloudEvent(str(uuid.uuid4()), SOURCE, "memstream.policy.v1", tenant, datetime.now(UTC))
+    async with opened_log(settings) as log:
+        if await log.partitions(POLICIES.name) is None:
+            raise usage(f"there is no topic {POLICIES.name}: run `memstream topics create`")
+        await log.append(POLICIES.name, key=ids.encode(tenant).encode(), value=value, headers=event.headers())
+
+
+async def _states(context: CommandContext) -> dict[str, PolicyState]:
+    require_memory(context.settings.broker_folder)
+    async with opened_log(context.settings, make_topics=False) as log:
+        reader = PolicyReader(log, TenantPolicies(context.policy))
+        await reader.read_whole()
+        return reader.states
+
+
+def _fields(tenant: str, state: PolicyState) -> dict[str, Any]:
+    return {
+        "tenant_id": tenant,
+        "policy": None if state.in_force is None else dict(state.in_force),
+        "since": None if state.since is None else rfc3339(state.since),
+        "refused": list(state.refused),
+        "refused_at": None if state.refused_at is None else rfc3339(state.refused_at),
+    }
+
+
+def _print(tenant: str, state: PolicyState) -> None:
+    since = "" if state.since is None else f", since {rfc3339(state.since)}"
+    what = "the deployment's policy" if state.in_force is None else json.dumps(state.in_force, ensure_ascii=False)
+    console.advice(f"{tenant}{since}: {what}")
+    for problem in state.refused:
+        console.advice(f"  refused at {rfc3339(state.refused_at)}: {problem}" if state.refused_at else problem)

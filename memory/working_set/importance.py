@@ -1,0 +1,21 @@
+"""The importance of an observation: what the model says, and what the policy adds."""
+
+from __future__ import annotations
+
+from ...schemas.observations import Category, Emotion
+from ..policies import CapturePolicy
+from ..policies.observation import Boosted
+
+
+def boosted_importance(
+    importance: float, *, category: Category, is_correction: bool, emotion: Emotion | None, policy: CapturePolicy
+) -> float:
+    """Return the importance, 0–1, raised once when one of the boosted names fits. An emotion of 0 and 0 is none."""
+    names: set[Boosted] = {category}
+    if is_correction:
+        names.add("correction")
+    if emotion is not None and (emotion.valence or emotion.arousal):
+        names.add("emotional")
+    if names.isdisjoint(policy.boosted):
+        return importance
+    return min(1.0, round(importance + policy.boost, 6))
