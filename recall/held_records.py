@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..memory.recall.context import ContextItem, WorkingBlock
 from ..memory.recall.task_conditions import meets_condition
@@ -14,6 +14,9 @@ from ..schemas.turns import Owner, Sensitivity
 from .paging import Page
 from .record_filters import RecordSelection
 from .request import ReadSession
+
+TO_DO_MAX: Final = 10
+"""Tasks that are due in a context."""
 
 
 class HeldRecords(Protocol):
@@ -68,7 +71,7 @@ async def owner_blocks(
 async def tasks_to_do(
     held: HeldRecords, tenant_id: str, owner: Owner, *, cue: str | None, locale: str, ceiling: Sensitivity
 ) -> tuple[ContextItem, ...]:
-    """Return the owner's tasks that are due, and those whose condition the cue meets."""
+    """Return the owner's newest tasks that are due, and those whose condition the cue meets."""
     tasks = await held.pending_tasks(tenant_id, owner, ceiling=ceiling)
     return tuple(
         ContextItem(each.content, subject=each.subject, sensitivity=each.sensitivity, id=each.task_id, day=each.due_at)

@@ -195,8 +195,8 @@ class Bench:
 
 async def open_bench(folder: Path, stage_name: str, *, url: str = "") -> Bench:
     """Open a bench. `url`: of its store; by default an embedded one in the folder."""
-    identity = HashingEmbedder().identity
-    store = await open_store(url or f"embedded://{folder}", embedder=identity, holds_folder=not url.startswith("http"))
+    address = url or f"embedded://{folder}"
+    store = await open_store(address, embedder=HashingEmbedder().identity, holds_folder=True)
     await store.ensure("facts", "episodes", "turns", "blocks", "tasks", "groups")
     return Bench(store=store, folder=folder / "deaths", stage_name=stage_name)
 
