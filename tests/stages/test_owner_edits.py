@@ -24,7 +24,7 @@ from memstream.schemas.blocks import StoredBlock
 from memstream.schemas.edits.blocks import BLOCKS_MAX
 from memstream.schemas.edits.prospective import TASKS_MAX
 from memstream.schemas.groups import StoredGroup
-from memstream.schemas.procedures import StoredProcedure
+from memstream.schemas.procedures import PROCEDURES_MAX, StoredProcedure
 from memstream.schemas.prospective import StoredTask, TaskDue
 from memstream.schemas.topics import COMMANDS, TASKS_DUE
 from memstream.schemas.turns import Owner
@@ -366,6 +366,18 @@ async def test_a_procedure_is_defined_gets_versions_and_is_removed(consolidating
     assert (await editor.done("procedures.remove", name="Nothing"))["version"] == 0
     again = await editor.done("procedures.define", name="Deploy", trigger="before a release", steps=steps)
     assert (again["version"], len((await reader.procedures(wanted)).items)) == (3, 1)
+
+
+async def test_an_owner_has_a_bounded_number_of_procedures(consolidating: Consolidating) -> None:
+    editor = OwnerEditor(consolidating.bench)
+    for n in range(PROCEDURES_MAX):
+        await editor.done("procedures.define", name=f"p{n}", trigger="t", steps=["one"])
+    assert await editor.refused("procedures.define", name="one more", trigger="t", steps=["one"]) == "too_many"
+    await editor.done("procedures.define", name="p1", trigger="t", steps=["two"])
+    await editor.done("procedures.remove", name="p0")
+    await editor.done("procedures.define", name="one more", trigger="t", steps=["one"])
+    refusal = await editor.refusal("procedures.define", name="p0", trigger="t", steps=["one"])
+    assert refusal.code == "too_many", "a removed one that comes back is a further one"
 
 
 @pytest.mark.parametrize("step", STEPS)
