@@ -92,6 +92,26 @@ async def test_what_a_group_owns_is_gone_for_who_was_detached(memory: StoredMemo
     assert (await context(memory)).text == ""
 
 
+async def test_a_procedure_of_another_user_is_shown_while_a_group_shares_it(memory: StoredMemory) -> None:
+    other = Owner(scope="user", id="u2")
+    shared = await memory.procedure("Shared", owner=other)
+    await memory.procedure("Not shared", owner=other)
+    await memory.holdings(procedures=tuple(NamedRecord(name=each, owner=other) for each in ("Shared", "Not shared")))
+
+    async def shown() -> bool:
+        text = (await context(memory)).text
+        assert "Not shared" not in text
+        return "Shared:" in text
+
+    assert not await shown(), "no group shares it"
+    await memory.group("team", members=[USER], procedure_ids=(shared,))
+    assert await shown()
+    await memory.group("team", members=[USER])
+    assert not await shown(), "it was detached"
+    await memory.group("team", members=[other], procedure_ids=(shared,))
+    assert not await shown(), "the user was detached"
+
+
 async def test_without_a_session_the_owners_blocks_are_shown(memory: StoredMemory) -> None:
     await memory.block("Notes", value="Likes short answers")
     await memory.block("Keys", value="a secret", sensitivity="secret")

@@ -160,8 +160,9 @@ async def test_a_session_holds_blocks_and_procedures_of_its_user_and_of_agents_b
         ("Persona", "u1"),
     ]
     assert [each.name for each in editor.holdings().procedures] == ["Deploy"]
-    for kind in ("blocks.attach", "procedures.activate"):
-        assert await editor.refused(kind, name="Persona", owner=user("u2")) == "owner"
+    assert await editor.refused("blocks.attach", name="Persona", owner=user("u2")) == "owner"
+    await editor.done("procedures.activate", name="Shared", owner=user("u2"))
+    await editor.done("procedures.deactivate", name="Shared", owner=user("u2"))
     assert not (await editor.done("blocks.detach", name="PERSONA", owner=bot))["attached"]
     await editor.done("procedures.deactivate", name="deploy", owner=user("u1"))
     assert (len(editor.holdings().attached), editor.holdings().procedures) == (1, ())
