@@ -61,7 +61,6 @@ class GroupEditBody(OfTenant):
     wait: Wait = WAIT_DEFAULT
 
 
-EditBody = RecordEdit | OwnerEditBody | SessionEditBody | BlockEditBody | GroupEditBody
 Target = Literal["fact", "episode", "owner", "session", "block", "group"]
 _BASES: Final[dict[Target, type[BaseModel]]] = {
     "fact": RecordEdit,
@@ -76,7 +75,7 @@ _BASES: Final[dict[Target, type[BaseModel]]] = {
 @dataclass(frozen=True, slots=True)
 class EditRoute:
     """One route. `target`: what says whose memory is edited; `fact` and `episode` name the record of the path, whose
-    owner counts. `path_field`: the argument that the path gives."""
+    owner counts. `path_field`: the argument that the path gives; `others`: the body names more records for it."""
 
     method: Method
     path: str
@@ -84,6 +83,7 @@ class EditRoute:
     target: Target
     summary: str
     path_field: str = ""
+    others: bool = False
 
     @property
     def address(self) -> Address:
@@ -109,8 +109,9 @@ class EditRoute:
         return self.path.partition("{")[2].partition("}")[0]
 
     @property
-    def merges(self) -> bool:
-        return self.path_field in ("fact_ids", "episode_ids")
+    def gives_list(self) -> bool:
+        """Whether the argument that the path gives is a list of ids."""
+        return self.path_field.endswith("_ids")
 
 
 def _facts() -> Iterator[EditRoute]:
@@ -120,7 +121,9 @@ def _facts() -> Iterator[EditRoute]:
     yield EditRoute("DELETE", one, "facts.forget", "fact", "Forget a fact", "fact_id")
     yield EditRoute("POST", f"{one}/reinforce", "facts.reinforce", "fact", "Confirm a fact", "fact_id")
     yield EditRoute("POST", f"{one}/supersede", "facts.supersede", "fact", "Replace a fact by a new one", "fact_id")
-    yield EditRoute("POST", f"{one}/merge", "facts.merge", "fact", "Merge other facts into a fact", "fact_ids")
+    yield EditRoute(
+        "POST", f"{one}/merge", "facts.merge", "fact", "Merge other facts into a fact", "fact_ids", others=True
+    )
 
 
 def _episodes() -> Iterator[EditRoute]:
@@ -128,9 +131,16 @@ def _episodes() -> Iterator[EditRoute]:
     yield EditRoute("POST", "/v1/episodes", "episodes.add", "owner", "Add an episode")
     yield EditRoute("PATCH", one, "episodes.update", "episode", "Change an episode", "episode_id")
     yield EditRoute("DELETE", one, "episodes.forget", "episode", "Forget an episode", "episode_id")
-    yield EditRoute("POST", f"{one}/merge", "episodes.merge", "episode", "Merge other episodes into it", "episode_ids")
     yield EditRoute(
-        "POST", f"{one}/mark-consolidated", "episodes.mark_consolidated", "episode", "Mark as consolidated", "marked"
+        "POST", f"{one}/merge", "episodes.merge", "episode", "Merge other episodes into it", "episode_ids", others=True
+    )
+    yield EditRoute(
+        "POST",
+        f"{one}/mark-consolidated",
+        "episodes.mark_consolidated",
+        "episode",
+        "Mark as consolidated",
+        "episode_ids",
     )
 
 
@@ -182,10 +192,8 @@ def body_model(route: EditRoute) -> type[BaseModel]:
     for name, field in args.model_fields.items():
         if name not in base.model_fields and name != route.path_field:
             fields[name] = (field.annotation, field)
-    if route.merges:
+    if route.others:
         fields[route.path_field] = (Others, ...)
-    if route.path_field == "marked":
-        fields.pop("episode_ids")
     if "owner" in fields:
         fields["owner"] = (Owner | None, Field(default=None, description="Whose it is. null: the session's user."))
     if route.kind == "facts.remember":

@@ -168,10 +168,8 @@ def _args(route: EditRoute, kind: str, body: BaseModel, target: EditTarget, call
     given: dict[str, Any] = {
         name: getattr(body, name) for name in known.args.model_fields if name in body.model_fields_set
     }
-    if route.merges:
-        given[route.path_field] = (record_id, *given[route.path_field])
-    elif route.path_field == "marked":
-        given["episode_ids"] = (record_id,)
+    if route.gives_list:
+        given[route.path_field] = (record_id, *given.get(route.path_field, ()))
     elif route.path_field:
         given[route.path_field] = record_id
     if "owner" in known.args.model_fields:

@@ -9,6 +9,7 @@ it; NotFound: there is no such record.
 from __future__ import annotations
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -87,15 +88,15 @@ class TaskPage(BaseModel):
     next: str | None = None
 
 
-class Edits:
+class Edits(ABC):
     """Edits, and reads of what is written by hand. `Api` has these calls."""
 
     timeout: float
     """Seconds for one call including its retries."""
 
+    @abstractmethod
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Make a call; `Api` implements it."""
-        raise NotImplementedError
+        """Make a call."""
 
     # ------------------------------------------------------------------------------------------------ facts
     async def remember(self, /, content: str, **fields: JsonValue) -> FactRemembered | Accepted:

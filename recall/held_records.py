@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..memory.recall.context import ContextItem, WorkingBlock
 from ..memory.recall.task_conditions import meets_condition
+from ..schemas import ids
 from ..schemas.blocks import NamedRecord, OwnerBlock, SessionHoldings
+from ..schemas.groups import MemoryGroup
 from ..schemas.procedures import Procedure
 from ..schemas.prospective import ProspectiveTask
 from ..schemas.turns import Owner, Sensitivity
 from .paging import Page
 from .record_filters import RecordSelection
 from .request import ReadSession
+
+TO_DO_MAX: Final = 10
+"""Tasks that are due in a context."""
 
 
 class HeldRecords(Protocol):
@@ -33,6 +38,8 @@ class HeldRecords(Protocol):
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
     ) -> tuple[Procedure, ...]: ...
 
+    async def groups_of(self, tenant_id: str, member: Owner) -> Sequence[MemoryGroup]: ...
+
     async def left_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]: ...
 
     async def pending_tasks(
@@ -44,15 +51,17 @@ async def session_blocks(
     held: HeldRecords, tenant_id: str, session: ReadSession, *, ceiling: Sensitivity
 ) -> tuple[WorkingBlock, ...]:
     """Return the blocks of a session, those of owners that are attached to it, and its active procedures. What a group
-    owns is shown to its members alone."""
+    owns is shown to its members alone, and so is what it shares of another user."""
     holdings = await held.holdings(tenant_id, session.user_id, session.session_id, ceiling=ceiling)
     if holdings is None:
         return ()
     named = (*holdings.attached, *holdings.procedures)
     group_ids = {each.owner.id for each in named if each.owner.scope == "group"}
-    left = await held.left_groups(tenant_id, Owner(scope="user", id=session.user_id), group_ids)
+    member = Owner(scope="user", id=session.user_id)
+    left = await held.left_groups(tenant_id, member, group_ids)
     attached = await held.blocks_by_name(tenant_id, _without(holdings.attached, left), ceiling=ceiling)
-    active = await held.procedures_by_name(tenant_id, _without(holdings.procedures, left), ceiling=ceiling)
+    procedures = await _shared(held, tenant_id, member, _without(holdings.procedures, left))
+    active = await held.procedures_by_name(tenant_id, procedures, ceiling=ceiling)
     own = (WorkingBlock(each.name, each.value, each.sensitivity, each.name) for each in holdings.blocks)
     return (*own, *map(_owner_block, attached), *map(_procedure_block, active))
 
@@ -68,7 +77,7 @@ async def owner_blocks(
 async def tasks_to_do(
     held: HeldRecords, tenant_id: str, owner: Owner, *, cue: str | None, locale: str, ceiling: Sensitivity
 ) -> tuple[ContextItem, ...]:
-    """Return the owner's tasks that are due, and those whose condition the cue meets."""
+    """Return the owner's newest tasks that are due, and those whose condition the cue meets."""
     tasks = await held.pending_tasks(tenant_id, owner, ceiling=ceiling)
     return tuple(
         ContextItem(each.content, subject=each.subject, sensitivity=each.sensitivity, id=each.task_id, day=each.due_at)
@@ -81,6 +90,22 @@ async def tasks_to_do(
 def _without(named: Sequence[NamedRecord], groups: Collection[str]) -> Sequence[NamedRecord]:
     """Return the records but for those of these groups."""
     return [each for each in named if each.owner.scope != "group" or each.owner.id not in groups]
+
+
+async def _shared(
+    held: HeldRecords, tenant_id: str, member: Owner, named: Sequence[NamedRecord]
+) -> Sequence[NamedRecord]:
+    """Return the procedures but for those of other users that no group shares with the member."""
+    foreign = [each for each in named if each.owner.scope == "user" and each.owner != member]
+    if not foreign:
+        return named
+    groups = await held.groups_of(tenant_id, member)
+    shared = {each for group in groups for each in group.procedure_ids}
+    return [
+        each
+        for each in named
+        if each not in foreign or ids.procedure_id(each.owner.key(tenant_id), each.name) in shared
+    ]
 
 
 def _owner_block(block: OwnerBlock) -> WorkingBlock:

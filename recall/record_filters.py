@@ -124,6 +124,15 @@ def procedures_of_filter(selection: RecordSelection, owner_keys: Sequence[str], 
     return models.Filter(must=[procedures_filter(selection), models.Filter(should=[*owned, *by_id])])
 
 
+def tasks_due_filter(selection: RecordSelection) -> models.Filter:
+    return models.Filter(must=[owned_filter(selection), equals("state", "due")])
+
+
+def tasks_waiting_filter(selection: RecordSelection) -> models.Filter:
+    """Match open tasks that have a condition."""
+    return models.Filter(must=[owned_filter(selection), equals("state", "open")], must_not=[_empty("condition")])
+
+
 def messages_filter(selection: RecordSelection) -> models.Filter:
     return models.Filter(must=_in_session(selection))
 

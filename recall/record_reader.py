@@ -7,6 +7,7 @@ that does not exist counts as empty.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ from ..schemas.base import Contract
 from ..schemas.blocks import NamedRecord, OwnerBlock, SessionHoldings, StoredBlock, StoredHoldings
 from ..schemas.collections import BLOCKS, DIGESTS, EPISODES, FACTS, GROUPS, HOLDINGS, PROCEDURES, TASKS, TURNS, WORKING
 from ..schemas.digests import Digest, StoredDigest
-from ..schemas.edits.prospective import TaskState
+from ..schemas.edits.prospective import PENDING, TASKS_MAX, TaskState
 from ..schemas.episodes import Episode, StoredEpisode
 from ..schemas.facts import Fact, StoredFact
 from ..schemas.groups import MemoryGroup, StoredGroup
@@ -34,6 +35,7 @@ from ..schemas.prospective import ProspectiveTask, StoredTask
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .collection_cache import CollectionCache
+from .held_records import TO_DO_MAX
 from .paging import PAGE_MAX, Page, read_page
 from .record_filters import (
     RecordSelection,
@@ -45,15 +47,13 @@ from .record_filters import (
     owned_filter,
     procedures_filter,
     procedures_of_filter,
+    tasks_due_filter,
+    tasks_waiting_filter,
     working_filter,
 )
 from .request import GROUPS_MAX
 
 PAGE_DEFAULT = 50
-PENDING: tuple[TaskState, ...] = ("open", "due")
-"""States of tasks that are still to be done."""
-PENDING_MAX = 500
-"""Pending tasks of an owner that a context looks at."""
 TURNS_MAX = 50
 """Turns of a page of the session log. Each has up to 64 messages and 256 KiB."""
 R = TypeVar("R", bound=Contract)
@@ -280,14 +280,17 @@ class RecordReader:
     async def pending_tasks(
         self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal"
     ) -> tuple[ProspectiveTask, ...]:
-        """Return the owner's tasks that are due, or that wait for a condition; the due ones first, by their time."""
+        """Return the owner's tasks that are due, the newest first and at most 10, then those that wait for a
+        condition."""
         if not await self._existing.has(TASKS):
             return ()
         selection = RecordSelection(tenant_id=tenant_id, owner=owner, ceiling=ceiling)
-        where = models.Filter(must=[owned_filter(selection), any_of("state", PENDING)])
-        found = await self._store.select(TASKS, tenant_id=tenant_id, where=where, limit=PENDING_MAX)
-        tasks = [StoredTask.from_payload(each.payload).public() for each in found]
-        return tuple(sorted(tasks, key=lambda each: (each.state != "due", str(each.due_at or ""), each.task_id)))
+        due, waiting = tasks_due_filter(selection), tasks_waiting_filter(selection)
+        found = await asyncio.gather(
+            self._store.last(TASKS, tenant_id=tenant_id, where=due, order_by="due_at", limit=TO_DO_MAX),
+            self._store.select(TASKS, tenant_id=tenant_id, where=waiting, limit=TASKS_MAX),
+        )
+        return tuple(_TASK.record(each.payload) for points in found for each in points)
 
     async def groups(
         self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None

@@ -126,7 +126,9 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     CollectionSpec(BLOCKS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
     CollectionSpec(HOLDINGS, has_vectors=False, fields=_fields()),
     CollectionSpec(
-        TASKS, has_vectors=False, fields=_fields(keyword="owner_key state sensitivity content_hash", datetime="due_at")
+        TASKS,
+        has_vectors=False,
+        fields=_fields(keyword="owner_key state sensitivity content_hash condition", datetime="due_at"),
     ),
     CollectionSpec(GROUPS, has_vectors=False, fields=_fields(keyword="owner_key member_keys")),
 )

@@ -98,10 +98,7 @@ class QdrantStore:
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
     ) -> dict[str, StoredPoint]:
         self._spec(collection)
-        named = PointIds(
-            point_validation.require_tenant(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each))
-        )
-        return await self._records.read(collection, named, with_dense=with_dense)
+        return await self._records.read(collection, _named(tenant_id, ids), with_dense=with_dense)
 
     async def select(
         self,
@@ -220,9 +217,7 @@ class QdrantStore:
         point_validation.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
             raise Fatal(f"{collection}: {TENANT_FIELD} of a point cannot be changed")
-        await self._records.set_payload(
-            collection, PointIds(point_validation.require_tenant(tenant_id), tuple(ids)), fields
-        )
+        await self._records.set_payload(collection, _named(tenant_id, ids), fields)
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
         self._with_windows(collection)
@@ -240,7 +235,7 @@ class QdrantStore:
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
         self._spec(collection)
-        await self._records.delete(collection, PointIds(point_validation.require_tenant(tenant_id), tuple(ids)))
+        await self._records.delete(collection, _named(tenant_id, ids))
 
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
@@ -400,3 +395,9 @@ class QdrantStore:
         if text is not None and (sparse := self._encoder.document(text)) is not None:
             vectors[SPARSE] = sparse
         return vectors
+
+
+def _named(tenant_id: str, ids: Sequence[str]) -> PointIds:
+    """Return those of these ids that can be ours. No point has another one, and Qdrant refuses what is no UUID."""
+    wanted = tuple(each for each in dict.fromkeys(ids) if is_derived(each))
+    return PointIds(point_validation.require_tenant(tenant_id), wanted)

@@ -1,4 +1,4 @@
-"""Tasks with a time that a turn tells become prospective memory; pure."""
+"""Tasks with a time that a turn tells become prospective memory. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -6,34 +6,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...adapters.ports import VectorStore
 from ...memory.facts.routing import trust_of
 from ...memory.facts.statements import resolve_subject
 from ...schemas import ids
 from ...schemas.collections import TASKS
+from ...schemas.edits.prospective import TASKS_MAX
 from ...schemas.observations import Observed
 from ...schemas.outcomes import InsertPoints, OutPoint
 from ...schemas.prospective import StoredTask
+from ...streams.engine.retry import Calls
+from .pending_tasks import count_pending
 from .timers import TIMERS_MAX, TaskTimers
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedTasks:
-    """The tasks of a turn, and the owner's times with theirs."""
+    """The tasks of a turn, and the owner's times with theirs. `skipped`: those beyond a limit of the owner."""
 
     writes: tuple[InsertPoints, ...]
     timers: TaskTimers
+    skipped: int = 0
 
 
-def observed_tasks(observed: Observed, timers: TaskTimers, *, now: datetime) -> ObservedTasks:
-    """Return the tasks that the turn tells for a later time. An owner with too many times gets no more."""
-    points: list[OutPoint] = []
-    for task in _tasks(observed, now=now):
-        if len(timers.timers) >= TIMERS_MAX or task.due_at is None:
-            break
-        timers = timers.add(observed.owner, observed.tenant_id, task.task_id, task.due_at)
-        points.append(OutPoint(id=task.task_id, payload=task.to_payload()))
-    writes = (InsertPoints(collection=TASKS, points=tuple(points)),) if points else ()
-    return ObservedTasks(writes, timers)
+async def observed_tasks(
+    observed: Observed, timers: TaskTimers, *, store: VectorStore, calls: Calls, now: datetime
+) -> ObservedTasks:
+    """Return the tasks that the turn tells for a later time. An owner with too many tasks, or times, gets no more."""
+    tasks = tuple(_tasks(observed, now=now))
+    if not tasks:
+        return ObservedTasks((), timers)
+    owner_key = observed.owner.key(observed.tenant_id)
+    pending = await count_pending(store, calls, tenant_id=observed.tenant_id, owner_key=owner_key)
+    room = max(0, min(TASKS_MAX - pending, TIMERS_MAX - len(timers.timers)))
+    for task in tasks[:room]:
+        assert task.due_at is not None  # _tasks leaves out those without a time
+        timers = timers.add(task.task_id, task.due_at)
+    points = tuple(OutPoint(id=task.task_id, payload=task.to_payload()) for task in tasks[:room])
+    writes = (InsertPoints(collection=TASKS, points=points),) if points else ()
+    return ObservedTasks(writes, timers, skipped=len(tasks) - len(points))
 
 
 def _tasks(observed: Observed, *, now: datetime) -> Iterator[StoredTask]:

@@ -156,7 +156,8 @@ class Reflector:
             recorded=row.episodes,
         )
         timers = TaskTimers.of(rows, owner_key)
-        tasks = observed_tasks(observed, timers, now=facts.stamp.now)
+        tasks = await observed_tasks(observed, timers, store=self._store, calls=self._calls, now=facts.stamp.now)
+        self._metrics.counted("tasks_skipped", tasks.skipped)
         after = {session_row_key(owner_key, session): ReflectedTurns(turn_number=observed.turn_number).to_bytes()}
         if tasks.timers != timers:
             after[timers_key(owner_key)] = tasks.timers.to_bytes()

@@ -35,18 +35,15 @@ class TaskTimer(RowPart):
 class TaskTimers(StoredRow):
     """The times of an owner's open tasks."""
 
-    tenant_id: str = ""
-    owner: Owner | None = None
-    """None: the owner never had a task with a time."""
     timers: tuple[TaskTimer, ...] = ()
 
     @classmethod
     def of(cls, rows: Rows, owner_key: str) -> TaskTimers:
         return cls.load(rows, timers_key(owner_key))
 
-    def add(self, owner: Owner, tenant_id: str, task_id: str, due_at: datetime) -> TaskTimers:
+    def add(self, task_id: str, due_at: datetime) -> TaskTimers:
         kept = (*self.remove(task_id).timers, TaskTimer(task_id=task_id, due_at=due_at))
-        return self.model_copy(update={"owner": owner, "tenant_id": tenant_id, "timers": kept})
+        return self.model_copy(update={"timers": kept})
 
     def remove(self, task_id: str) -> TaskTimers:
         kept = tuple(each for each in self.timers if each.task_id != task_id)
@@ -104,15 +101,16 @@ class DueTasks:
                 continue
             heapq.heappush(self._queue, (now + self._pause, owner_key, task_id, due_at))
             sent += 1
-            yield _command(row, task_id, due_at, now=now)
+            yield _command(owner_key, task_id, due_at, now=now)
 
 
-def _command(row: TaskTimers, task_id: str, due_at: datetime, *, now: datetime) -> OutRecord:
+def _command(owner_key: str, task_id: str, due_at: datetime, *, now: datetime) -> OutRecord:
+    tenant_id, scope, owner_id = ids.split(owner_key)
     command = Command(
         command_id=ids.task_due_id(task_id, due_at),
         kind="tasks.due",
-        tenant_id=row.tenant_id,
-        owner=row.owner,
+        tenant_id=tenant_id,
+        owner=Owner.model_validate({"scope": scope, "id": owner_id}),
         args=TaskDueNow(task_id=task_id, due_at=due_at).to_payload(),
         issued_by=SOURCE,
         issued_at=now,

@@ -160,7 +160,7 @@ async def reviewed(
         fact = await RecordReader(store=ports.store).fact(tenant, fact_id, ceiling="secret")
         if fact is None:
             return None
-        await _warn_without_worker("reflector", ports.log)
+        await warn_without_worker("reflector", ports.log)
         command = Command(
             command_id=str(uuid.uuid4()),
             kind=kind,
@@ -178,11 +178,11 @@ async def reviewed(
 @asynccontextmanager
 async def _log_of(stage: StageName, settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[Log]:
     async with local_stages(settings, policy, purpose=purpose) as ports:
-        await _warn_without_worker(stage, ports.log)
+        await warn_without_worker(stage, ports.log)
         yield ports.log
 
 
-async def _warn_without_worker(stage: StageName, log: Log) -> None:
+async def warn_without_worker(stage: StageName, log: Log) -> None:
     if not await log.members(group_of(stage)):
         console.advice(f"no {stage} worker is running: the command waits in the log for one")
 

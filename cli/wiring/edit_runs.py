@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
 
 from ...memory.policies import MemoryPolicy
 from ...recall.record_reader import RecordReader
@@ -14,25 +13,20 @@ from ...schemas.command_kinds import command_kind
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact
 from ...schemas.tools import TRACE_PREFIX
-from ...schemas.topics import group_of
 from ...streams.engine.commands import CommandSender
 from ...tools.editor import EditAnswer, EditRefused, EditTarget, MemoryEditor
 from ..errors import CommandFailed, Exit
-from ..output import console
 from ..process.account import account
-from .command_runs import PATIENCE, start_audit
+from .command_runs import PATIENCE, start_audit, warn_without_worker
 from .local_stages import LocalStages, local_stages
 from .settings import Settings
 from .stages import utc_now
-
-WARNED: Final = "the command waits in the log for one"
 
 
 @dataclass(frozen=True, slots=True)
 class EditSession:
     """What a command needs to edit: the records of the store, and the way to the stages."""
 
-    settings: Settings
     ports: LocalStages
     key: str | None
 
@@ -44,8 +38,7 @@ class EditSession:
         """Send an edit and wait for its result, at most 60 s. CommandFailed (exit 1) when it is refused."""
         known = command_kind(target.address, kind)
         assert known is not None, kind
-        if not await self.ports.log.members(group_of(known.writer)):
-            console.advice(f"no {known.writer} worker is running: {WARNED}")
+        await warn_without_worker(known.writer, self.ports.log)
         editor = MemoryEditor(commands=CommandSender(self.ports.log, "edit"), now=utc_now)
         try:
             return await editor.edit(
@@ -75,4 +68,4 @@ async def edit_session(
     """Open what an edit needs. `key`: the idempotency key."""
     start_audit(settings)
     async with local_stages(settings, policy, purpose=purpose) as ports:
-        yield EditSession(settings, ports, key)
+        yield EditSession(ports, key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import StringConstraints, model_validator
 
@@ -12,7 +12,10 @@ from ..turns import Sensitivity
 
 TaskState = Literal["open", "due", "done", "cancelled"]
 """`due`: its time has come, and memory.tasks.due has told it."""
-
+PENDING: Final[tuple[TaskState, ...]] = ("open", "due")
+"""States of tasks that are still to be done."""
+TASKS_MAX: Final = 500
+"""Pending tasks of an owner."""
 
 TaskCondition = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 

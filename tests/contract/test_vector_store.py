@@ -433,4 +433,20 @@ async def test_a_word_that_a_question_repeats_weighs_no_more(store: VectorStore)
 
 
 async def test_an_id_that_is_none_of_ours_is_absent(store: VectorStore) -> None:
-    assert await store.get("facts", tenant_id="acme", ids=["nope", "1", ""]) == {}
+    point = make_point("a")
+    await store.put("facts", [point])
+    others = [
+        "nope",
+        "1",
+        "",
+        "mt_x",
+        "x" * 100_000,
+        point.id.upper(),
+        point.id.replace("-", ""),
+        f"urn:uuid:{point.id}",
+    ]
+    assert await store.get("facts", tenant_id="acme", ids=others) == {}
+    assert set(await store.get("facts", tenant_id="acme", ids=[*others, point.id])) == {point.id}
+    await store.set_payload("facts", tenant_id="acme", ids=others, fields={"content": "x"})
+    await store.delete("facts", tenant_id="acme", ids=others)
+    assert (await store.get("facts", tenant_id="acme", ids=[point.id]))[point.id].payload == point.payload

@@ -1,4 +1,7 @@
-"""What stands in a context without being recalled, on the real engine: blocks, active procedures, tasks to do."""
+"""What stands in a context without being recalled, on the real engine: blocks, active procedures, tasks to do.
+
+With MEMSTREAM_TEST_QDRANT=http://host:port on that server.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,15 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.context import ContextRequest, ContextService, PromptContext
+from memstream.recall.held_records import TO_DO_MAX
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import ReadSession
 from memstream.recall.service import RecallService
 from memstream.schemas.blocks import NamedRecord
+from memstream.schemas.edits.prospective import TASKS_MAX
 from memstream.schemas.turns import Owner
 from tests.support.stored_memory import NOW, StoredMemory
+from tests.support.vector_backends import store_url
 
 USER, BOT = Owner(scope="user", id="u1"), Owner(scope="agent", id="bot")
 SESSION = ReadSession("u1", "s1")
@@ -26,10 +32,11 @@ SESSION = ReadSession("u1", "s1")
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[StoredMemory]:
-    store = await open_store(f"embedded://{tmp_path}", embedder=HashingEmbedder().identity, holds_folder=True)
-    await store.ensure()
-    yield StoredMemory(store)
-    await store.close()
+    with store_url(tmp_path) as url:
+        store = await open_store(url, embedder=HashingEmbedder().identity, holds_folder=True)
+        await store.ensure()
+        yield StoredMemory(store)
+        await store.close()
 
 
 async def context(memory: StoredMemory, session: ReadSession | None = SESSION, **given: Any) -> PromptContext:
@@ -85,6 +92,26 @@ async def test_what_a_group_owns_is_gone_for_who_was_detached(memory: StoredMemo
     assert (await context(memory)).text == ""
 
 
+async def test_a_procedure_of_another_user_is_shown_while_a_group_shares_it(memory: StoredMemory) -> None:
+    other = Owner(scope="user", id="u2")
+    shared = await memory.procedure("Shared", owner=other)
+    await memory.procedure("Not shared", owner=other)
+    await memory.holdings(procedures=tuple(NamedRecord(name=each, owner=other) for each in ("Shared", "Not shared")))
+
+    async def shown() -> bool:
+        text = (await context(memory)).text
+        assert "Not shared" not in text
+        return "Shared:" in text
+
+    assert not await shown(), "no group shares it"
+    await memory.group("team", members=[USER], procedure_ids=(shared,))
+    assert await shown()
+    await memory.group("team", members=[USER])
+    assert not await shown(), "it was detached"
+    await memory.group("team", members=[other], procedure_ids=(shared,))
+    assert not await shown(), "the user was detached"
+
+
 async def test_without_a_session_the_owners_blocks_are_shown(memory: StoredMemory) -> None:
     await memory.block("Notes", value="Likes short answers")
     await memory.block("Keys", value="a secret", sensitivity="secret")
@@ -107,6 +134,20 @@ async def test_what_is_due_comes_first(memory: StoredMemory) -> None:
     assert len(made.shown["tasks"]) == 1
     met = await context(memory, cue="The plumber comes tomorrow")
     assert "Ask for the invoice" in met.text
+
+
+async def test_of_many_tasks_the_newest_that_are_due_are_shown(memory: StoredMemory) -> None:
+    for n in range(TASKS_MAX):
+        await memory.task(f"Later {n}", state="open", due_at=NOW + timedelta(days=1))
+    for n in range(TO_DO_MAX + 5):
+        await memory.task(f"Due {n}", due_at=NOW - timedelta(hours=n))
+    await memory.task("Ask for the invoice", state="open", due_at=None, condition="when the plumber is mentioned")
+    made = await context(memory, cue="The plumber comes tomorrow")
+    assert [f"Due {n}\n" in made.text for n in range(TO_DO_MAX + 5)] == [True] * TO_DO_MAX + [False] * 5
+    assert "Ask for the invoice" in made.text
+    assert len(made.shown["tasks"]) == TO_DO_MAX + 1
+    found = await RecordReader(store=memory.store).pending_tasks("acme", USER)
+    assert [each.content for each in found] == [*(f"Due {n}" for n in range(TO_DO_MAX)), "Ask for the invoice"]
 
 
 async def test_the_past_has_neither_blocks_nor_tasks(memory: StoredMemory) -> None:

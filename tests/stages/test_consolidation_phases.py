@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -370,7 +370,7 @@ async def test_killed_and_handed_in_again_a_digest_is_the_one_that_was_decided(i
 
 
 # ------------------------------------------------------------------------------------------------ episodes together
-async def test_an_insight_is_drawn_from_a_cluster_once(it: Consolidating) -> None:
+async def test_an_insight_is_drawn_from_a_cluster_once(it: Consolidating, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await it.episodes(*(f"Went running in the park on day {n}" for n in range(5)), "Bought a boat")
     it.model.answers["insights"] = lambda shown: {
         "insights": [
@@ -380,7 +380,16 @@ async def test_an_insight_is_drawn_from_a_cluster_once(it: Consolidating) -> Non
         ]
     }
     it.model.answers["procedures"] = lambda shown: {"procedures": []}
+    asked: list[str] = []
+    get = it.bench.store.get
+
+    async def counted(collection: str, *, ids: Sequence[str], **given: Any) -> Any:
+        asked.append(collection)
+        return await get(collection, ids=ids, **given)
+
+    monkeypatch.setattr(it.bench.store, "get", counted)
     await it.bench.run(it.command())
+    assert "procedures" not in asked, "there is none to look for"
     shown = it.model.asked[it.model.tasks.index("insights")]
     assert (shown.count("[e"), "boat" in shown) == (5, False)
     (change,) = it.changes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from memstream.agents.reflector import Reflector
+from memstream.agents.reflector.timers import TaskTimers
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.record_filters import RecordSelection
 from memstream.recall.record_reader import RecordReader
@@ -20,20 +21,22 @@ from memstream.recall.shared import SharedRecall
 from memstream.schemas import ids
 from memstream.schemas.base import Contract
 from memstream.schemas.blocks import StoredBlock
-from memstream.schemas.commands import CommandResult
 from memstream.schemas.edits.blocks import BLOCKS_MAX
+from memstream.schemas.edits.prospective import TASKS_MAX
 from memstream.schemas.groups import StoredGroup
-from memstream.schemas.procedures import StoredProcedure
+from memstream.schemas.procedures import PROCEDURES_MAX, StoredProcedure
 from memstream.schemas.prospective import StoredTask, TaskDue
-from memstream.schemas.topics import COMMANDS, RESULTS, TASKS_DUE
+from memstream.schemas.topics import COMMANDS, TASKS_DUE
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record
 from tests.support.consolidation_world import Consolidating
+from tests.support.editor import OwnerEditor
 from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
 from tests.support.record_builders import NOW, OWNER
 from tests.support.reflector_world import Talk, command, reflector
+from tests.support.stored_memory import StoredMemory
 
 R = TypeVar("R", bound=Contract)
 STEPS: tuple[Step, ...] = ("decide", "table", "store", "publish")
@@ -49,28 +52,6 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     await made.store.close()
 
 
-class Editor:
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.sent = 0
-
-    async def __call__(self, kind: str, **args: Any) -> CommandResult:
-        self.sent += 1
-        await self.bench.run(command(self.bench, command_id=f"e{self.sent}", kind=kind, args=args))
-        return CommandResult.read(self.bench.values(RESULTS.name)[-1])
-
-    async def done(self, kind: str, **args: Any) -> Mapping[str, Any]:
-        result = await self(kind, **args)
-        assert result.status == "applied", result.error
-        assert result.result is not None
-        return result.result
-
-    async def refused(self, kind: str, **args: Any) -> str:
-        result = await self(kind, **args)
-        assert result.error is not None
-        return result.error.code
-
-
 async def stored(bench: Bench, collection: str, contract: type[R]) -> list[R]:
     found = await bench.store.select(collection, tenant_id="acme")
     return [contract.from_payload(each.payload) for each in found]
@@ -78,7 +59,7 @@ async def stored(bench: Bench, collection: str, contract: type[R]) -> list[R]:
 
 # ------------------------------------------------------------------------------------------------ blocks
 async def test_a_block_of_an_owner_is_edited_and_removed(bench: Bench) -> None:
-    editor = Editor(bench)
+    editor = OwnerEditor(bench)
     await editor.done("blocks.define", name="Persona", value="Speaks plainly", description="how to speak")
     changed = await editor.done("blocks.append", name="persona", text="Never shouts")
     assert (changed["value"], changed["limit"]) == ("Speaks plainly\nNever shouts", 2_000)
@@ -95,7 +76,7 @@ async def test_a_block_of_an_owner_is_edited_and_removed(bench: Bench) -> None:
 
 
 async def test_an_owner_has_a_bounded_number_of_blocks(bench: Bench) -> None:
-    editor = Editor(bench)
+    editor = OwnerEditor(bench)
     for n in range(BLOCKS_MAX):
         await editor.done("blocks.rethink", name=f"b{n}", value="x")
     assert await editor.refused("blocks.rethink", name="one more", value="x") == "too_many"
@@ -104,7 +85,7 @@ async def test_an_owner_has_a_bounded_number_of_blocks(bench: Bench) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_killed_and_handed_in_again_a_block_is_edited_once(bench: Bench, step: Step) -> None:
-    await Editor(bench).done("blocks.rethink", name="Notes", value="one")
+    await OwnerEditor(bench).done("blocks.rethink", name="Notes", value="one")
     edit = command(bench, command_id="e9", kind="blocks.append", args={"name": "Notes", "text": "two"})
     await bench.killed(edit, step)
     await bench.run(edit)
@@ -116,18 +97,10 @@ async def test_killed_and_handed_in_again_a_block_is_edited_once(bench: Bench, s
 TEAM = Owner(scope="group", id="team")
 
 
-class GroupEditor(Editor):
-    async def __call__(self, kind: str, **args: Any) -> CommandResult:
-        self.sent += 1
-        owner = args.pop("owner", TEAM)
-        await self.bench.run(command(self.bench, command_id=f"g{self.sent}", kind=kind, args=args, owner=owner))
-        return CommandResult.read(self.bench.values(RESULTS.name)[-1])
-
-
 async def test_members_read_what_a_group_owns_and_shares_until_they_are_detached(bench: Bench) -> None:
     other = Owner(scope="user", id="u2")
-    mine = await Editor(bench).done("facts.remember", content="Works at Stripe")
-    editor = GroupEditor(bench)
+    mine = await OwnerEditor(bench).done("facts.remember", content="Works at Stripe")
+    editor = OwnerEditor(bench, owner=TEAM)
     await editor.done("facts.remember", content="The office closes at six", subject="office")
     members = [{"scope": "user", "id": "u2"}]
     made = await editor.done("groups.attach", members=members, fact_ids=[mine["fact_id"]])
@@ -173,11 +146,11 @@ async def test_groups_that_do_not_answer_hold_nobody_up(monkeypatch: pytest.Monk
 
 
 async def test_a_group_is_refused_what_is_wrong(bench: Bench) -> None:
-    editor = GroupEditor(bench)
+    editor = OwnerEditor(bench, owner=TEAM)
     assert await editor.refused("groups.detach", fact_ids=["x"]) == "unknown"
     assert await editor.refused("groups.attach", fact_ids=["00000000-0000-0000-0000-000000000000"]) == "unknown"
     assert await editor.refused("groups.attach", members=[{"scope": "org", "id": "o"}]) == "invalid_args"
-    assert await editor.refused("groups.define", owner=OWNER) == "owner"
+    assert await OwnerEditor(bench).refused("groups.define") == "owner"
     assert (await editor.done("groups.define", description="us"))["changed"]
     assert not (await editor.done("groups.define", description="us"))["changed"]
 
@@ -211,7 +184,7 @@ def told(bench: Bench) -> list[TaskDue]:
 
 
 async def test_a_task_is_added_once_and_done(bench: Bench) -> None:
-    editor = Editor(bench)
+    editor = OwnerEditor(bench)
     task = {"content": "Call the plumber", "condition": "when the sink is mentioned", "tags": ["home"]}
     made = await editor.done("tasks.add", **task)
     assert (made["state"], made["changed"]) == ("open", True)
@@ -230,8 +203,49 @@ async def test_a_task_is_added_once_and_done(bench: Bench) -> None:
     assert await editor.refused("tasks.done", task_id="00000000-0000-0000-0000-000000000000") == "unknown"
 
 
+def skipped(bench: Bench) -> float:
+    return bench.metrics._metrics.counted.labels("reflector", "tasks_skipped")._value.get()
+
+
+async def has_tasks(bench: Bench, number: int, **fields: Any) -> list[str]:
+    """Store tasks of the owner, which wait for a condition."""
+    memory = StoredMemory(bench.store)
+    given = {"state": "open", "due_at": None, "condition": "when it rains"} | fields
+    return [await memory.task(f"Buy {n}", **given) for n in range(number)]
+
+
+async def test_an_owner_has_a_bounded_number_of_pending_tasks(bench: Bench) -> None:
+    first, *_ = await has_tasks(bench, TASKS_MAX - 1)
+    await StoredMemory(bench.store).task("Was done", state="done")
+    await StoredMemory(bench.store).task("Of somebody else", owner=Owner(scope="user", id="u2"))
+    editor = OwnerEditor(bench)
+    task = {"content": "Call the plumber", "due_at": at(LATER)}
+    await editor.done("tasks.add", **task)
+    refusal = await editor.refusal("tasks.add", content="One more", condition="when it rains")
+    assert (refusal.code, str(TASKS_MAX) in refusal.message) == ("too_many", True)
+    assert not (await editor.done("tasks.add", **task))["changed"], "one that exists is no further one"
+    await editor.done("tasks.done", task_id=first)
+    await editor.done("tasks.add", content="One more", condition="when it rains")
+    assert await editor.refused("tasks.add", content="Another", condition="when it rains") == "too_many"
+
+
+async def test_a_turn_adds_no_task_beyond_the_limit(bench: Bench) -> None:
+    await has_tasks(bench, TASKS_MAX - 1)
+    talk = Talk(bench)
+    told = [talk.says(f"Has to call {name}", category="task", due_at=LATER) for name in ("Ann", "Bob", "Cem")]
+    turn = talk.turn(*told)
+    await bench.killed(turn, "store")
+    await bench.run(turn)
+    tasks = await stored(bench, "tasks", StoredTask)
+    assert [each.content for each in tasks if each.due_at is not None] == ["Has to call Ann"]
+    assert (skipped(bench), len(TaskTimers.of(bench.rows, OWNER_KEY).timers)) == (2, 1)
+    await talk.tell("Has to call Dan", category="task", due_at=LATER)
+    assert skipped(bench) == 3
+    assert len(await stored(bench, "tasks", StoredTask)) == TASKS_MAX
+
+
 async def test_a_task_is_told_when_its_time_comes_and_no_second_time(bench: Bench) -> None:
-    editor = Editor(bench)
+    editor = OwnerEditor(bench)
     made = await editor.done("tasks.add", content="Call the plumber", due_at=at(LATER))
     assert due_records(bench) == []
     bench.now.moment = LATER
@@ -247,7 +261,7 @@ async def test_a_task_is_told_when_its_time_comes_and_no_second_time(bench: Benc
 
 
 async def test_a_task_that_is_done_while_its_reminder_is_on_the_way_is_not_told(bench: Bench) -> None:
-    editor = Editor(bench)
+    editor = OwnerEditor(bench)
     made = await editor.done("tasks.add", content="Call the plumber", due_at=at(LATER))
     bench.now.moment = LATER
     (record,) = due_records(bench)
@@ -258,7 +272,7 @@ async def test_a_task_that_is_done_while_its_reminder_is_on_the_way_is_not_told(
 
 
 async def test_partitions_that_go_and_come_do_not_double_the_timers(bench: Bench) -> None:
-    await Editor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
+    await OwnerEditor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
     mine = frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)])
     for partitions in (mine, frozenset[int](), mine, frozenset[int](), mine):
         bench.stage.on_assigned(partitions, bench.rows)
@@ -279,7 +293,7 @@ async def test_a_time_is_known_though_its_event_was_only_finished_later(bench: B
 
 
 async def test_a_worker_that_starts_again_knows_the_times(bench: Bench) -> None:
-    editor = Editor(bench)
+    editor = OwnerEditor(bench)
     await editor.done("tasks.add", content="Call the plumber", due_at=at(LATER))
     gone = await editor.done("tasks.add", content="Water the plants", due_at=at(LATER))
     await editor.done("tasks.cancel", task_id=gone["task_id"])
@@ -296,7 +310,7 @@ async def test_a_worker_that_starts_again_knows_the_times(bench: Bench) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_killed_while_it_tells_a_task_it_tells_it_once(bench: Bench, step: Step) -> None:
-    await Editor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
+    await OwnerEditor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
     bench.now.moment = LATER
     (record,) = due_records(bench)
     await bench.killed(record, step)
@@ -332,7 +346,7 @@ async def consolidating(tmp_path: Path) -> AsyncIterator[Consolidating]:
 
 async def test_a_procedure_is_defined_gets_versions_and_is_removed(consolidating: Consolidating) -> None:
     bench = consolidating.bench
-    editor = Editor(bench)
+    editor = OwnerEditor(bench)
     steps = ["Run the tests", "Tag the commit"]
     first = await editor.done("procedures.define", name="Deploy", trigger="before a release", steps=steps)
     assert (first["version"], first["changed"]) == (1, True)
@@ -354,12 +368,24 @@ async def test_a_procedure_is_defined_gets_versions_and_is_removed(consolidating
     assert (again["version"], len((await reader.procedures(wanted)).items)) == (3, 1)
 
 
+async def test_an_owner_has_a_bounded_number_of_procedures(consolidating: Consolidating) -> None:
+    editor = OwnerEditor(consolidating.bench)
+    for n in range(PROCEDURES_MAX):
+        await editor.done("procedures.define", name=f"p{n}", trigger="t", steps=["one"])
+    assert await editor.refused("procedures.define", name="one more", trigger="t", steps=["one"]) == "too_many"
+    await editor.done("procedures.define", name="p1", trigger="t", steps=["two"])
+    await editor.done("procedures.remove", name="p0")
+    await editor.done("procedures.define", name="one more", trigger="t", steps=["one"])
+    refusal = await editor.refusal("procedures.define", name="p0", trigger="t", steps=["one"])
+    assert refusal.code == "too_many", "a removed one that comes back is a further one"
+
+
 @pytest.mark.parametrize("step", STEPS)
 async def test_killed_and_handed_in_again_a_procedure_has_one_new_version(
     consolidating: Consolidating, step: Step
 ) -> None:
     bench = consolidating.bench
-    await Editor(bench).done("procedures.define", name="Deploy", trigger="t", steps=["one"])
+    await OwnerEditor(bench).done("procedures.define", name="Deploy", trigger="t", steps=["one"])
     edit = command(bench, command_id="e9", kind="procedures.define",
                    args={"name": "Deploy", "trigger": "t", "steps": ["two"]})  # fmt: skip
     await bench.killed(edit, step)

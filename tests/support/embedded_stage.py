@@ -193,8 +193,10 @@ class Bench:
         return [StoredFact.from_payload(each.payload) for each in found]
 
 
-async def open_bench(folder: Path, stage_name: str) -> Bench:
-    store = await open_store(f"embedded://{folder}", embedder=HashingEmbedder().identity, holds_folder=True)
+async def open_bench(folder: Path, stage_name: str, *, url: str = "") -> Bench:
+    """Open a bench. `url`: of its store; by default an embedded one in the folder."""
+    address = url or f"embedded://{folder}"
+    store = await open_store(address, embedder=HashingEmbedder().identity, holds_folder=True)
     await store.ensure("facts", "episodes", "turns", "blocks", "tasks", "groups")
     return Bench(store=store, folder=folder / "deaths", stage_name=stage_name)
 

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from memstream.agents.reflector.timers import TIMERS_MAX
 from memstream.cli import reference
 from memstream.cli.main import COMMANDS
 from memstream.cli.wiring.settings import Settings, load, variable
 from memstream.memory.policies import MemoryPolicy
+from memstream.recall.held_records import TO_DO_MAX
 from memstream.schemas import ids
+from memstream.schemas.edits.blocks import BLOCKS_MAX
+from memstream.schemas.edits.common import MERGED_MAX
+from memstream.schemas.edits.groups import MEMBERS_MAX, SHARED_MAX
+from memstream.schemas.edits.prospective import TASKS_MAX
 from memstream.schemas.generate import PUBLISHED
+from memstream.schemas.procedures import PROCEDURES_MAX
 from memstream.schemas.tables import STORED
 from memstream.schemas.topics import catalogue
 
@@ -29,6 +36,20 @@ def test_the_tables_agree_with_the_code(capsys: pytest.CaptureFixture[str]) -> N
     assert reference.main(["--check"]) == 0
     assert reference.main(["--wrong"]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_the_limits_of_edits_agree_with_the_code() -> None:
+    told = re.findall(r"^\| (.+) \| (\d+) \|$", PAGES["edits.md"].partition("## Limits")[2].partition("## ")[0], re.M)
+    assert [int(limit) for _, limit in told] == [
+        TASKS_MAX,
+        TIMERS_MAX,
+        TO_DO_MAX,
+        PROCEDURES_MAX,
+        BLOCKS_MAX,
+        MERGED_MAX,
+        MEMBERS_MAX,
+    ]
+    assert SHARED_MAX == MEMBERS_MAX
 
 
 def test_drift_is_told_by_page(

@@ -18,9 +18,9 @@ async def define(args: ProcedureDefine, scope: UpkeepEditScope) -> UpkeepEditRes
     """Define a procedure, or give the one of this name a new version. The same text again changes nothing."""
     procedure_id = ids.procedure_id(scope.owner_key, args.name)
     known = await _read(procedure_id, scope)
-    if known is None and await _count(scope) >= PROCEDURES_MAX:
-        return refused("too_many", f"an owner has at most {PROCEDURES_MAX} procedures: remove one")
     stands = known is not None and known.removed_at is None
+    if not stands and await _count(scope) >= PROCEDURES_MAX:
+        return refused("too_many", f"an owner has at most {PROCEDURES_MAX} procedures: remove one")
     if known is not None and stands and (known.trigger, known.steps) == (args.trigger, args.steps):
         return _changed(known, changed=False)
     label = scope.secrets.label(args.name, args.trigger, *args.steps)

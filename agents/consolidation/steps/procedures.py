@@ -24,7 +24,8 @@ from ..prompts.procedures import SCHEMA, TASK, ProcedureItem, ProceduresPrompt, 
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
-PROCEDURES_MAX: Final = 3
+FOUND_MAX: Final = 3
+"""Procedures that a run takes from a model's answer."""
 KNOWN_MAX: Final = 50
 """Known procedures that the prompt names."""
 
@@ -51,7 +52,7 @@ class ProceduresStep:
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         found = [
             _procedure(item, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
-            for _, item in answer.value.items[:PROCEDURES_MAX]
+            for _, item in answer.value.items[:FOUND_MAX]
         ]
         by_id = await self._next_versions({each.procedure_id: each for each in found}, request)
         points = tuple(OutPoint(id=each, payload=by_id[each].to_payload()) for each in by_id)
@@ -69,6 +70,8 @@ class ProceduresStep:
     ) -> dict[str, StoredProcedure]:
         """Return those that are new or say something new, each as the next version of its name. What was defined or
         removed by hand stays as it is."""
+        if not found:
+            return {}
         store = self.reader.store
         stored = await self.reader.calls.call(
             "store", lambda: store.get(PROCEDURES, tenant_id=request.tenant_id, ids=tuple(found))

@@ -47,6 +47,10 @@ def remove(args: BlockRemove, scope: SessionEditScope) -> SessionEditResult:
 
 
 def attach(args: BlockAttach, scope: SessionEditScope) -> SessionEditResult:
+    if not scope.may_hold(args.owner):
+        return refused(
+            "owner", "a session holds no block of another user: name its own user, an agent or a group", scope
+        )
     return _hold("attached", args, BlockAttached(name=args.name, owner=args.owner, attached=True), scope)
 
 
@@ -55,6 +59,7 @@ def detach(args: BlockAttach, scope: SessionEditScope) -> SessionEditResult:
 
 
 def activate(args: ProcedureActivate, scope: SessionEditScope) -> SessionEditResult:
+    """Activate a procedure, whoever's it is: a context shows one of another user only while a group shares it."""
     return _hold("procedures", args, ProcedureActivated(name=args.name, owner=args.owner, active=True), scope)
 
 
@@ -65,10 +70,6 @@ def deactivate(args: ProcedureActivate, scope: SessionEditScope) -> SessionEditR
 def _hold(
     field: Held, args: BlockAttach | ProcedureActivate, result: Contract, scope: SessionEditScope
 ) -> SessionEditResult:
-    if not scope.may_hold(args.owner):
-        return refused(
-            "owner", "a session holds nothing of another user: name its own user, an agent or a group", scope
-        )
     others = _others(field, args.name, args.owner, scope)
     if len(others) >= BLOCKS_MAX:
         return refused("too_many", f"a session holds at most {BLOCKS_MAX} of them: let another one go first", scope)

@@ -26,7 +26,7 @@ class SessionEditScope:
     now: datetime
 
     def may_hold(self, owner: Owner) -> bool:
-        """Whether the session may hold records of this owner: its own user's, and no other user's."""
+        """Whether the session may hold blocks of this owner: its own user's, and no other user's."""
         assert self.command.session is not None  # route refuses a command without one
         return owner.scope != "user" or owner.id == self.command.session.user_id
 

@@ -13,10 +13,11 @@ from ....memory.secrets.secret_filter import at_least
 from ....memory.trust.instructions import instruction_rule
 from ....schemas import ids
 from ....schemas.collections import TASKS
-from ....schemas.edits.prospective import TaskAdd, TaskChanged, TaskDueNow, TaskRef, TaskState
+from ....schemas.edits.prospective import PENDING, TASKS_MAX, TaskAdd, TaskChanged, TaskDueNow, TaskRef, TaskState
 from ....schemas.outcomes import SwapPoint
 from ....schemas.prospective import StoredTask
 from ..messages import task_due
+from ..pending_tasks import count_pending
 from ..timers import TIMERS_MAX, TaskTimers, timers_key
 from .scope import OwnerEditResult, OwnerEditScope, refused
 from .versioned import read_record, write_record
@@ -32,9 +33,12 @@ async def add(args: TaskAdd, scope: OwnerEditScope) -> OwnerEditResult:
         return OwnerEditResult(result=TaskChanged(task_id=known.task_id, state=known.state, changed=False))
     timers = TaskTimers.of(scope.rows, scope.owner_key)
     if task.due_at is not None:
-        timers = timers.add(scope.owner, scope.command.tenant_id, task.task_id, task.due_at)
+        timers = timers.add(task.task_id, task.due_at)
     if len(timers.timers) > TIMERS_MAX:
-        return refused("too_many", f"an owner has at most {TIMERS_MAX} tasks with a time: cancel one")
+        return refused("too_many", f"an owner has at most {TIMERS_MAX} tasks whose time is to come: cancel one")
+    tenant_id, owner_key = scope.command.tenant_id, scope.owner_key
+    if await count_pending(scope.store, scope.calls, tenant_id=tenant_id, owner_key=owner_key) >= TASKS_MAX:
+        return refused("too_many", f"an owner has at most {TASKS_MAX} tasks that are not done: cancel one")
     return _changed(task, scope, timers)
 
 
@@ -113,11 +117,11 @@ async def _equal(task: StoredTask, scope: OwnerEditScope) -> StoredTask | None:
         must=[
             equals("owner_key", task.owner_key),
             equals("content_hash", task.content_hash),
-            any_of("state", ("open", "due")),
+            any_of("state", PENDING),
         ]
     )
     found = await scope.calls.call(
-        "store", lambda: scope.store.select(TASKS, tenant_id=task.tenant_id, where=where, limit=TIMERS_MAX)
+        "store", lambda: scope.store.select(TASKS, tenant_id=task.tenant_id, where=where, limit=TASKS_MAX)
     )
     known = (StoredTask.from_payload(each.payload) for each in found)
     wanted = (task.subject, task.due_at, ids.canonical(task.condition or ""))

@@ -1,0 +1,402 @@
+"""Every public read, asked over the world of isolation_world.py: a row of `READS` for each.
+
+A row returns of each record that was told its tenant and owner's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from memstream.adapters.ports import VectorStore
+from memstream.api.credentials import Credentials
+from memstream.api.updates import Audience
+from memstream.client.updates import BEGINNING, STATE, LogUpdates
+from memstream.recall.context import ContextRequest, ContextService
+from memstream.recall.paging import Page
+from memstream.recall.record_reader import RecordReader
+from memstream.recall.request import ReadSession
+from memstream.recall.shared import SharedRecall
+from memstream.schemas import ids
+from memstream.schemas.blocks import NamedRecord
+from memstream.schemas.facts import FactUpdated
+from memstream.schemas.topics import FACTS_UPDATED
+from memstream.schemas.turns import Owner
+
+from .api_server import app_over, called, entry
+from .isolation_world import (
+    CONTENTS,
+    TENANTS,
+    USERS,
+    Asked,
+    Read,
+    Told,
+    World,
+)
+from .stored_memory import NOW
+
+
+# ------------------------------------------------------------------------------------------------ services
+def fact_told(fact: Any) -> tuple[str, str]:
+    return (fact.tenant_id, fact.owner.key(fact.tenant_id))
+
+
+def row_told(row: Any) -> tuple[str, str]:
+    return (row.tenant_id, row.owner_key)
+
+
+async def recalled(world: World, store: VectorStore, asked: Asked) -> Told:
+    answer = await world.recall(store, asked.profile).recall(asked.recall, now=NOW)
+    assert answer.missing == ()
+    if not asked.groups:
+        assert not any(each.item.parts.get("links") for each in answer.items), "lifted by links of somebody else"
+    return world.of(each.item.id for each in answer.items)
+
+
+async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
+    request = ContextRequest(
+        asked.who.tenant,
+        asked.who.owner,
+        ReadSession(asked.who.user, asked.session or "s1"),
+        asked.groups,
+        asked.cue,
+        switches=frozenset(("tasks", "digest", "semantic", "working", "episodic")),
+        ceiling=asked.ceiling,
+        as_of=asked.as_of,
+        known_at=asked.known_at,
+    )
+    context = await ContextService(
+        recall=world.recall(store, asked.profile), digests=RecordReader(store=store), held=RecordReader(store=store)
+    ).context(request, now=NOW)
+    return world.of(each for shown in context.shown.values() for each in shown)
+
+
+def pages(read: str, told: Callable[[Any], Iterable[tuple[str, str]]]) -> Read:
+    """All pages from the cursor on, which may have been given to another."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        found: Told = []
+        page: Page[Any] = Page((), asked.cursor)
+        for _ in range(20):
+            method = getattr(RecordReader(store=store), read)
+            page = await method(asked.wanted, limit=min(asked.limit, 50), cursor=page.next)
+            found += [each for item in page.items for each in told(item)]
+            if page.next is None:
+                break
+        return found
+
+    return reading
+
+
+def every(read: str, told: Callable[[Any], tuple[str, str]]) -> Read:
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        return [told(each) for each in await getattr(RecordReader(store=store), read)(asked.wanted)]
+
+    return reading
+
+
+def turn_told(turn: Any) -> Told:
+    return [row_told(each) for each in turn.messages]
+
+
+async def one_fact(world: World, store: VectorStore, asked: Asked) -> Told:
+    ref = world.ref(asked)
+    fact = await RecordReader(store=store).fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
+    return [] if fact is None else [fact_told(fact)]
+
+
+async def facts_by_id(world: World, store: VectorStore, asked: Asked) -> Told:
+    ref = world.ref(asked)
+    found = await RecordReader(store=store).facts_by_id(
+        ref.tenant_id, [ref.fact_id], sees=ref.sees, ceiling=ref.ceiling
+    )
+    return [fact_told(each) for each in found.values()]
+
+
+async def one_episode(world: World, store: VectorStore, asked: Asked) -> Told:
+    ref = world.gist(asked)
+    episode = await RecordReader(store=store).episode(ref.tenant_id, ref.episode_id, sees=ref.sees, ceiling=ref.ceiling)
+    return [] if episode is None else [fact_told(episode)]
+
+
+def by_id(read: str, collection: str) -> Read:
+    """Somebody's procedure or task, asked for by its id."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        ref = world.ref(asked)
+        _, key = world.memory.whose[ref.fact_id]
+        make = ids.procedure_id if collection == "procedures" else ids.task_id
+        method = getattr(RecordReader(store=store), read)
+        found = await method(asked.who.tenant, make(key, CONTENTS[0]), sees=ref.sees, ceiling=asked.ceiling)
+        return [] if found is None else [fact_told(found)]
+
+    return reading
+
+
+async def one_procedure(world: World, store: VectorStore, asked: Asked) -> Told:
+    owner = asked.who.owner
+    found = await RecordReader(store=store).procedure(asked.who.tenant, owner, CONTENTS[0], ceiling=asked.ceiling)
+    return [] if found is None else [fact_told(found)]
+
+
+def named(read: str) -> Read:
+    """Of the owner who asks, by name."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        wanted = [NamedRecord(name=CONTENTS[0], owner=asked.who.owner)]
+        found = await getattr(RecordReader(store=store), read)(asked.who.tenant, wanted, ceiling=asked.ceiling)
+        return [fact_told(each) for each in found]
+
+    return reading
+
+
+async def holdings(world: World, store: VectorStore, asked: Asked) -> Told:
+    held = await RecordReader(store=store).holdings(
+        asked.who.tenant, asked.who.user, asked.session or "s1", ceiling=asked.ceiling
+    )
+    owner = Owner(scope="user", id=asked.who.user)
+    if held is None or not held.blocks:
+        return []
+    assert [block.value for block in held.blocks] == [f"{asked.who.tenant} {asked.who.user}"]
+    return [(held.tenant_id, owner.key(held.tenant_id))]
+
+
+async def pending(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await RecordReader(store=store).pending_tasks(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
+    return [fact_told(each) for each in found]
+
+
+def group_told(group: Any) -> tuple[str, str]:
+    (member,) = group.members
+    return (group.tenant_id, member.key(group.tenant_id))
+
+
+async def groups_of(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await RecordReader(store=store).groups_of(asked.who.tenant, asked.who.owner)
+    return [group_told(each) for each in found]
+
+
+async def procedures_for(world: World, store: VectorStore, asked: Asked) -> Told:
+    reader = RecordReader(store=store)
+    found = await reader.procedures_for(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
+    return [fact_told(each) for each in found]
+
+
+async def left_groups(world: World, store: VectorStore, asked: Asked) -> Told:
+    """Of the clubs, each with its one member: all but one's own are left."""
+    clubs = {f"club of {user} in {tenant}": (tenant, user) for tenant in TENANTS for user in USERS}
+    left = await RecordReader(store=store).left_groups(asked.who.tenant, asked.who.owner, clubs)
+    mine, others = asked.who.tenant, {user for user in USERS if user != asked.who.user}
+    assert left == {name for name, (tenant, user) in clubs.items() if tenant == mine and user in others}
+    return [(asked.who.tenant, asked.who.owner.key(asked.who.tenant))]
+
+
+async def shared(world: World, store: VectorStore, asked: Asked) -> Told:
+    recall = SharedRecall(inner=world.recall(store, asked.profile), groups=RecordReader(store=store))
+    answer = await recall.recall(replace(asked.recall, groups=()), now=NOW)
+    return world.of(each.item.id for each in answer.items)
+
+
+async def one_digest(world: World, store: VectorStore, asked: Asked) -> Told:
+    digest = await RecordReader(store=store).digest(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
+    return [] if digest is None else [fact_told(digest)]
+
+
+async def rehydrated(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await world.rehydrating(store).rehydrate(world.gist(asked), now=NOW)
+    if found is None:
+        return []
+    assert found.content is not None
+    return world.of([found.episode_id])
+
+
+async def traced_fact(world: World, store: VectorStore, asked: Asked) -> Told:
+    fact = await world.tracing(store).fact(world.ref(asked))
+    return [] if fact is None else [fact_told(fact)]
+
+
+async def history(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await world.tracing(store).history(world.ref(asked), limit=min(asked.limit, 200))
+    return [] if found is None else [fact_told(each) for each in (found.fact, *(event.fact for event in found.events))]
+
+
+async def trace(world: World, store: VectorStore, asked: Asked) -> Told:
+    chain = await world.tracing(store).trace(world.ref(asked))
+    if chain is None:
+        return []
+    told = [fact_told(chain.fact), *(fact_told(event.fact) for event in chain.events)]
+    session = {ids.session_key(asked.who.tenant, user, "s1"): user for user in USERS}
+    for seen in chain.observations:
+        of_turn = [
+            user
+            for key, user in session.items()
+            if ids.observation_id(key, seen.turn_id, "user", seen.observation.content)
+            == seen.observation.observation_id
+        ]
+        assert of_turn == [seen.user_id], "this tenant's, and the user's who said it"
+    return told + [row_told(each) for each in chain.turns]
+
+
+# ------------------------------------------------------------------------------------------------ over HTTP
+def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, method: str = "GET") -> Read:
+    """Asked with a token of the tenant; with `by_owner` a token of the user alone. `told`: the field where ids stand;
+    `takes`: the parameters; `all_owners`: whether it can be asked of everybody in the tenant."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        users = [asked.who.user] if asked.by_owner else None
+        token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read", "memory:read-secret"], users=users)
+        app = app_over(
+            log=world.log, store=store, recall=world.recall(store, asked.profile), credentials=Credentials([token])
+        )
+        given = {
+            "user": asked.who.user if asked.by_owner or not all_owners else None,
+            "session": asked.session,
+            "cue": asked.cue,
+            "limit": min(asked.limit, 50),
+            "state": asked.state,
+            "subject": asked.subject,
+            "as_of": None if asked.as_of is None else asked.as_of.isoformat(),
+            "known_at": None if asked.known_at is None else asked.known_at.isoformat(),
+            "ceiling": asked.ceiling,
+            "cursor": asked.cursor,
+            "preset": "full",
+        }
+        asking = {name: given[name] for name in takes.split() if given[name] is not None}
+        where = path.format(
+            fact_id=world.ref(asked).fact_id, episode_id=world.gist(asked).episode_id, session_id=asked.session or "s1"
+        )
+        async with called(app, token="t") as client:
+            if method == "POST":
+                answer = await client.post(where, json=asking)
+            else:
+                answer = await client.get(where, params=asking)
+        if answer.status_code in (404, 422):  # not for who asks; another's cursor
+            return []
+        assert answer.status_code == 200, answer.text
+        return world.of(ids_in(answer.json(), told))
+
+    return reading
+
+
+async def by_tool(world: World, store: VectorStore, asked: Asked) -> Told:
+    """Asked by an agent, of a user alone: tools know no other."""
+    token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read"], users=[asked.who.user])
+    recall = world.recall(store, asked.profile)
+    app = app_over(log=world.log, store=store, recall=recall, credentials=Credentials([token]))
+    headers = {"X-Memstream-Session": asked.session or "s1"}
+    async with called(app, token="t") as client:
+        answer = await client.post("/v1/tools/recall", json={"query": asked.cue or "Stripe"}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return world.of(each.removeprefix("mt_") for each in ids_in(answer.json(), "id"))
+
+
+def ids_in(answer: Any, name: str) -> list[str]:
+    """Every value of a field, wherever it stands; of `shown` the ids of each section."""
+    if isinstance(answer, dict):
+        if name == "shown":
+            return [each for section in answer[name].values() for each in section]
+        own = [answer[name]] if isinstance(answer.get(name), str) else []
+        return own + [each for value in answer.values() for each in ids_in(value, name)]
+    return [each for value in answer for each in ids_in(value, name)] if isinstance(answer, list) else []
+
+
+RECORDS = "user session limit subject as_of known_at ceiling cursor"
+RECALL = "user session cue limit subject as_of known_at ceiling"
+
+
+# ------------------------------------------------------------------------------------------------ changes of facts
+async def heard(world: World, store: VectorStore, asked: Asked) -> Told:
+    """What the event stream of HTTP selects."""
+    audience = Audience(asked.who.tenant, asked.who.owner if asked.by_owner else None, asked.ceiling)
+    records = [record async for record in world.log.read(FACTS_UPDATED.name) if audience.hears(record)]
+    return [fact_told(FactUpdated.read(record.value or b"").fact) for record in records]
+
+
+def subscribed(after: str, count: int) -> Read:
+    """What the client's subscription tells, of an owner `count` updates."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        owner = asked.who.owner if asked.by_owner else None
+        updates = LogUpdates(log=world.log).updates(after=after, tenant_id=asked.who.tenant, owner=owner)
+        found: Told = []
+        async with aclosing(updates):
+            async for update in updates:
+                found.append(fact_told(update.fact))
+                if len(found) == count * (1 if owner else 4):
+                    return found
+        return found
+
+    return reading
+
+
+READS: dict[str, Read] = {
+    "RecallService.recall": recalled,
+    "ContextService.context": contexts,
+    "RecordReader.facts": pages("facts", lambda fact: [fact_told(fact)]),
+    "RecordReader.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
+    "RecordReader.working": pages("working", lambda row: [row_told(row)]),
+    "RecordReader.log": pages("log", turn_told),
+    "RecordReader.procedures": pages("procedures", lambda procedure: [fact_told(procedure)]),
+    "RecordReader.blocks": pages("blocks", lambda block: [fact_told(block)]),
+    "RecordReader.tasks": pages("tasks", lambda task: [fact_told(task)]),
+    "RecordReader.blocks_by_name": named("blocks_by_name"),
+    "RecordReader.procedures_by_name": named("procedures_by_name"),
+    "RecordReader.holdings": holdings,
+    "RecordReader.pending_tasks": pending,
+    "RecordReader.procedures_for": procedures_for,
+    "RecordReader.left_groups": left_groups,
+    "RecordReader.groups": pages("groups", lambda group: [group_told(group)]),
+    "RecordReader.groups_of": groups_of,
+    "SharedRecall.recall": shared,
+    "RecordReader.fact": one_fact,
+    "RecordReader.facts_by_id": facts_by_id,
+    "RecordReader.episode": one_episode,
+    "RecordReader.procedure": one_procedure,
+    "RecordReader.procedure_by_id": by_id("procedure_by_id", "procedures"),
+    "RecordReader.task": by_id("task", "tasks"),
+    "RecordReader.digest": one_digest,
+    "RecordReader.every_digest": every("every_digest", fact_told),
+    "RecordReader.every_fact": every("every_fact", fact_told),
+    "RecordReader.every_episode": every("every_episode", fact_told),
+    "RecordReader.every_entry": every("every_entry", row_told),
+    "RecordReader.every_message": every("every_message", row_told),
+    "VerbatimReader.rehydrate": rehydrated,
+    "FactTracer.fact": traced_fact,
+    "FactTracer.history": history,
+    "FactTracer.trace": trace,
+    "GET /v1/recall": over_http("/v1/recall", told="id", takes=RECALL),
+    "POST /v1/recall": over_http("/v1/recall", told="id", takes=RECALL, method="POST"),
+    "POST /v1/context": over_http(
+        "/v1/context", told="shown", takes="user session cue as_of known_at ceiling preset", method="POST"
+    ),
+    "GET /v1/facts": over_http("/v1/facts", told="fact_id", takes=f"{RECORDS} state", all_owners=True),
+    "GET /v1/facts/{fact_id}": over_http("/v1/facts/{fact_id}", told="fact_id", takes="ceiling"),
+    "GET /v1/facts/{fact_id}/history": over_http("/v1/facts/{fact_id}/history", told="fact_id", takes="ceiling limit"),
+    "GET /v1/facts/{fact_id}/trace": over_http("/v1/facts/{fact_id}/trace", told="fact_id", takes="ceiling"),
+    "GET /v1/episodes": over_http("/v1/episodes", told="episode_id", takes=RECORDS, all_owners=True),
+    "GET /v1/episodes/{episode_id}/verbatim": over_http(
+        "/v1/episodes/{episode_id}/verbatim", told="episode_id", takes="ceiling"
+    ),
+    "GET /v1/digest": over_http("/v1/digest", told="digest_id", takes="user ceiling"),
+    "GET /v1/sessions/{session_id}/turns": over_http(
+        "/v1/sessions/{session_id}/turns", told="message_id", takes="user limit ceiling cursor"
+    ),
+    "GET /v1/sessions/{session_id}/working": over_http(
+        "/v1/sessions/{session_id}/working", told="entry_id", takes="user ceiling"
+    ),
+    "GET /v1/sessions/{session_id}/holdings": over_http(
+        "/v1/sessions/{session_id}/holdings", told="value", takes="user ceiling"
+    ),
+    "GET /v1/blocks": over_http("/v1/blocks", told="block_id", takes="user limit ceiling cursor", all_owners=True),
+    "GET /v1/procedures": over_http(
+        "/v1/procedures", told="procedure_id", takes="user limit ceiling cursor", all_owners=True
+    ),
+    "GET /v1/groups": over_http("/v1/groups", told="group_id", takes="user limit ceiling cursor", all_owners=True),
+    "GET /v1/tasks": over_http("/v1/tasks", told="task_id", takes="user limit ceiling cursor", all_owners=True),
+    "POST /v1/tools/{name}": by_tool,
+    "GET /v1/facts/updates": heard,
+    "LogUpdates.updates": subscribed(BEGINNING, 6),
+    "LogUpdates.updates after the state": subscribed(STATE, 2),
+}
