@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ...adapters.ports import Embedder, Reranker, VectorStore
 from ...memory.policies import MemoryPolicy
 from ...recall.context import ContextService
+from ...recall.llm_reranker import LlmReranker
+from ...recall.model_choice import ModelChoice
 from ...recall.provenance import FactTracer
 from ...recall.recall_events import PublishingRecall, RecallPublisher
 from ...recall.record_reader import RecordReader
@@ -45,14 +47,31 @@ def memory_services(
     policy: MemoryPolicy,
     publisher: RecallPublisher,
     source: str,
+    selector: LlmReranker | None = None,
 ) -> MemoryServices:
-    """Build the services. `source` becomes part of `ce_source` of what they send."""
+    """Build the services. `source` becomes part of `ce_source` of what they send. `selector`: the model that chooses
+    answers of the tool `recall`; None: they are ranked."""
     service = RecallService(
         store=store, embedder=embedder, policy=policy.recall, reranker=reranker, locale=policy.conflict.locale
     )
     reading = RecordReader(store=store)
-    kept = SharedRecall(inner=TierFilter(service, policy.tiers), groups=reading)
+
+    def shared(inner: RecallPort) -> SharedRecall:
+        return SharedRecall(inner=TierFilter(inner, policy.tiers), groups=reading)
+
+    kept = shared(service)
     published = PublishingRecall(inner=kept, publisher=publisher)
+    choice = None
+    if selector is not None:
+        chosen = ModelChoice(
+            store=store,
+            embedder=embedder,
+            ranked=service,
+            selector=selector,
+            policy=policy.recall,
+            locale=policy.conflict.locale,
+        )
+        choice = PublishingRecall(inner=shared(chosen), publisher=publisher)
     verbatim = VerbatimReader(store=store, log=log, gist=policy.gist, recall=policy.recall)
     commands = CommandSender(log, source)
     editor = MemoryEditor(commands=commands, now=utc_now)
@@ -72,7 +91,12 @@ def memory_services(
         editor=editor,
         tools=ToolBox(
             reads=ToolReads(
-                recall=published, records=reading, verbatim=verbatim, now=utc_now, locale=policy.conflict.locale
+                recall=published,
+                records=reading,
+                verbatim=verbatim,
+                now=utc_now,
+                locale=policy.conflict.locale,
+                choice=choice,
             ),
             writes=ToolWrites(editor=editor, commands=commands, records=reading, now=utc_now),
         ),

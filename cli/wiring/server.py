@@ -24,6 +24,7 @@ from ...api.health import LOG
 from ...api.limits import Limits
 from ...api.mcp import McpEndpoint, McpServices
 from ...memory.policies import MemoryPolicy
+from ...recall.llm_reranker import LlmReranker
 from ...recall.recall_events import (
     LogRecallPublisher,
     NullRecallPublisher,
@@ -45,7 +46,7 @@ from .broker import new_log
 from .http_connections import bounded_protocol
 from .memory_services import memory_services
 from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
-from .reranker import new_reranker
+from .reranker import new_reranker, new_selector
 from .settings import Settings
 from .stages import UsageMetrics, utc_now
 from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, prepare_topics
@@ -65,6 +66,7 @@ class ServerParts:
     reranker: Reranker | None
     metrics: Metrics
     stages: Stages | None = None
+    selector: LlmReranker | None = None
 
 
 @asynccontextmanager
@@ -85,6 +87,7 @@ async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages:
                 reranker=await _reranker(stack, settings, policy, stages.metrics),
                 metrics=stages.metrics,
                 stages=stages,
+                selector=await _selector(stack, settings, policy, stages.metrics),
             )
         else:
             yield await _beside(stack, settings, policy, folders)
@@ -114,7 +117,10 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
     except Fatal as error:  # another embedder filled the collections
         raise usage(str(error)) from error
     reranker = await _reranker(stack, settings, policy, metrics)
-    return ServerParts(log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics)
+    selector = await _selector(stack, settings, policy, metrics)
+    return ServerParts(
+        log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics, selector=selector
+    )
 
 
 async def _reranker(
@@ -124,6 +130,15 @@ async def _reranker(
     if reranker is not None:
         stack.push_async_callback(reranker.close)
     return reranker
+
+
+async def _selector(
+    stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, metrics: Metrics
+) -> LlmReranker | None:
+    selector = new_selector(settings, policy, sink=UsageMetrics(metrics))
+    if selector is not None:
+        stack.push_async_callback(selector.close)
+    return selector
 
 
 # ------------------------------------------------------------------------------------------------ credentials, ports
@@ -233,6 +248,7 @@ class HttpServer:
             policy=self.policy,
             publisher=publisher,
             source=SOURCE,
+            selector=self.parts.selector,
         )
         return Services(
             sender=TurnSender(self.parts.log, SOURCE),

@@ -29,7 +29,15 @@ from .observation import (
     WorkingSetPolicy,
 )
 from .privacy import PresidioPolicy, PrivacyPolicy, SecretAction, SecretKind
-from .recall import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .recall import (
+    CLASSIC_FUSION,
+    CompositePolicy,
+    FusionPolicy,
+    RankingProfile,
+    RecallPolicy,
+    RecallToolPolicy,
+    RerankerName,
+)
 from .tiers import TiersPolicy
 from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger
 
@@ -59,6 +67,7 @@ __all__ = [
     "PrunePolicy",
     "RankingProfile",
     "RecallPolicy",
+    "RecallToolPolicy",
     "RerankerName",
     "RoutingPolicy",
     "SecretAction",

@@ -11,11 +11,12 @@ import asyncio
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,15 +26,17 @@ import memstream.client.updates
 import memstream.recall
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.folder_lock import FolderLock
-from memstream.adapters.ports import VectorStore
+from memstream.adapters.ports import Completion, CompletionRequest, Completions, VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
 from memstream.api.edit_routes import EDIT_ROUTES
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
-from memstream.memory.policies import GistPolicy, RecallPolicy
+from memstream.memory.policies import GistPolicy, RecallPolicy, RecallToolPolicy
 from memstream.memory.policies.recall import RankingProfile
 from memstream.recall.context import ContextRequest, ContextService
+from memstream.recall.llm_reranker import LlmReranker
+from memstream.recall.model_choice import ModelChoice
 from memstream.recall.paging import Page
 from memstream.recall.provenance import FactRef, FactTracer
 from memstream.recall.record_filters import RecordSelection
@@ -225,6 +228,27 @@ async def recalled(world: World, store: VectorStore, asked: Asked) -> Told:
     assert answer.missing == ()
     if not asked.groups:
         assert not any(each.item.parts.get("links") for each in answer.items), "lifted by links of somebody else"
+    return world.of(each.item.id for each in answer.items)
+
+
+class Greedy:
+    """A model that chooses all that it is shown."""
+
+    async def complete(self, request: CompletionRequest[Any]) -> Completion[Any]:
+        shown = re.findall(r"^\[([a-z]\d+)\]", request.messages[-1].content, re.MULTILINE)
+        return Completion(value=request.parse({"ids": shown}), model="greedy")
+
+
+async def chosen(world: World, store: VectorStore, asked: Asked) -> Told:
+    choice = ModelChoice(
+        store=store,
+        embedder=HashingEmbedder(),
+        ranked=world.recall(store, asked.profile),
+        selector=LlmReranker(completions=cast(Completions, Greedy())),
+        policy=RecallPolicy(patience=30.0, profile=asked.profile, tool=RecallToolPolicy(strategy="model")),
+    )
+    answer = await choice.recall(asked.recall, now=NOW)
+    assert answer.missing == ()
     return world.of(each.item.id for each in answer.items)
 
 
@@ -506,6 +530,7 @@ def subscribed(after: str, count: int) -> Read:
 
 READS: dict[str, Read] = {
     "RecallService.recall": recalled,
+    "ModelChoice.recall": chosen,
     "ContextService.context": contexts,
     "RecordReader.facts": pages("facts", lambda fact: [fact_told(fact)]),
     "RecordReader.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
@@ -580,6 +605,8 @@ INNER = {
     "BoundedLogReads.of_key": "of one key that FactTracer has checked",
     "LlmReranker.close": "no read",
     "LlmReranker.rerank": "orders what it is given",
+    "LlmReranker.select": "chooses from what it is given",
+    "RecallService.shortlist": "ModelChoice's",
     "DeadlineReads.ask": "asks what it is given",
     "MemorySearch.run": "RecallService's",
     "PublishingRecall.recall": "RecallService's",
