@@ -78,6 +78,9 @@ def test_what_ranks_lowest_is_left_out_when_the_prompt_is_full() -> None:
 def test_what_a_fact_says_is_not_shown_again_as_an_episode() -> None:
     fact, episode = memory("Works at Stripe", score=0.1), memory("Works at Stripe", "episodic", 0.9)
     assert shown(fact, episode, memory("Went to Stripe", "episodic")) == ["Went to Stripe", "Works at Stripe"]
+    others = episode._replace(subject="jennifer")
+    assert shown(fact, others) == ["Works at Stripe", "Works at Stripe"], "of another subject"
+    assert shown(fact, memory("Works at Stripe", "turns"), phrase=ExactPhrase("stripe")) == ["Works at Stripe"]
     cut = [memory("Works at Stripe", score=0.05), memory("Lives in Rome", score=0.1), episode]
     assert shown(*cut, facts=1) == ["Works at Stripe", "Lives in Rome"], "the fact is not shown: nothing is lost"
 
