@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..schemas.errors import Poison, Transient
+from ..schemas.errors import OverBudget, Poison, Transient
 
 T = TypeVar("T")
 EMBEDDER = "embedder"
@@ -21,7 +21,7 @@ class UnansweredPart:
     """A part of the read that did not answer."""
 
     part: str
-    """`embedder`, `links`, or `<tier>.<search>`."""
+    """`embedder`, `links`, `reranker`, `selection`, `groups`, or `<tier>.<search>`."""
     why: str
 
 
@@ -56,7 +56,7 @@ class DeadlineReads:
                 return answer
         except TimeoutError:
             why = f"no answer within {share * self._patience:g} s"
-        except (Transient, Poison) as error:
+        except (Transient, Poison, OverBudget) as error:
             why = str(error)
         self._missing += [UnansweredPart(each, why) for each in (name, *also)]
         return None

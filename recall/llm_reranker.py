@@ -1,5 +1,5 @@
-"""`Reranker` that asks a chat model. The model sees the candidates and names those that answer the cue
-(docs/reference/models.md)."""
+"""Selection by a chat model: it sees candidates and names those that answer the cue (docs/reference/models.md). It is a
+`Reranker`, and it chooses the answer of the tool `recall` (model_choice.py)."""
 
 from __future__ import annotations
 
@@ -39,15 +39,20 @@ SCHEMA: dict[str, JsonValue] = {
 
 
 class LlmReranker:
-    """`Reranker` over any chat completions, one call for each read. Candidates that the answer does not name keep their
-    order, after the named ones."""
+    """`Reranker` over any chat completions, one call for each read. As a reranker, candidates that the answer does not
+    name keep their order, after the named ones."""
 
     def __init__(self, *, completions: Completions) -> None:
         self._completions = completions
 
     async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+        return list((await self.select(cue, candidates, tenant_id=tenant_id)).places)
+
+    async def select(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> SelectionAnswer:
+        """Return the candidates that the model names. Raises `Transient`, or `Poison("refused_by_model")` when there is
+        no usable answer. No candidates: no call."""
         if not candidates:
-            return []
+            return SelectionAnswer((), 0)
         prompt = SelectionPrompt(cue, tuple(candidates))
         answer = await self._completions.complete(
             CompletionRequest(
@@ -56,7 +61,7 @@ class LlmReranker:
         )
         if answer.value.dropped:
             log.info("selection_items_dropped", dropped=answer.value.dropped, model=answer.model)
-        return list(answer.value.places)
+        return answer.value
 
     async def close(self) -> None:
         await self._completions.close()

@@ -13,7 +13,7 @@ check    no episode whose fact is no longer believed        belief_filter.py
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -86,6 +86,8 @@ class RecallPort(Protocol):
 
 
 Key = tuple[Tier, str]
+Pick = Callable[[Sequence[ScoredMemory]], tuple[ScoredMemory, ...]]
+"""A choice from candidates in the order of `sort_by_score`, which it keeps."""
 LEXICAL_EMBEDDER = "hashing"
 """The embedder whose cosines compare words, not meanings."""
 RERANKER_SHARE = 0.9
@@ -130,6 +132,19 @@ class RecallService:
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         """Answer one recall. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
+
+        def best(ordered: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
+            return choose(ordered, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
+
+        return await self._read(request, best, self._reranker, now)
+
+    async def shortlist(self, request: RecallRequest, pick: Pick, *, now: datetime) -> RecallResult:
+        """Return what `pick` chooses from the candidates, whatever the request's limit. They are read, scored and
+        checked as those of `recall`, but for the reranker."""
+        return await self._read(request, pick, None, now)
+
+    # -------------------------------------------------------------------------------------------- steps
+    async def _read(self, request: RecallRequest, pick: Pick, reranker: Reranker | None, now: datetime) -> RecallResult:
         parts = DeadlineReads(patience=self._policy.patience)
         helping = (LINKS,) if uses_links(request, self._policy) else ()
         collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
@@ -144,16 +159,15 @@ class RecallService:
         )
         found = dict(self._found(await searching.run(), request))
         links = searching.links
-        if request.search_text is not None and self._reranker is not None and found:
-            found = await self._reranked(found, links, request.search_text, self._reranker, parts, request, now)
+        if request.search_text is not None and reranker is not None and found:
+            found = await self._reranked(found, links, request.search_text, reranker, parts, request, now)
         scored = self._scored(found, links, request, now)
-        chosen = await self._believed(scored, found, parts, request, now, facts=FACTS in collections)
+        chosen = await self._believed(scored, found, parts, request, now, pick, facts=FACTS in collections)
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
         items = tuple(_recollection(each, found[each.tier, each.id]) for each in chosen)
         return RecallResult(items, parts.missing, parts.silent)
 
-    # -------------------------------------------------------------------------------------------- steps
     async def _reranked(
         self,
         found: Mapping[Key, _Found],
@@ -188,6 +202,7 @@ class RecallService:
         parts: DeadlineReads,
         request: RecallRequest,
         now: datetime,
+        pick: Pick,
         *,
         facts: bool,
     ) -> tuple[ScoredMemory, ...]:
@@ -198,7 +213,7 @@ class RecallService:
         checked: tuple[Tier, ...] = ("episodic", "working") if request.settled else ("episodic",)
         left, seen, behind = sort_by_score(scored), frozenset[Key](), 0
         while True:
-            chosen = choose(left, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
+            chosen = pick(left)
             asked = [key for each in chosen if _is_open(key := (each.tier, each.id), checked, seen)]
             if not facts or not asked:
                 return chosen

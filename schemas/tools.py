@@ -145,7 +145,8 @@ class ToolProcedureActivate(ToolArguments):
 
 class RecallTool(ToolArguments):
     query: Query
-    limit: Limit = 10
+    limit: Limit | None = None
+    """Left out: as the policy has it, usually 10; where a model chooses the items 5, and at most 20 are given."""
 
 
 # ------------------------------------------------------------------------------------------------ results

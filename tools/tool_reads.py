@@ -43,6 +43,9 @@ from .tool_port import ToolError
 SEARCHED_MAX: Final = 2_000
 """Records of a type that a search by words looks through, the newest first."""
 ALL_TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
+CHOSEN_LIMIT: Final = 5
+CHOSEN_LIMIT_MAX: Final = 20
+"""Items of an answer that a model chooses, unless the caller says otherwise, and the most: more is not given."""
 
 
 class _Searched(Protocol):
@@ -63,14 +66,21 @@ S = TypeVar("S", bound=_Searched)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReads:
+    """`choice`: the recall of the tool `recall` where a model chooses; None: ranked, as all others are."""
+
     recall: RecallPort
     records: RecordReader
     verbatim: VerbatimReader
     now: Callable[[], datetime]
     policies: TenantPolicies
+    choice: RecallPort | None = None
 
     async def recall_all(self, args: RecallTool, call: Call) -> RecalledTraces:
-        return _recalled(await self._recall(args.query, args.limit, ALL_TIERS, call))
+        if self.choice is None:
+            usual = self.policies.of(call.identity.tenant_id, call.identity.agent_id).recall.limit
+            return _recalled(await self._recall(args.query, args.limit or usual, ALL_TIERS, call))
+        limit = min(args.limit or CHOSEN_LIMIT, CHOSEN_LIMIT_MAX)
+        return _recalled(await self.choice.recall(self._request(args.query, limit, ALL_TIERS, call), now=self.now()))
 
     async def recall_episodes(self, args: RecallEpisodes, call: Call) -> RecalledTraces:
         return _recalled(await self._recall(args.query, args.limit, ("episodic",), call))
@@ -178,8 +188,11 @@ class ToolReads:
         )
 
     async def _recall(self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallResult:
+        return await self.recall.recall(self._request(query, limit, tiers, call), now=self.now())
+
+    def _request(self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallRequest:
         identity = call.identity
-        request = RecallRequest(
+        return RecallRequest(
             tenant_id=identity.tenant_id,
             owner=identity.user,
             session=None if identity.session_id is None else ReadSession(identity.user_id, identity.session_id),
@@ -188,7 +201,6 @@ class ToolReads:
             tiers=tiers,
             ceiling=identity.ceiling,
         )
-        return await self.recall.recall(request, now=self.now())
 
     async def _matching(
         self,

@@ -97,6 +97,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, identity: ToolIdentit
                 policies=parts.policies,
                 publisher=told,
                 source=SOURCE,
+                selector=parts.selector,
             )
 
             async def identify(request: RequestContext) -> ToolIdentity:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...adapters.ports import Embedder, Reranker, VectorStore
 from ...memory.policies import MemoryPolicy
 from ...memory.tenant_policies import TenantPolicies
 from ...recall.context import ContextService
+from ...recall.llm_reranker import LlmReranker
+from ...recall.model_choice import ModelChoice
 from ...recall.provenance import FactTracer
 from ...recall.recall_events import PublishingRecall, RecallPublisher
 from ...recall.record_reader import RecordReader
@@ -47,8 +50,10 @@ def memory_services(
     policies: TenantPolicies,
     publisher: RecallPublisher,
     source: str,
+    selector: LlmReranker | None = None,
 ) -> MemoryServices:
-    """Build the services. `source` becomes part of `ce_source` of what they send."""
+    """Build the services. `source` becomes part of `ce_source` of what they send. `selector`: the model that chooses
+    answers of the tool `recall`; None: they are ranked."""
     tiers = policies.deployment.tiers
 
     def service(policy: MemoryPolicy) -> RecallPort:
@@ -56,9 +61,24 @@ def memory_services(
             store=store, embedder=embedder, policy=policy.recall, reranker=reranker, locale=policy.conflict.locale
         )
 
+    def choice(policy: MemoryPolicy) -> RecallPort:
+        assert selector is not None
+        return ModelChoice(
+            store=store,
+            embedder=embedder,
+            ranked=service(policy),
+            selector=selector,
+            policy=policy.recall,
+            locale=policy.conflict.locale,
+        )
+
+    def shared(make: Callable[[MemoryPolicy], RecallPort]) -> SharedRecall:
+        return SharedRecall(inner=TierFilter(TenantRecall(policies=policies, make=make), tiers), groups=reading)
+
     reading = RecordReader(store=store)
-    kept = SharedRecall(inner=TierFilter(TenantRecall(policies=policies, make=service), tiers), groups=reading)
+    kept = shared(service)
     published = PublishingRecall(inner=kept, publisher=publisher)
+    chosen = None if selector is None else PublishingRecall(inner=shared(choice), publisher=publisher)
     verbatim = VerbatimReader(store=store, log=log, policies=policies)
     commands = CommandSender(log, source)
     editor = MemoryEditor(commands=commands, now=utc_now)
@@ -77,7 +97,14 @@ def memory_services(
         commands=commands,
         editor=editor,
         tools=ToolBox(
-            reads=ToolReads(recall=published, records=reading, verbatim=verbatim, now=utc_now, policies=policies),
+            reads=ToolReads(
+                recall=published,
+                records=reading,
+                verbatim=verbatim,
+                now=utc_now,
+                policies=policies,
+                choice=chosen,
+            ),
             writes=ToolWrites(editor=editor, commands=commands, records=reading, now=utc_now),
             policies=policies,
         ),

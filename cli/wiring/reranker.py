@@ -1,9 +1,10 @@
-"""The reranker of `[memory.recall]`."""
+"""The models of `[memory.recall]`: its reranker, and the one that chooses answers of the tool `recall`."""
 
 from __future__ import annotations
 
 from ...adapters.ports import Reranker, UsageSink
 from ...memory.policies import MemoryPolicy
+from ...recall.llm_reranker import LlmReranker
 from ..errors import usage
 from .settings import OFFLINE, Settings
 
@@ -22,18 +23,30 @@ def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -
 
                 return CrossEncoder(policy.recall.cross_encoder)
             case "model":
-                return _judge(settings, policy, sink)
+                return _selector(settings, policy, sink, needed_by='memory.recall.reranker = "model"')
     except ValueError as error:
         raise usage(str(error)) from error
 
 
-def _judge(settings: Settings, policy: MemoryPolicy, sink: UsageSink) -> Reranker:
+def new_selector(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> LlmReranker | None:
+    """Make the model that chooses answers of the tool `recall`, or return None where they are ranked.
+
+    It opens no connection. CommandFailed (exit 2) says what is missing.
+    """
+    if policy.recall.tool.strategy == "ranked":
+        return None
+    try:
+        return _selector(settings, policy, sink, needed_by='memory.recall.tool.strategy = "model"')
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def _selector(settings: Settings, policy: MemoryPolicy, sink: UsageSink, *, needed_by: str) -> LlmReranker:
     from ...adapters.completions.factory import create_completions, names_in
-    from ...recall.llm_reranker import LlmReranker
     from .ports import secret
 
     if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:
-        raise ValueError('memory.recall.reranker = "model" needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL')
+        raise ValueError(f"{needed_by} needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL")
     return LlmReranker(
         completions=create_completions(
             model=settings.model or None,

@@ -25,6 +25,7 @@ from ...api.limits import Limits
 from ...api.mcp import McpEndpoint, McpServices
 from ...memory.policies import MemoryPolicy
 from ...memory.tenant_policies import TenantPolicies
+from ...recall.llm_reranker import LlmReranker
 from ...recall.recall_events import (
     LogRecallPublisher,
     NullRecallPublisher,
@@ -47,7 +48,7 @@ from .broker import new_log
 from .http_connections import bounded_protocol
 from .memory_services import memory_services
 from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
-from .reranker import new_reranker
+from .reranker import new_reranker, new_selector
 from .settings import Settings
 from .stages import UsageMetrics, utc_now
 from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, effective_policy, prepare_topics
@@ -68,6 +69,7 @@ class ServerParts:
     metrics: Metrics
     policies: TenantPolicies
     stages: Stages | None = None
+    selector: LlmReranker | None = None
 
 
 @asynccontextmanager
@@ -89,6 +91,7 @@ async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages:
                 metrics=stages.metrics,
                 policies=stages.policies,
                 stages=stages,
+                selector=await _selector(stack, settings, policy, stages.metrics),
             )
         else:
             yield await _beside(stack, settings, policy, folders)
@@ -122,7 +125,13 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
         raise usage(str(error)) from error
     reranker = await _reranker(stack, settings, policy, metrics)
     return ServerParts(
-        log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics, policies=reader.policies
+        log=client,
+        store=store,
+        embedder=embedder,
+        reranker=reranker,
+        metrics=metrics,
+        policies=reader.policies,
+        selector=await _selector(stack, settings, policy, metrics),
     )
 
 
@@ -133,6 +142,15 @@ async def _reranker(
     if reranker is not None:
         stack.push_async_callback(reranker.close)
     return reranker
+
+
+async def _selector(
+    stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, metrics: Metrics
+) -> LlmReranker | None:
+    selector = new_selector(settings, policy, sink=UsageMetrics(metrics))
+    if selector is not None:
+        stack.push_async_callback(selector.close)
+    return selector
 
 
 # ------------------------------------------------------------------------------------------------ credentials, ports
@@ -243,6 +261,7 @@ class HttpServer:
             policies=self.parts.policies,
             publisher=publisher,
             source=SOURCE,
+            selector=self.parts.selector,
         )
         return Services(
             sender=TurnSender(self.parts.log, SOURCE),

@@ -31,7 +31,15 @@ from .observation import (
 )
 from .personas import Persona, ToolsPolicy
 from .privacy import PresidioPolicy, PrivacyPolicy, SecretAction, SecretKind
-from .recall import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .recall import (
+    CLASSIC_FUSION,
+    CompositePolicy,
+    FusionPolicy,
+    RankingProfile,
+    RecallPolicy,
+    RecallToolPolicy,
+    RerankerName,
+)
 from .tiers import TiersPolicy
 from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger
 
@@ -62,6 +70,7 @@ __all__ = [
     "PrunePolicy",
     "RankingProfile",
     "RecallPolicy",
+    "RecallToolPolicy",
     "RerankerName",
     "RoutingPolicy",
     "SecretAction",

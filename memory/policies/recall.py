@@ -12,6 +12,7 @@ RankingProfile = Literal["memstream", "classic", "composite"]
 RerankerName = Literal["rrf", "cross-encoder", "model"]
 LIMIT_MAX: Final = 100
 """Items of an answer, at most."""
+ToolStrategy = Literal["ranked", "model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,32 @@ class CompositePolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallToolPolicy:
+    """How the tool `recall` finds its answer. All but `strategy` bounds the strategy `model`."""
+
+    strategy: ToolStrategy = "ranked"
+    """Who chooses the answer of the tool `recall`: `ranked` (the score) or `model` (one call a read)."""
+    facts: int = 200
+    """Facts that the model is shown, at most 1 000. Those that rank lowest for the query are left out."""
+    episodes: int = 30
+    """Episodes that it is shown, at most 200."""
+    messages: int = 5
+    """Messages that it is shown, at most 50. Each contains the query as a phrase."""
+    characters: int = 40_000
+    """Characters of all that it is shown. What ranks lowest for the query is left out."""
+    patience: float = 10.0
+    """Seconds that the tool waits for the model. Then the answer is ranked."""
+
+    def __post_init__(self) -> None:
+        one_of("tool.strategy", self.strategy, ToolStrategy)
+        between("tool.facts", self.facts, 1, 1_000)
+        between("tool.episodes", self.episodes, 0, 200)
+        between("tool.messages", self.messages, 0, 50)
+        between("tool.characters", self.characters, 1_000, 1_000_000)
+        above_zero("tool.patience", self.patience)
+
+
+@dataclass(frozen=True, slots=True)
 class RecallPolicy:
     """What a read searches, how it ranks results, and how long each part may take."""
 
@@ -114,6 +141,7 @@ class RecallPolicy:
     """Candidates that the reranker is shown, at most 100."""
     cross_encoder: str = "Xenova/ms-marco-MiniLM-L-6-v2"
     """Name or folder of the reranker `cross-encoder`."""
+    tool: RecallToolPolicy = field(default_factory=RecallToolPolicy)
 
     def __post_init__(self) -> None:
         one_of("recall.profile", self.profile, RankingProfile)

@@ -110,7 +110,7 @@ def _said_higher(
     for each in sorted(picked, key=_rank):
         its = words_of[each.content]
         if any(
-            _rank(higher) < _rank(each) and _may_say_the_same(each, higher) and overlap(its, theirs) > more_than
+            _rank(higher) < _rank(each) and may_say_the_same(each, higher) and overlap(its, theirs) > more_than
             for higher, theirs in staying
         ):
             double.add(_key(each))
@@ -119,7 +119,8 @@ def _said_higher(
     return double
 
 
-def _may_say_the_same(one: ScoredMemory, other: ScoredMemory) -> bool:
+def may_say_the_same(one: ScoredMemory, other: ScoredMemory) -> bool:
+    """Whether two memories are about the same subject, or one of them is a message."""
     return one.subject == other.subject or None in (one.subject, other.subject)
 
 

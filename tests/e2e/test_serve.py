@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.cli_process import COMMAND, InProcess, Memstream
 from tests.support.kafka import free_port
+from tests.support.model_server import ModelServer, hang
 from tests.support.polling import wait_for_blocking
 from tests.support.sse import Block, streaming
 
@@ -173,3 +174,30 @@ def test_a_token_that_was_made_is_one_that_is_taken(memstream: Memstream, tmp_pa
         assert (answer.status_code, answer.json()) == (200, {"items": [], "next": None})
         assert server.stop() == 0
         assert json.loads(server.log.read_text().splitlines()[-1])["event"]
+
+
+def test_the_model_chooses_what_the_tool_recall_returns(memstream: Memstream) -> None:
+    """MCP has the same services (tests/integration/test_mcp_stdio.py)."""
+    (memstream.folder / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\npatience = 0.5\n')
+    who = {"X-Memstream-Tenant": "acme", "X-Memstream-User": "ana"}
+    with ModelServer(lambda ask: {"ids": [ask.prompt.id_of("Likes tea"), "f9"]}) as model:
+        env = {"MEMSTREAM_MODEL": "any", "OPENAI_BASE_URL": model.base_url}
+        with serving(memstream, free_port(), **env) as server:
+
+            def call(tool: str, **given: Any) -> Any:
+                answer = httpx.post(f"{server.url}/v1/tools/{tool}", json=given, headers=who, timeout=30)
+                assert answer.status_code == 200, answer.text
+                return answer.json()["result"]
+
+            for content in ("Works at Stripe", "Likes tea"):
+                call("fact_remember", content=content)
+            chosen = call("recall", query="Where does the user work?")
+            assert [each["content"] for each in chosen["items"]] == ["Likes tea"]
+            assert [ask.task for ask in model.asks] == ["selection"]
+            metrics = httpx.get(f"{server.url}/metrics", timeout=30).text
+            assert 'task="selection"' in metrics, "counted by task"
+            model.script = lambda ask: hang()
+            ranked = call("recall", query="Where does the user work?")
+            assert ranked["items"][0]["content"] == "Works at Stripe"
+            assert ranked["missing"] == ["selection"]
+            assert server.stop() == 0

@@ -13,6 +13,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.support.environment import clean_environment
+from tests.support.model_server import ModelServer
 
 COMMAND = ("-m", "memstream.cli", "mcp", "--tenant", "acme", "--user", "jake", "--session", "s1")
 
@@ -110,3 +111,30 @@ def test_a_signal_ends_it_and_nothing_but_the_protocol_is_on_its_output(tmp_path
             assert process.stdout.read() == ""
         finally:
             process.kill()
+
+
+async def test_the_model_chooses_what_the_tool_recall_returns(tmp_path: Path) -> None:
+    (tmp_path / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\n')
+    with ModelServer(lambda ask: {"ids": [ask.prompt.id_of("Likes tea"), "f9"]}) as server:
+        model = {"MEMSTREAM_MODEL": "any", "OPENAI_BASE_URL": server.base_url}
+        parameters = StdioServerParameters(
+            command=sys.executable, args=list(COMMAND), cwd=tmp_path, env=clean_environment() | model
+        )
+        async with Client(stdio_client(parameters)) as client:
+            for content in ("Works at Stripe", "Likes tea"):
+                await client.call_tool("fact_remember", {"content": content})
+            found = await client.call_tool("recall", {"query": "Where does the user work?"})
+        assert found.structured_content is not None
+        assert [each["content"] for each in found.structured_content["items"]] == ["Likes tea"]
+        assert found.structured_content["missing"] == []
+        assert [ask.task for ask in server.asks] == ["selection"]
+
+
+def test_a_choice_without_a_model_is_refused_at_start(tmp_path: Path) -> None:
+    (tmp_path / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\n')
+    refused = subprocess.run(
+        [sys.executable, *COMMAND], cwd=tmp_path, env=clean_environment(), input=b"", capture_output=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert b'memory.recall.tool.strategy = "model" needs a model: set OPENAI_API_KEY' in refused.stderr

@@ -5,16 +5,21 @@ A row returns of each record that was told its tenant and owner's key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from memstream.adapters.ports import VectorStore
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.ports import Completion, CompletionRequest, Completions, VectorStore
 from memstream.api.credentials import Credentials
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
+from memstream.memory.policies import RecallPolicy, RecallToolPolicy
 from memstream.recall.context import ContextRequest, ContextService
+from memstream.recall.llm_reranker import LlmReranker
+from memstream.recall.model_choice import ModelChoice
 from memstream.recall.paging import Page
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import ReadSession
@@ -52,6 +57,27 @@ async def recalled(world: World, store: VectorStore, asked: Asked) -> Told:
     assert answer.missing == ()
     if not asked.groups:
         assert not any(each.item.parts.get("links") for each in answer.items), "lifted by links of somebody else"
+    return world.of(each.item.id for each in answer.items)
+
+
+class Greedy:
+    """A model that chooses all that it is shown."""
+
+    async def complete(self, request: CompletionRequest[Any]) -> Completion[Any]:
+        shown = re.findall(r"^\[([a-z]\d+)\]", request.messages[-1].content, re.MULTILINE)
+        return Completion(value=request.parse({"ids": shown}), model="greedy")
+
+
+async def chosen(world: World, store: VectorStore, asked: Asked) -> Told:
+    choice = ModelChoice(
+        store=store,
+        embedder=HashingEmbedder(),
+        ranked=world.recall(store, asked.profile),
+        selector=LlmReranker(completions=cast(Completions, Greedy())),
+        policy=RecallPolicy(patience=30.0, profile=asked.profile, tool=RecallToolPolicy(strategy="model")),
+    )
+    answer = await choice.recall(asked.recall, now=NOW)
+    assert answer.missing == ()
     return world.of(each.item.id for each in answer.items)
 
 
@@ -333,6 +359,7 @@ def subscribed(after: str, count: int) -> Read:
 
 READS: dict[str, Read] = {
     "RecallService.recall": recalled,
+    "ModelChoice.recall": chosen,
     "ContextService.context": contexts,
     "RecordReader.facts": pages("facts", lambda fact: [fact_told(fact)]),
     "RecordReader.episodes": pages("episodes", lambda episode: [fact_told(episode)]),

@@ -1,4 +1,4 @@
-"""Which reranker the policy means, and what is said when it cannot be had."""
+"""Which reranker and which chooser the policy means, and what is said when they cannot be had."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from memstream.adapters.rerankers.cross_encoder import CrossEncoder
 from memstream.cli.errors import CommandFailed
 from memstream.cli.wiring.ports import NoUsage
-from memstream.cli.wiring.reranker import new_reranker
+from memstream.cli.wiring.reranker import new_reranker, new_selector
 from memstream.cli.wiring.settings import Settings
-from memstream.memory.policies import MemoryPolicy, RecallPolicy
+from memstream.memory.policies import MemoryPolicy, ModelsPolicy, RecallPolicy, RecallToolPolicy
 from memstream.recall.llm_reranker import LlmReranker
 from tests.support import tiny_cross_encoder
 
@@ -46,3 +46,18 @@ async def test_the_model_judges_when_there_is_one(monkeypatch: pytest.MonkeyPatc
     judge = new_reranker(Settings(), policy, sink=NoUsage())
     assert isinstance(judge, LlmReranker)
     await judge.close()
+
+
+async def test_the_model_chooses_for_the_tool_when_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert new_selector(Settings(), MemoryPolicy(), sink=NoUsage()) is None
+    chosen = MemoryPolicy(recall=RecallPolicy(tool=RecallToolPolicy(strategy="model")))
+    with pytest.raises(CommandFailed, match=r"memory\.recall\.tool\.strategy .* set OPENAI_API_KEY or MEMSTREAM_MODEL"):
+        new_selector(Settings(), chosen, sink=NoUsage())
+    assert new_reranker(Settings(), chosen, sink=NoUsage()) is None, "the other reads stay ranked"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    selector = new_selector(Settings(), chosen, sink=NoUsage())
+    assert isinstance(selector, LlmReranker)
+    await selector.close()
+    offline = MemoryPolicy(recall=chosen.recall, models=ModelsPolicy(selection="offline"))
+    with pytest.raises(CommandFailed, match="needs a model"):
+        new_selector(Settings(), offline, sink=NoUsage())

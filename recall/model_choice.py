@@ -1,0 +1,103 @@
+"""Answers of the tool `recall` that a chat model chooses: one call among facts, episodes and messages with the exact
+phrase (docs/design/recall.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from ..adapters.ports import Embedder, RerankCandidate, VectorStore
+from ..memory.policies import RecallPolicy
+from ..memory.recall.selection import ScoredMemory
+from ..memory.recall.shortlist import SHORTLIST_TIERS, ExactPhrase, excerpt, shortlist
+from ..schemas.errors import Poison
+from ..schemas.turns import SENSITIVITIES, Sensitivity
+from .deadline import DeadlineReads, UnansweredPart
+from .llm_reranker import CHARS_MAX, TASK, LlmReranker, SelectionAnswer
+from .request import RecallRequest
+from .service import RecalledMemory, RecallPort, RecallResult, RecallService
+
+log = structlog.get_logger(__name__)
+
+PART: Final = TASK
+"""The name under `missing` when the model chose nothing."""
+SHOWN_CEILING: Final[Sensitivity] = "internal"
+"""The highest sensitivity that the model is shown, whatever the reader may read. So a chosen answer has no secret."""
+
+
+class ModelChoice:
+    """`RecallPort` whose answer a model chooses. It returns what the model names, in the model's order, and nothing
+    else; an item has at most `CHARS_MAX` characters, and the score that it has in a ranked answer.
+
+    The answer is ranked when there is nothing to choose from: no cue, neither facts nor episodes asked for, none found.
+    It is also ranked when the model does not choose: it is away, silent for `tool.patience` seconds, over its budget,
+    or its answer is unusable. Then `missing` names `selection`.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: VectorStore,
+        embedder: Embedder,
+        ranked: RecallPort,
+        selector: LlmReranker,
+        policy: RecallPolicy,
+        locale: str = "en",
+    ) -> None:
+        """`ranked`: the recall that answers in the model's place. It must read the same store."""
+        wide = replace(policy, pool=max(policy.pool, policy.tool.facts, policy.tool.episodes))
+        self._candidates = RecallService(store=store, embedder=embedder, policy=wide, locale=locale)
+        self._ranked = ranked
+        self._selector = selector
+        self._policy = policy
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
+        """Answer one recall: at most `request.limit` items, best first. `Fatal`: an invariant is broken."""
+        cue = request.search_text
+        phrase = ExactPhrase(cue or "")
+        tiers = tuple(tier for tier in SHORTLIST_TIERS if tier in request.tiers)
+        if cue is None or tiers in ((), ("turns",)):
+            return await self._by_rank(request, phrase, now)
+
+        def pick(ordered: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
+            return shortlist(ordered, phrase=phrase, item_characters=CHARS_MAX, policy=self._policy)
+
+        ceiling = min(request.ceiling, SHOWN_CEILING, key=SENSITIVITIES.index)
+        found = await self._candidates.shortlist(replace(request, tiers=tiers, ceiling=ceiling), pick, now=now)
+        if found.silent:
+            return found
+        if not found.items:
+            return await self._by_rank(request, phrase, now)
+        shown = [_cut(each, phrase) for each in found.items]
+        parts = DeadlineReads(patience=self._policy.tool.patience)
+        answer = await parts.ask(PART, lambda: self._selected(cue, shown, tenant_id=request.tenant_id))
+        if answer is None:
+            log.warning("recall_not_chosen", why=[each.why for each in parts.missing])
+            return await self._by_rank(request, phrase, now, missing=parts.missing)
+        named = answer.places[: request.limit]
+        items = tuple(replace(shown[place], reranked=rank) for rank, place in enumerate(named))
+        return RecallResult(items, found.missing)
+
+    async def _selected(self, cue: str, shown: Sequence[RecalledMemory], *, tenant_id: str) -> SelectionAnswer:
+        """Ask the model. An answer that names ids, and none that was shown, is unusable."""
+        candidates = [RerankCandidate(each.item.tier, each.item.content, each.item.subject) for each in shown]
+        answer = await self._selector.select(cue, candidates, tenant_id=tenant_id)
+        if answer.dropped and not answer.places:
+            raise Poison("refused_by_model", f"all of the {answer.dropped} ids that the model named were not shown")
+        return answer
+
+    async def _by_rank(
+        self, request: RecallRequest, phrase: ExactPhrase, now: datetime, *, missing: Sequence[UnansweredPart] = ()
+    ) -> RecallResult:
+        ranked = await self._ranked.recall(request, now=now)
+        items = tuple(_cut(each, phrase) for each in ranked.items)
+        return replace(ranked, items=items, missing=(*ranked.missing, *missing))
+
+
+def _cut(found: RecalledMemory, phrase: ExactPhrase) -> RecalledMemory:
+    content = excerpt(found.item.content, phrase, characters=CHARS_MAX)
+    return replace(found, item=found.item.model_copy(update={"content": content}))
