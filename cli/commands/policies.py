@@ -122,6 +122,8 @@ def _fields(tenant: str, state: PolicyState) -> dict[str, Any]:
 def _print(tenant: str, state: PolicyState) -> None:
     since = "" if state.since is None else f", since {rfc3339(state.since)}"
     what = "the deployment's policy" if state.in_force is None else json.dumps(state.in_force, ensure_ascii=False)
-    console.advice(f"{tenant}{since}: {what}")
+    click.echo(console.printable(f"{tenant}{since}: {what}"))
+    if state.refused_at is not None:
+        click.echo(f"  a later one was refused, at {rfc3339(state.refused_at)}:")
     for problem in state.refused:
-        console.advice(f"  refused at {rfc3339(state.refused_at)}: {problem}" if state.refused_at else problem)
+        click.echo(console.printable(f"  - {problem}"))

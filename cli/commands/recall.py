@@ -29,6 +29,7 @@ from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
+from ..process.policy_reader import read_policies
 from ..wiring.broker import has_memory, opened_log, require_memory
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 from ..wiring.reranker import new_reranker
@@ -36,6 +37,8 @@ from ..wiring.settings import Settings
 
 COLD_PATIENCE = 30.0
 """Seconds for each part of memory: this process starts its embedder and its connections for one read."""
+POLICY_SECONDS = 2.0
+"""Time limit of reading the tenant's policy."""
 PUBLISH_SECONDS = 2.0
 """Time limit for the recall event, which is written after the answer is printed."""
 COLUMNS = ("score", "tier", "subject", "content", "parts")
@@ -57,6 +60,7 @@ COLUMNS = ("score", "tier", "subject", "content", "parts")
     type=options.MOMENT,
     help=f"Recall what was believed then. {options.END_OF_DAY} [default: now]",
 )
+@click.option("--agent", type=options.GIVEN_ID, help="The agent that asks: its persona may say how much it wants.")
 @options.as_json
 @pass_context
 def recall(
@@ -68,35 +72,50 @@ def recall(
     limit: int | None,
     as_of: datetime | None,
     known_at: datetime | None,
+    agent: str | None,
     as_json: bool,
 ) -> None:
     """Recall memory of a user, best item first: facts, episodes, the session's working set and, with a cue, messages.
 
     Exit code 1 means that a part of memory did not answer; stderr names it.
     """
+    policy = run(_policy(context.settings, context.policy, tenant, agent))
     try:
         request = RecallRequest(
             tenant_id=tenant,
             owner=Owner(scope="user", id=user),
             session=None if session is None else ReadSession(user, session),
             cue=cue,
-            limit=context.policy.recall.limit if limit is None else limit,
+            limit=policy.recall.limit if limit is None else limit,
             as_of=as_of,
             known_at=known_at,
         )
     except ValueError as error:
         raise usage(str(error)) from error
-    recalled = run(_recalled(context.settings, context.policy, request))
+    recalled = run(_recalled(context.settings, policy, request))
     if as_json:
         for each in recalled.items:
             archived_at = None if each.archived_at is None else rfc3339(each.archived_at)
             console.line({**each.item.to_payload(), "archived_at": archived_at})
     else:
         console.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"no memory of {user} matches")
-    if context.policy.hygiene.enabled:
+    if policy.hygiene.enabled:
         run(_publish(context.settings, answered(request, recalled.items, datetime.now(UTC))))
     if recalled.missing:
         raise CommandFailed(Exit.PARTLY, _missing_lines(recalled.missing))
+
+
+async def _policy(settings: Settings, policy: MemoryPolicy, tenant_id: str, agent_id: str | None) -> MemoryPolicy:
+    """Return the tenant's policy, with the agent's persona. A log that does not answer in time says so on stderr, and
+    the deployment's policy holds."""
+    if settings.broker_folder is not None and not has_memory(settings.broker_folder):
+        return policy
+    try:
+        async with asyncio.timeout(POLICY_SECONDS), opened_log(settings, make_topics=False) as log:
+            return (await read_policies(log, policy)).of(tenant_id, agent_id)
+    except (TimeoutError, Transient) as error:
+        console.advice(f"the tenant's policy was not read ({error or 'no answer'}): the deployment's holds")
+        return policy
 
 
 async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallRequest) -> RecallResult:
