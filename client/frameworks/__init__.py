@@ -16,6 +16,5 @@ def framework(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise ImportError(
-            f"this adapter needs {error.name}: pip install 'memstream[{extra}]'", name=error.name
-        ) from error
+        package = (error.name or extra).partition(".")[0]
+        raise ImportError(f"this adapter needs {package}: pip install 'memstream[{extra}]'", name=package) from error

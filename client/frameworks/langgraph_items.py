@@ -30,6 +30,8 @@ ITEM = "langgraph_item"
 STORED = "langgraph"
 """The field of a fact's metadata with the item: its path in the owner's namespace, name, value and times."""
 
+NAME_MAX = 200
+
 
 def owner_of(namespace: Namespace) -> Owner:
     """Return the owner that a namespace begins with. Raises ValueError: it begins with none."""
@@ -102,7 +104,7 @@ def statements_of(op: PutOp, value: Mapping[str, Any]) -> tuple[str, str]:
     The text has the strings of the value, or those of the fields that `index` names. With `index=False` the words of
     the value stay out of it.
     """
-    name = "/".join((*op.namespace[OWNER:], op.key))
+    name = _cut("/".join((*op.namespace[OWNER:], op.key)), NAME_MAX)
     if op.index is False:
         text = f"Item {name}"
     else:
