@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue, PrivateAttr
 from ...schemas.base import CONTENT_MAX
 from ..memory import Memory
 from . import framework
-from .session_turns import Message, SessionTurns
+from .session_turns import MessageFields, SessionTurns
 
 with framework("llama-index"):
     from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -72,7 +72,7 @@ class MemstreamMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Send messages as turns. Raises ClientError; then put the same messages again."""
-        by_session: dict[str, list[Message]] = {}
+        by_session: dict[str, list[MessageFields]] = {}
         for each in messages:
             name = self._named(each.additional_kwargs.get(SESSION))
             if each.content:

@@ -24,7 +24,7 @@ from ...schemas.turns import Sensitivity
 from ..memory import Memory
 from ..tools import ToolCallError, Tools
 from . import framework
-from .session_turns import Message, SessionTurns
+from .session_turns import MessageFields, SessionTurns
 from .tool_calls import call_tool, function_definitions
 
 with framework("openai-agents"):
@@ -129,7 +129,7 @@ class MemstreamSession:
         await self._kept(1)  # the cut has to come after them
         await self._add([{"role": "tool", "name": CUT, "content": ""}])
 
-    async def _add(self, messages: Sequence[Message]) -> None:
+    async def _add(self, messages: Sequence[MessageFields]) -> None:
         for turn in await self._turns.add(messages):
             self._added[turn.turn_id] = [
                 _Kept(turn.occurred_at, turn.turn_id, n, each["role"], each.get("name"), each["content"])
@@ -197,7 +197,7 @@ def _function_tool(tools: Tools, function: dict[str, Any]) -> FunctionTool:
     )
 
 
-def _message(item: Mapping[str, Any]) -> Message | None:
+def _message(item: Mapping[str, Any]) -> MessageFields | None:
     """Return the message that keeps an item; None: it is not kept."""
     kind = item.get("type", "message")
     if kind == "message" and "role" in item:

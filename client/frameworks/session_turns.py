@@ -18,7 +18,7 @@ from ...schemas.turns import MESSAGES_MAX, TURN_MAX_BYTES
 from ..memory import Memory
 
 
-class Message(TypedDict):
+class MessageFields(TypedDict):
     """A message of a turn."""
 
     role: str
@@ -39,7 +39,7 @@ class AddedTurn:
 
     turn_id: str
     occurred_at: datetime
-    messages: tuple[Message, ...]
+    messages: tuple[MessageFields, ...]
 
 
 @dataclass
@@ -69,7 +69,7 @@ class SessionTurns:
         """Let the next turns come after a turn of this time."""
         self._last = max(self._last, moment)
 
-    async def add(self, messages: Sequence[Message]) -> list[AddedTurn]:
+    async def add(self, messages: Sequence[MessageFields]) -> list[AddedTurn]:
         """Send messages as turns, and return them when all are durable.
 
         After an error call it again with the same messages. Raises what `Turns.produce` raises.
@@ -103,10 +103,10 @@ class SessionTurns:
         return self._last
 
 
-def group_messages(messages: Sequence[Message]) -> Iterator[list[Message]]:
+def group_messages(messages: Sequence[MessageFields]) -> Iterator[list[MessageFields]]:
     """Divide messages into turns: what a user says, with all that follows until the user speaks again. A group has at
     most as many messages and bytes as a turn may have."""
-    group: list[Message] = []
+    group: list[MessageFields] = []
     size = 0
     for message in messages:
         more = len(json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass"))

@@ -214,6 +214,7 @@ async def test_a_graph_uses_the_store_in_both_ways(blocking: BlockingMemory) -> 
         else:
             done = await graph.ainvoke(asked)
         assert done["answer"] == asked["said"]
+    assert await asyncio.to_thread(store.list_namespaces, prefix=("users", "hal")) == [("users", "hal", "said")]
 
 
 async def test_what_is_wrong_is_said(store: MemstreamStore, memory: Memory, served: ServedMemory) -> None:

@@ -19,7 +19,7 @@ from memstream.client.frameworks.langgraph_items import (
     plain_value,
     statements_of,
 )
-from memstream.client.frameworks.session_turns import Message, SessionTurns, group_messages
+from memstream.client.frameworks.session_turns import MessageFields, SessionTurns, group_messages
 from memstream.schemas.base import CONTENT_MAX
 from memstream.schemas.turns import MESSAGES_MAX, TURN_MAX_BYTES
 
@@ -50,7 +50,7 @@ def test_the_client_imports_no_framework() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ turns
-def message(role: str, content: str = "x") -> Message:
+def message(role: str, content: str = "x") -> MessageFields:
     return {"role": role, "content": content}
 
 
