@@ -195,6 +195,24 @@ async def test_a_popped_item_and_a_cleared_session_are_out_everywhere_and_what_w
     assert "Works at Google" in await contents(memory, "gina")
 
 
+async def test_who_added_an_item_reads_it_before_the_recorder_has_stored_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*arguments: Any, **fields: Any) -> AsyncIterator[Any]:
+        for turn in ():
+            yield turn
+
+    session = session_of(memory, "lou")
+    with monkeypatch.context() as patch:
+        patch.setattr(memory.api, "session_turns", nothing)
+        await session.add_items([user_says("One."), user_says("Two.")])
+        assert texts(await session.get_items()) == ["One.", "Two."]
+        assert texts([await session.pop_item()]) == ["Two."]
+        assert texts(await session.get_items()) == ["One."]
+    assert texts(await read_back(memory, "lou", 1)) == ["One."]
+    assert texts(await session.get_items()) == ["One."]
+
+
 async def test_many_items_come_back_in_their_order(memory: Memory) -> None:
     said = [
         item

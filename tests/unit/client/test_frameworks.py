@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -105,6 +106,18 @@ async def test_times_rise_within_a_call() -> None:
     await turns_of(memory).add([message("user"), message("assistant")] * 20)
     times = [str(turn["occurred_at"]) for turn in memory.turns]
     assert (len(set(times)), times) == (20, sorted(times))
+
+
+async def test_a_turn_comes_after_those_that_were_read_unless_their_clock_is_wrong() -> None:
+    memory = RecordingMemory()
+    now = datetime.now(UTC)
+    for seen in (now + timedelta(seconds=30), now + timedelta(hours=1)):
+        turns = turns_of(memory)
+        turns.seen(seen)
+        await turns.add([message("user")])
+    behind, apart = (datetime.fromisoformat(str(turn["occurred_at"])) for turn in memory.turns)
+    assert behind > now + timedelta(seconds=30)
+    assert apart < now + timedelta(seconds=60)
 
 
 async def test_ids_follow_from_the_request() -> None:
