@@ -13,7 +13,7 @@ async with connect("kafka://localhost:9092", api="http://localhost:8000", token=
 from .blocking import BlockingMemory, connect_blocking
 from .edits import Accepted, Reflected, ReviewedFact
 from .errors import ClientError, InvalidTurn, Misconfigured, NotFound, PositionLost, Refused, TooLarge, Unavailable
-from .http_client import Api, Context, Recalled, Verbatim
+from .http_client import Api, Context, Recalled, SaidTurn, Verbatim
 from .memory import Memory, connect
 from .tools import ToolCallError, Tools
 from .updates import BEGINNING, NOW, STATE, Update
@@ -36,6 +36,7 @@ __all__ = [
     "Reflected",
     "Refused",
     "ReviewedFact",
+    "SaidTurn",
     "TooLarge",
     "ToolCallError",
     "Tools",

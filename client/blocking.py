@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -16,7 +17,7 @@ from ..schemas.facts import Fact
 from ..schemas.turns import Owner
 from ..streams.log.port import Position
 from .edits import Edits
-from .http_client import Context, Recalled, Verbatim
+from .http_client import Context, Recalled, SaidTurn, Verbatim
 from .memory import TIMEOUT, Memory, connect
 from .tools import Tools
 from .turns import Privacy, TurnLike
@@ -78,6 +79,15 @@ class BlockingMemory:
 
         return self._wait(collect())
 
+    def fact(self, fact_id: str, **fields: JsonValue) -> Fact:
+        return self._wait(self._memory.api.fact(fact_id, **fields))
+
+    def session_turns(self, session_id: str, **fields: JsonValue) -> list[SaidTurn]:
+        async def collect() -> list[SaidTurn]:
+            return [turn async for turn in self._memory.api.session_turns(session_id, **fields)]
+
+        return self._wait(collect())
+
     remember = _blocking(Edits.remember)
     update_fact = _blocking(Edits.update_fact)
     reinforce_fact = _blocking(Edits.reinforce_fact)
@@ -136,6 +146,10 @@ class BlockingMemory:
         finally:
             if self._loop.is_running():  # else the client is closed, and the generator with it
                 self._wait(updates.aclose())
+
+    def submit(self, call: Callable[[Memory], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Start a coroutine over the async client, in the client's thread."""
+        return asyncio.run_coroutine_threadsafe(call(self._memory), self._loop)
 
     def _wait(self, call: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(call, self._loop)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, JsonValue
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
 from ..schemas.recall import RecalledItem
+from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Position
 from .answers import decode, long_names
 from .edits import Edits
@@ -39,6 +40,8 @@ WAIT_FIRST, WAIT_MAX = 0.2, 5.0
 """Seconds between two tries, doubled each time, with full jitter. A server's Retry-After counts up to WAIT_MAX."""
 PAGE = 100
 """Facts per page."""
+TURN_PAGE = 50
+"""Turns per page."""
 RETRYABLE = frozenset({429, 502, 503, 504})
 """Status codes after which the client repeats a call."""
 NO_RECORD = "urn:memstream:problem:not-found"
@@ -76,6 +79,16 @@ class Verbatim(BaseModel):
     sha256: str | None = None
     kept_until: datetime | None = None
     nothing: str | None = None
+
+
+class SaidTurn(BaseModel):
+    """A turn of the session log. Messages above the caller's ceiling are left out."""
+
+    turn_id: str
+    user_id: str
+    session_id: str
+    occurred_at: datetime
+    messages: tuple[StoredMessage, ...]
 
 
 class Api(Edits):
@@ -140,6 +153,25 @@ class Api(Edits):
                 return
             params["cursor"] = page.next
 
+    async def fact(self, /, fact_id: str, **fields: JsonValue) -> Fact:
+        """Read a fact. `fields` are tenant_id and ceiling. Raises NotFound for one that may not be read, or is
+        forgotten or quarantined."""
+        path = f"/v1/facts/{quote(fact_id, safe='')}"
+        return decode(Fact, await self.call("GET", path, params=long_names(fields)))
+
+    async def session_turns(self, /, session_id: str, **fields: JsonValue) -> AsyncGenerator[SaidTurn]:
+        """Yield the turns of a session, newest first, page by page. `fields` are the parameters of the route:
+        tenant_id, user_id, ceiling."""
+        path = f"/v1/sessions/{quote(session_id, safe='')}/turns"
+        params: dict[str, JsonValue] = {"limit": TURN_PAGE} | long_names(fields)
+        while True:
+            page = decode(_TurnPage, await self.call("GET", path, params=params))
+            for turn in page.items:
+                yield turn
+            if page.next is None:
+                return
+            params["cursor"] = page.next
+
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
         """Make a call, and repeat it while the server is unavailable. Raises what `error_of` returns for the answer."""
         wait = WAIT_FIRST
@@ -168,6 +200,11 @@ class Api(Edits):
 
 class _Page(BaseModel):
     items: tuple[Fact, ...]
+    next: str | None = None
+
+
+class _TurnPage(BaseModel):
+    items: tuple[SaidTurn, ...]
     next: str | None = None
 
 

@@ -22,6 +22,7 @@ pytest_plugins = [
     "tests.support.pipeline_places",
     "tests.support.qdrant_fixtures",
     "tests.support.recall_service",
+    "tests.support.served_memory",
     "tests.support.temporary_folders",
 ]
 

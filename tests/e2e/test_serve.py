@@ -5,76 +5,24 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.cli_process import COMMAND, InProcess, Memstream
+from tests.support.cli_process import InProcess, Memstream
 from tests.support.kafka import free_port
 from tests.support.model_server import ModelServer, hang
-from tests.support.polling import wait_for_blocking
+from tests.support.serving import DEADLINE, Serving, serving
 from tests.support.sse import Block, streaming
 
 pytestmark = pytest.mark.timeout(240)
-DEADLINE = 60.0
 
 
 @pytest.fixture
 def memstream(tmp_path: Path) -> Memstream:
     return Memstream(tmp_path)
-
-
-class Serving:
-    """A server process; its log goes to a file."""
-
-    def __init__(self, memstream: Memstream, port: int, *arguments: str, **env: str) -> None:
-        self.url = f"http://127.0.0.1:{port}"
-        self.log = memstream.folder / f"serve-{time.monotonic_ns()}.log"
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [*COMMAND, "serve", "--port", str(port), *arguments],
-                cwd=memstream.folder, env=memstream.env(env), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-            )  # fmt: skip
-
-    def until(self, ready: Any) -> Any:
-        """Wait until the server gives something true; fail with its log when it ends."""
-
-        def log_end() -> str:
-            return self.log.read_text()[-3000:]
-
-        def found() -> Any:
-            assert self.process.poll() is None, log_end()
-            try:
-                return ready()
-            except httpx.TransportError:
-                return None
-
-        return wait_for_blocking(found, "an answer of the server", deadline=DEADLINE, detail=log_end)
-
-    def get(self, path: str, **query: str) -> Any:
-        return httpx.get(f"{self.url}{path}", params=query, timeout=30).json()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(DEADLINE)
-
-
-@contextmanager
-def serving(memstream: Memstream, port: int, *arguments: str, **env: str) -> Iterator[Serving]:
-    server = Serving(memstream, port, *arguments, **env)
-    try:
-        server.until(lambda: httpx.get(f"{server.url}/readyz", timeout=5).status_code == 200)
-        yield server
-    finally:
-        if server.process.poll() is None:
-            server.process.kill()
-        server.process.wait(DEADLINE)
 
 
 def turn(n: int, text: str) -> dict[str, Any]:
