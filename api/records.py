@@ -27,7 +27,7 @@ from ..schemas.base import TAGS_MAX, Subject, Tag
 from ..schemas.digests import Digest
 from ..schemas.episodes import Episode
 from ..schemas.facts import Decision, Fact, FactAction, FactCause, FactState, FactUpdated
-from ..schemas.observations import Category, Observation
+from ..schemas.observations import AppliedPolicy, Category, Observation
 from ..schemas.working_set import StoredMessage, StoredWorkingEntry
 from .credentials import Caller, Credentials, caller_with
 from .owner_params import (
@@ -181,6 +181,8 @@ class ObservationMade(_Answer):
     session_id: str
     turn_id: str
     observation: Observation
+    applied: AppliedPolicy | None
+    """What the tenant's policy or the agent's persona changed for the turn."""
 
 
 class TraceAnswer(_Answer):
@@ -332,7 +334,11 @@ def _decision(event: FactUpdated) -> DecisionMade:
 
 def _seen(each: SourceTurn) -> ObservationMade:
     return ObservationMade(
-        user_id=each.user_id, session_id=each.session_id, turn_id=each.turn_id, observation=each.observation
+        user_id=each.user_id,
+        session_id=each.session_id,
+        turn_id=each.turn_id,
+        observation=each.observation,
+        applied=each.applied,
     )
 
 

@@ -24,7 +24,7 @@ from ..schemas.base import Contract
 from ..schemas.collections import FACTS, TURNS
 from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
-from ..schemas.observations import Observation, Observed
+from ..schemas.observations import AppliedPolicy, Observation, Observed
 from ..schemas.topics import FACTS as FACTS_TOPIC
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
 from ..schemas.turns import Sensitivity, up_to
@@ -74,6 +74,13 @@ class SourceTurn:
     session_id: str
     turn_id: str
     observation: Observation
+    applied: AppliedPolicy | None = None
+    """What the tenant's policy or the agent's persona changed for the turn."""
+
+    @property
+    def boosted(self) -> bool:
+        """Whether the observation counts more than the model said."""
+        return self.applied is not None and self.observation.observation_id in self.applied.boosted
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,7 @@ class ProvenanceChain:
             "observations": [
                 seen.observation.to_payload()
                 | {"user_id": seen.user_id, "session_id": seen.session_id, "turn_id": seen.turn_id}
+                | {"applied": None if seen.applied is None else seen.applied.to_payload()}
                 for seen in self.observations
             ],
             "turns": [message.to_payload() for message in self.turns],
@@ -219,7 +227,7 @@ class FactTracer:
                 for each in observed.observations:
                     if each.observation_id in wanted:
                         seen[each.observation_id] = SourceTurn(
-                            observed.user_id, observed.session_id, observed.turn_id, each
+                            observed.user_id, observed.session_id, observed.turn_id, each, observed.cause.applied
                         )
             return whole()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import click
+from pydantic import JsonValue
 
 from ...recall.provenance import FactRef, FactTracer, ProvenanceChain
 from .. import options
@@ -45,6 +47,10 @@ async def _trace(settings: Settings, ref: FactRef) -> ProvenanceChain | None:
         return await FactTracer(store=ports.store, log=ports.log).trace(ref)
 
 
+def _pairs(settings: Mapping[str, JsonValue]) -> list[str]:
+    return [f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items()]
+
+
 def _print(chain: ProvenanceChain) -> None:
     fact = chain.fact
     click.echo(f"{console.printable(fact.content)}  ({fact.state}, version {fact.version})")
@@ -61,6 +67,10 @@ def _print(chain: ProvenanceChain) -> None:
     for seen in chain.observations:
         click.echo(f"  {seen.session_id}/{seen.turn_id}: {console.printable(seen.observation.content)}")
         click.echo(f"      “{console.printable(seen.observation.evidence)}”")
+        if seen.applied is not None:
+            by = "the tenant's policy" if seen.applied.persona is None else f"the persona {seen.applied.persona}"
+            more = ["counted more", *_pairs(seen.applied.settings)] if seen.boosted else _pairs(seen.applied.settings)
+            click.echo(console.printable(f"      by {by}: {', '.join(more)}"))
     click.echo("\nwhat was said")
     for message in chain.turns:
         click.echo(f"  {message.session_id}/{message.turn_id} {message.role}: {console.printable(message.content)}")

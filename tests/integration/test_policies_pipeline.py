@@ -1,4 +1,4 @@
-"""A tenant's policy on running workers: in force without a restart, kept by what was decided, refused where it is wrong."""
+"""A tenant's policy on running workers: in force without a restart, kept by what was decided, refused where wrong."""
 
 from __future__ import annotations
 
@@ -78,4 +78,8 @@ async def test_a_policy_holds_without_a_restart_and_what_was_decided_keeps_its_o
         assert applied[-1].settings == {"capture.enabled": False}
         assert [len(record.observations) for record in records] == [1, 1, 1, 1, 0]
         await pipeline.verified()
+        rows = pipeline.shown("facts")[pipeline.tenant]["facts"]
+        (vienna,) = [each for each in rows if "Vienna" in each["content"]]
+        traced = pipeline.cli("trace", vienna["fact_id"], "--tenant", pipeline.tenant)
+        assert "by the persona coach: capture.threshold 0.3, capture.max_per_turn 4, capture.emotion true" in traced
         pipeline.stop()
