@@ -223,6 +223,7 @@ class Recorder:
                     turn_id=turn.turn_id,
                     occurred_at=when,
                     sensitivity=sensitivity,
+                    agent_id=turn.agent_id,
                     turn_sha256=turn_hash(work.protected, record) if index == 0 else None,
                     session_place=next_place if takes_place else None,
                     first_place=place if index == 0 else None,

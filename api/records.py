@@ -137,8 +137,12 @@ class SessionQuery(OfTenant):
 
 
 class SessionTurnsQuery(SessionQuery):
+    agent_id: Annotated[Id | None, Field(description="Only turns in which this agent took part.")] = None
     limit: Annotated[int, Field(ge=1, le=TURNS_MAX)] = TURNS_DEFAULT
     cursor: Cursor = None
+
+    def selection(self, caller: Caller, session_id: str) -> RecordSelection:
+        return replace(super().selection(caller, session_id), agent_id=self.agent_id)
 
 
 # ------------------------------------------------------------------------------------------------ answered

@@ -36,6 +36,8 @@ class RecordSelection:
     user_id: str | None = None
     """The user whose sessions are read, for messages and working entries."""
     session_id: str | None = None
+    agent_id: str | None = None
+    """The agent that took part, for messages."""
     state: FactState | Literal["all"] | None = None
     """The state of facts. None: `active`. `all` also shows deleted episodes."""
     subject: str | None = None
@@ -134,7 +136,8 @@ def tasks_waiting_filter(selection: RecordSelection) -> models.Filter:
 
 
 def messages_filter(selection: RecordSelection) -> models.Filter:
-    return models.Filter(must=_in_session(selection))
+    agent = [] if selection.agent_id is None else [equals("agent_id", selection.agent_id)]
+    return models.Filter(must=[*_in_session(selection), *agent])
 
 
 # ------------------------------------------------------------------------------------------------ conditions

@@ -83,7 +83,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_vectors=True,
         has_windows=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id sensitivity name",
+            keyword="owner_key user_id session_id turn_id agent_id sensitivity name",
             integer="message_index session_place",
             datetime="occurred_at",
         ),

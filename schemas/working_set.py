@@ -68,6 +68,8 @@ class StoredMessage(Contract):
     turn_id: GivenId
     occurred_at: Instant
     sensitivity: Sensitivity = "internal"
+    agent_id: GivenId | None = None
+    """The agent that took part in the turn. None: the turn names none, or version 0.1 recorded it."""
     turn_sha256: Annotated[str, StringConstraints(max_length=64)] | None = None
     """On message 0: the SHA-256 of the turn's value. It distinguishes another turn of the same id."""
     session_place: Annotated[int, Field(ge=0)] | None = None

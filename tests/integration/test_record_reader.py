@@ -168,6 +168,26 @@ class TestPages:
         assert sorted(turn.turn_id for turn in turns) == [f"t{n}" for n in range(5)]
         assert [turn.occurred_at for turn in turns] == sorted((turn.occurred_at for turn in turns), reverse=True)
 
+    def test_turns_of_an_agent(self, world: World) -> None:
+        async def remembered() -> None:
+            for n, agent in enumerate(("coach", None, "cook", "coach")):
+                for index in (0, 1):
+                    await world.memory.message(
+                        f"{agent} {index}", turn=f"t{n}", message_index=index, agent_id=agent, occurred_at=at(n)
+                    )
+
+        world.do(remembered())
+        for agent, expected in (
+            ("coach", ["t3", "t0"]),
+            ("cook", ["t2"]),
+            ("other", []),
+            (None, ["t3", "t2", "t1", "t0"]),
+        ):
+            selection = RecordSelection("acme", user_id="u1", session_id="s1", agent_id=agent)
+            found = world.do(world.reading.log(selection)).items
+            assert [turn.turn_id for turn in found] == expected
+            assert all(len(turn.messages) == 2 for turn in found)
+
     @pytest.mark.parametrize("limit", [0, -1, PAGE_MAX + 1])
     def test_a_limit_out_of_bounds_is_refused(self, world: World, limit: int) -> None:
         for read in (world.reading.facts, world.reading.episodes, world.reading.working, world.reading.log):

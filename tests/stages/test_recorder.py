@@ -138,6 +138,7 @@ async def test_each_message_is_kept_verbatim_under_its_id(world: World) -> None:
         sensitivity="secret",
         scope="org",
         org_id="o1",
+        agent_id="coach",
     )
     await world.deliver(turn)
     rows = await world.messages()
@@ -150,7 +151,7 @@ async def test_each_message_is_kept_verbatim_under_its_id(world: World) -> None:
     key = ids.session_key(*SESSION)
     assert [row.message_id for row in rows] == [ids.message_id(key, "t1", n) for n in range(4)]
     assert {row.owner_key for row in rows} == {"acme/org/o1"}
-    assert {row.sensitivity for row in rows} == {"secret"}
+    assert {(row.sensitivity, row.agent_id) for row in rows} == {("secret", "coach")}
     assert {row.occurred_at.isoformat() for row in rows} == {"2026-11-20T10:00:00+00:00"}
     assert [row.turn_sha256 for row in rows] == [hashlib.sha256(turn.value or b"").hexdigest(), None, None, None]
     assert world.harness.sent == []
