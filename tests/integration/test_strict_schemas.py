@@ -18,6 +18,7 @@ from memstream.schemas.topics import (
     FACTS,
     FACTS_UPDATED,
     OBSERVATIONS,
+    POLICIES,
     RECALLED,
     RESULTS,
     TASKS_DUE,
@@ -38,6 +39,7 @@ SCHEMA_OF = {
     FACTS.name: "fact",
     TASKS_DUE.name: "task_due",
     RESULTS.name: "command_result",
+    POLICIES.name: "tenant_policy",
 }
 WITHIN = 60.0
 ARGS_OF = {
@@ -67,9 +69,12 @@ async def values_in(folder: Path) -> list[tuple[str, bytes]]:
 def test_what_our_producers_write_fits_the_strict_schemas(tmp_path: Path) -> None:
     memstream = InProcess(tmp_path, {"MEMSTREAM_DATADIR": str(tmp_path / "data")})
     of_ana = ("--tenant", "demo", "--user", "ana")
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"personas": {"coach": {"openness": 0.9}}, "recall": {"limit": 5}}')
     for command in (
         ("demo",),
         ("task", "add", "Call the plumber", *of_ana, "--due", "2026-01-01"),
+        ("policies", "set", "--tenant", "demo", str(policy)),
         ("recall", *of_ana, "--cue", "Stripe"),
         ("flush", *of_ana, "--session", "monday", "--threshold", "0"),
         ("compact", *of_ana, "--session", "monday", "--keep", "0"),
