@@ -18,6 +18,7 @@ import json
 import os
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -34,6 +35,9 @@ T = TypeVar("T")
 CRASHES_MAX = 3
 """At so many crashes by one record it becomes a dead letter."""
 DEAD_LETTERS_IN_A_ROW_MAX = 20
+REFUSALS_OF_A_TENANT_MAX = 7
+"""Of one tenant at most so many refusals by the model count in the row, so that it takes three tenants to end a worker:
+what a content filter refuses is a matter of its tenant, what every tenant meets is a matter of the model."""
 TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
 
@@ -102,11 +106,13 @@ class CrashCounter:
 
 
 class ErrorBoundary:
-    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row."""
+    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: refusals by the model
+    for each tenant, and records that crashed the worker."""
 
     def __init__(self, *, crashes: CrashCounter) -> None:
         self._crashes = crashes
-        self._dead_letters_in_a_row = 0
+        self._refusals_in_a_row: Counter[str | None] = Counter()
+        self._crashed_in_a_row = 0
         crashes.forget_old(time.time())
 
     async def run(
@@ -114,10 +120,13 @@ class ErrorBoundary:
         position: Position,
         handle: Callable[[], Awaitable[None]],
         refuse: Callable[[Poison, int], Awaitable[None]],
+        *,
+        tenant_id: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Handle one event and return when it may be acknowledged.
 
-        `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal.
+        `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal. `tenant_id` reads the event's
+        tenant, None where it cannot be read.
 
         Raises Transient and Relinquished, after which the lanes try the event again or leave it to the partition's
         next owner, and everything that stops the worker.
@@ -127,7 +136,7 @@ class ErrorBoundary:
         except Poison as poison:
             await refuse(poison, 1)
             if poison.reason == "refused_by_model":
-                self.count_dead_letter()
+                self.count_refusal(tenant_id())
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
             crashes = self._crashes.add(position, describe(cause))
@@ -147,16 +156,22 @@ class ErrorBoundary:
             fatal = Poison("fatal", describe(cause))
             fatal.__cause__ = cause
             await refuse(fatal, crashes)
-            self.count_dead_letter()
+            self._crashed_in_a_row += 1
+            self._end_when_too_many()
 
     def succeeded(self) -> None:
         """Note an event that had its effect: the row of dead letters ends."""
-        self._dead_letters_in_a_row = 0
+        self._refusals_in_a_row.clear()
+        self._crashed_in_a_row = 0
 
-    def count_dead_letter(self) -> None:
-        """Count a dead letter that is not due to undecodable or invalid input. Raises Fatal at 20 in a row."""
-        self._dead_letters_in_a_row += 1
-        if self._dead_letters_in_a_row >= DEAD_LETTERS_IN_A_ROW_MAX:
+    def count_refusal(self, tenant_id: str | None) -> None:
+        """Count a dead letter that the model refused. Raises Fatal at 20 in a row; of a tenant at most 7 count."""
+        self._refusals_in_a_row[tenant_id] += 1
+        self._end_when_too_many()
+
+    def _end_when_too_many(self) -> None:
+        refusals = sum(min(count, REFUSALS_OF_A_TENANT_MAX) for count in self._refusals_in_a_row.values())
+        if refusals + self._crashed_in_a_row >= DEAD_LETTERS_IN_A_ROW_MAX:
             raise Fatal(
                 f"{DEAD_LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with "
                 "the model or this version, not with the input; look at `memstream dlq list`, mend it and start again"
