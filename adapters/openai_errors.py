@@ -31,6 +31,22 @@ MODEL: Final = "model"
 
 _SETTINGS_CODES: Final = frozenset({"invalid_api_key", "model_not_found"})
 
+_FILTER_CODES: Final = (
+    "contentfilter",
+    "contentpolicy",
+    "policyviolation",
+    "responsibleai",
+    "prohibitedcontent",
+    "invalidprompt",
+    "moderation",
+    "guardrail",
+    "safety",
+    "datainspection",
+)
+"""Parts of codes and types by which servers name a content filter or policy, as `_letters` writes them."""
+_FILTER_PHRASES: Final = ("contentfilter", "contentpolicy", "contentmanagementpolicy", "usagepolic")
+"""The same in a message: some gateways pass on nothing else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -41,6 +57,8 @@ class Failure:
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     """Keys are in lower case, or the mapping ignores case."""
+    kinds: tuple[str, ...] = ()
+    """Further names of the kind of error: `type`, and the code of an inner error."""
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
@@ -56,11 +74,14 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     if isinstance(said, dict):
         code = said.get("code")
         message = said.get("message")
+        inner = said.get("innererror")
+        kinds = (said.get("type"), inner.get("code") if isinstance(inner, dict) else None)
         return Failure(
             status=status,
             message=message if isinstance(message, str) else text,
             code=code if isinstance(code, str) else None,
             headers=headers,
+            kinds=tuple(kind for kind in kinds if isinstance(kind, str)),
         )
     return Failure(status=status, message=said if isinstance(said, str) else text, headers=headers)
 
@@ -92,6 +113,18 @@ def is_refusal(failure: Failure) -> bool:
     """Tell whether the server will never accept this request. A wrong key or model reported with status 400 does not
     count."""
     return failure.status in REFUSED_STATUSES and failure.code not in _SETTINGS_CODES
+
+
+def is_filtered(failure: Failure) -> bool:
+    """Tell whether a content filter or policy refused the request, so that no other form of it is accepted either."""
+    named = any(name in _letters(kind) for kind in (failure.code or "", *failure.kinds) for name in _FILTER_CODES)
+    said = _letters(shorten(failure.message))  # what `without_echo` has looked at
+    return is_refusal(failure) and (named or any(phrase in said for phrase in _FILTER_PHRASES))
+
+
+def _letters(text: str) -> str:
+    """Return the letters of the text in lower case: `content_filter`, `ContentFilter` and `content filter` are one."""
+    return "".join(filter(str.isalpha, text.lower()))
 
 
 def to_transient(failure: Failure, *, component: str, model: str, setting: str) -> Transient:

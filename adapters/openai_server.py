@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from ..schemas.errors import Transient
-from .openai_errors import failure_of, is_refusal, shorten, to_transient, without_echo
+from .openai_errors import failure_of, is_filtered, is_refusal, shorten, to_transient, without_echo
 
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept. uvicorn (vLLM and others) closes it after 5, and no request may go out on a
@@ -31,6 +31,10 @@ JSON: Final = {"Content-Type": "application/json"}
 
 class RequestRefused(Exception):
     """The server refuses this request (400, 413, 422). The message says why."""
+
+
+class ContentRefused(RequestRefused):
+    """A content filter or policy of the server refuses this request, in whatever form it is sent."""
 
 
 class NoAnswer(Transient):
@@ -114,6 +118,8 @@ class OpenAIServer:
         if isinstance(error, openai.APIStatusError):
             response = error.response
             failure = without_echo(failure_of(response.status_code, response.headers, response.content), body)
+            if is_filtered(failure):
+                return ContentRefused(shorten(failure.message))
             if is_refusal(failure):
                 return RequestRefused(shorten(failure.message))
             return to_transient(failure, component=self._component, model=self._model, setting=self._setting)

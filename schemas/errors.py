@@ -25,6 +25,13 @@ class Poison(StageError):
         self.reason: DeadLetterReason = reason
 
 
+class ContentFiltered(Poison):
+    """A content filter or policy of the model's server refuses what a record says. Another record may pass."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("refused_by_model", message)
+
+
 class Transient(StageError):
     """A component does not answer now; the call is tried again later.
 

@@ -2,6 +2,7 @@
 
 A request waits for a free place (the limit of calls at once), is sent in the best format that the server accepts, and
 its answer is decoded and passed to `request.parse`. An unusable answer is asked for once more; after that it is poison.
+A request that a content filter refuses is poison at once.
 See docs/reference/models.md.
 """
 
@@ -15,9 +16,9 @@ from typing import Final, TypeVar
 import structlog
 from pydantic import JsonValue
 
-from ...schemas.errors import Poison, Transient
+from ...schemas.errors import ContentFiltered, Poison, Transient
 from ..openai_errors import MODEL, shorten
-from ..openai_server import NoAnswer, OpenAIServer, RequestRefused, encode_json
+from ..openai_server import ContentRefused, NoAnswer, OpenAIServer, RequestRefused, encode_json
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
 from ..spend_meter import Meter, Unmetered
 from ..unicode import replace_surrogates
@@ -124,14 +125,18 @@ class OpenAICompletions:
         raise refusal
 
     async def _ask(self, request: CompletionRequest[A], answer_format: AnswerFormat, problem: str = "") -> ChatReply:
-        """Make one call. Its usage is recorded even if its answer is unusable."""
+        """Make one call. Its usage is recorded even if its answer is unusable. A content filter's refusal is Poison."""
         wanted = _response_format(request, answer_format)
         body: dict[str, JsonValue] = {
             "model": self._model,
             "messages": _wire_messages(request, answer_format, problem),
             **({} if wanted is None else {"response_format": wanted}),
         }
-        reply = await self._metered(request, body)
+        try:
+            reply = await self._metered(request, body)
+        except ContentRefused as refused:
+            why = f"a content filter or policy of {self._model} refused the request for {request.task}: {refused}"
+            raise ContentFiltered(why) from None  # a dead letter would tell the cause alone
         if reply is None:
             raise Transient(
                 MODEL,
@@ -171,7 +176,7 @@ class OpenAICompletions:
             try:
                 return await self._server.post(PATH, {**body, name: max_output_tokens})
             except RequestRefused as refused:
-                if name not in str(refused):
+                if isinstance(refused, ContentRefused) or name not in str(refused):
                     raise
                 self._limit_names = tuple(each for each in self._limit_names if each != name)
         return await self._server.post(PATH, body)

@@ -8,8 +8,8 @@ from typing import Final
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from ...schemas.errors import Fatal, Poison, Transient
-from ..openai_server import OpenAIServer, RequestRefused
+from ...schemas.errors import ContentFiltered, Fatal, Poison, Transient
+from ..openai_server import ContentRefused, OpenAIServer, RequestRefused
 from ..ports import EmbedderIdentity, Usage, UsageSink
 from ..unicode import replace_surrogates
 
@@ -87,13 +87,19 @@ class OpenAIEmbedder:
             batch = cut[start : start + BATCH]
             try:
                 vectors += await self._call(batch, tenant_id)
-            except RequestRefused:  # a text is too long or rejected: try each alone, shortened
+            except RequestRefused as refused:  # a text is too long or rejected: try each alone, shortened
+                if len(batch) == 1 and isinstance(refused, ContentRefused):
+                    raise self._will_not_embed(refused) from None
                 for text in batch:
                     try:
                         vectors += await self._call([text[:SHORT_TEXT]], tenant_id)
                     except RequestRefused as error:
-                        raise Poison("refused_by_model", f"{self._model} will not embed this text: {error}") from error
+                        raise self._will_not_embed(error) from None
         return vectors
+
+    def _will_not_embed(self, refused: RequestRefused) -> Poison:
+        why = f"{self._model} will not embed this text: {refused}"
+        return ContentFiltered(why) if isinstance(refused, ContentRefused) else Poison("refused_by_model", why)
 
     async def close(self) -> None:
         await self._server.close()

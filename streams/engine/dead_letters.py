@@ -10,7 +10,7 @@ import hashlib
 from pydantic import ValidationError
 
 from ...schemas.base import explain
-from ...schemas.errors import DeadLetterReason
+from ...schemas.errors import ContentFiltered, DeadLetterReason
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import DEAD_LETTER_SUFFIX, group_of
 from ..log.port import Record
@@ -39,7 +39,7 @@ def dead_letter(
         "kafka_dlt-original-offset": str(record.position.offset),
         "kafka_dlt-original-timestamp": str(record.timestamp),
         "kafka_dlt-original-consumer-group": group_of(stage),
-        "kafka_dlt-exception-fqcn": f"{type(cause).__module__}.{type(cause).__qualname__}",
+        "kafka_dlt-exception-fqcn": _name(type(cause)),
         "kafka_dlt-exception-message": message_of(cause)[:MESSAGE_MAX],
         "memstream-stage": stage,
         "memstream-attempts": str(attempts),
@@ -52,6 +52,15 @@ def dead_letter(
     value = _head(record.value, "value", fields)
     headers += [(name, text.encode("utf-8", "replace")) for name, text in fields.items()]
     return OutRecord(topic=record.position.topic + DEAD_LETTER_SUFFIX, key=key, value=value, headers=tuple(headers))
+
+
+def is_filtered(letter: OutRecord) -> bool:
+    """Tell whether a dead letter was refused by a content filter."""
+    return ("kafka_dlt-exception-fqcn", _name(ContentFiltered).encode()) in letter.headers
+
+
+def _name(error: type[BaseException]) -> str:
+    return f"{error.__module__}.{error.__qualname__}"
 
 
 def message_of(error: BaseException) -> str:

@@ -18,6 +18,7 @@ import json
 import os
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +26,7 @@ from typing import TypeVar
 import structlog
 
 from ...schemas.base import describe
-from ...schemas.errors import Fatal, LaterVersion, Poison, StageError
+from ...schemas.errors import ContentFiltered, Fatal, LaterVersion, Poison, StageError
 from ..log.port import Position
 
 log = structlog.get_logger(__name__)
@@ -34,6 +35,9 @@ T = TypeVar("T")
 CRASHES_MAX = 3
 """At so many crashes by one record it becomes a dead letter."""
 DEAD_LETTERS_IN_A_ROW_MAX = 20
+FILTERED_OF_A_TENANT_MAX = 7
+"""Of one tenant at most so many refusals by a content filter count in the row, so that it takes three tenants to end a
+worker: what a filter refuses is a matter of who says it, what every tenant meets is a matter of the model."""
 TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
 
@@ -102,11 +106,13 @@ class CrashCounter:
 
 
 class ErrorBoundary:
-    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row."""
+    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: refusals by a
+    content filter for each tenant, and all others."""
 
     def __init__(self, *, crashes: CrashCounter) -> None:
         self._crashes = crashes
-        self._dead_letters_in_a_row = 0
+        self._filtered_in_a_row: Counter[str] = Counter()
+        self._others_in_a_row = 0
         crashes.forget_old(time.time())
 
     async def run(
@@ -114,10 +120,13 @@ class ErrorBoundary:
         position: Position,
         handle: Callable[[], Awaitable[None]],
         refuse: Callable[[Poison, int], Awaitable[None]],
+        *,
+        tenant_id: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Handle one event and return when it may be acknowledged.
 
-        `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal.
+        `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal. `tenant_id` reads the event's
+        tenant, None where it cannot be read.
 
         Raises Transient and Relinquished, after which the lanes try the event again or leave it to the partition's
         next owner, and everything that stops the worker.
@@ -127,7 +136,7 @@ class ErrorBoundary:
         except Poison as poison:
             await refuse(poison, 1)
             if poison.reason == "refused_by_model":
-                self.count_dead_letter()
+                self.count_dead_letter(filtered_of=tenant_id() if isinstance(poison, ContentFiltered) else None)
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
             crashes = self._crashes.add(position, describe(cause))
@@ -151,12 +160,20 @@ class ErrorBoundary:
 
     def succeeded(self) -> None:
         """Note an event that had its effect: the row of dead letters ends."""
-        self._dead_letters_in_a_row = 0
+        self._filtered_in_a_row.clear()
+        self._others_in_a_row = 0
 
-    def count_dead_letter(self) -> None:
-        """Count a dead letter that is not due to undecodable or invalid input. Raises Fatal at 20 in a row."""
-        self._dead_letters_in_a_row += 1
-        if self._dead_letters_in_a_row >= DEAD_LETTERS_IN_A_ROW_MAX:
+    def count_dead_letter(self, *, filtered_of: str | None = None) -> None:
+        """Count a dead letter that is not due to undecodable or invalid input. Raises Fatal at 20 in a row.
+
+        `filtered_of`: the tenant whose record a content filter refused; of these at most 7 of a tenant count.
+        """
+        if filtered_of is None:
+            self._others_in_a_row += 1
+        else:
+            self._filtered_in_a_row[filtered_of] += 1
+        filtered = sum(min(count, FILTERED_OF_A_TENANT_MAX) for count in self._filtered_in_a_row.values())
+        if filtered + self._others_in_a_row >= DEAD_LETTERS_IN_A_ROW_MAX:
             raise Fatal(
                 f"{DEAD_LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with "
                 "the model or this version, not with the input; look at `memstream dlq list`, mend it and start again"

@@ -19,9 +19,9 @@ from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
 from ..log.port import Position, Record
-from .codec import lane_key
+from .codec import lane_key, tenant_of
 from .crash_points import CrashPoint, Step
-from .dead_letters import dead_letter, message_of
+from .dead_letters import dead_letter, is_filtered, message_of
 from .error_boundary import DecisionFailed, ErrorBoundary, decoded, unexpected
 from .metrics import StageMetrics
 from .retry import Calls
@@ -226,7 +226,7 @@ class Handler(Generic[W]):
             await self._refuse(record, poison, attempts)
 
         with self._metrics.in_flight(record):
-            await self._boundary.run(record.position, handle, refuse)
+            await self._boundary.run(record.position, handle, refuse, tenant_id=lambda: tenant_of(record.value))
 
     async def handle(self, record: Record, work: W) -> None:
         """Run decide → table → store → publish. The commit follows later."""
@@ -328,9 +328,9 @@ class Handler(Generic[W]):
         )
 
     def _count(self, outcome: Outcome) -> None:
-        dead_letters = sum(record.topic.endswith(DEAD_LETTER_SUFFIX) for record in outcome.records)
-        for _ in range(dead_letters):
-            self._boundary.count_dead_letter()
+        dead_letters = [record for record in outcome.records if record.topic.endswith(DEAD_LETTER_SUFFIX)]
+        for letter in dead_letters:
+            self._boundary.count_dead_letter(filtered_of=outcome.tenant_id if is_filtered(letter) else None)
         if not dead_letters:
             self._boundary.succeeded()
 

@@ -29,6 +29,11 @@ PROBE_GRACE = 0.2
 takes must not use up every probe while the store would take all other events."""
 
 
+def is_of_a_tenant(name: str) -> bool:
+    """Tell whether a breaker is one tenant's (`model:<tenant>`), and not that of a component of all (`store`)."""
+    return ":" in name
+
+
 class Interrupted(Relinquished):
     """A wait for a component was cut short because partitions are revoked."""
 
@@ -216,7 +221,7 @@ class Calls:
         return breaker is not None and breaker.wait(self._clock()) > 0
 
     def away(self) -> Mapping[str, str]:
-        """Return the last failure by name of each breaker that is not closed. Such a worker is not ready."""
+        """Return the last failure by name of each breaker that is not closed."""
         return dict(self._away)
 
     async def call(self, name: str, make: Callable[[], Awaitable[T]], *, give_up_after: float | None = None) -> T:

@@ -26,7 +26,7 @@ from ..engine.handler import DecodeCrash, Handler, NoRows, RoutedEvent, Rows, St
 from ..engine.lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
 from ..engine.metrics import StageMetrics
 from ..engine.process_exit import DONE, exit_code_for, tell_end
-from ..engine.retry import Calls
+from ..engine.retry import Calls, is_of_a_tenant
 from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, StageApp, create_app, without_faust
 from .table import event_scope, open_rows
@@ -36,6 +36,8 @@ ASSIGNMENT_POLL = 0.25
 LAG_POLL = 2.0
 AWAY_SHOWN = 3
 """Components that readiness names; each tenant has a breaker of its own for its model."""
+TENANTS_AWAY_MAX = 3
+"""When so many tenants miss a component of their own, the worker is not ready: it is away for all."""
 SPARE = "a spare: there are more workers than partitions"
 
 
@@ -330,14 +332,16 @@ class StageRunner:
         return PartitionBacklog(unread, self._lanes.held((topic, partition)))
 
     def ready(self) -> tuple[bool, str]:
-        """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`)."""
+        """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`), and so
+        is a worker that misses nothing but the models of one or two tenants: it tells of them."""
         why = self.app.why_not_ready()
-        away = self.calls.away()
-        if not why and away:
-            why = "; ".join(f"away: {name}: {failure}" for name, failure in sorted(away.items())[:AWAY_SHOWN])
-            why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
         if why:
             return False, why
+        away = self.calls.away()
+        if away:
+            why = "; ".join(f"away: {name}: {failure}" for name, failure in sorted(away.items())[:AWAY_SHOWN])
+            why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
+            return all(is_of_a_tenant(name) for name in away) and len(away) < TENANTS_AWAY_MAX, why
         return True, "" if self.app.assigned() else SPARE
 
 

@@ -19,6 +19,7 @@ from tests.support.model_server import (
     Gate,
     ModelServer,
     Reply,
+    content_filtered,
     error,
     garbage,
     hang,
@@ -206,6 +207,38 @@ class TestRepair:
         with pytest.raises(Poison, match="invalid content"):
             await client.complete(observe("user: I work at Google."))
         assert [ask.response_format for ask in server.asks] == ["json_schema", "json_object", "text", "text"]
+
+    @pytest.mark.parametrize("reply", [content_filtered(), error(400, code="content_policy_violation")], ids=str)
+    async def test_a_content_filter_is_poison_after_one_call(
+        self, client: OpenAICompletions, server: ModelServer, ledger: Ledger, reply: Reply
+    ) -> None:
+        server.script = in_turn(reply, then=OBSERVED)
+        with pytest.raises(Poison, match="content filter or policy of gpt-test refused") as caught:
+            await client.complete(observe("user: I work at Google."))
+        assert caught.value.reason == "refused_by_model"
+        assert caught.value.__cause__ is None, "the dead letter would tell the cause alone"
+        assert len(server.asks) == 1
+        assert ledger.calls == 0
+        await client.complete(observe("user: I work at Google."))
+        assert server.asks[-1].response_format == "json_schema", "the format is not to blame"
+
+    async def test_a_content_filter_that_repeats_a_turn_is_known_and_the_turn_is_left_out(
+        self, client: OpenAICompletions, server: ModelServer
+    ) -> None:
+        said = "my secret plan is to buy a very large boat"
+        server.script = lambda ask: content_filtered(said)
+        with pytest.raises(Poison) as caught:
+            await client.complete(observe(f"user: {said}"))
+        assert "boat" not in str(caught.value)
+        assert len(server.asks) == 1
+
+    async def test_a_turn_that_speaks_of_content_filters_is_refused_by_none(
+        self, client: OpenAICompletions, server: ModelServer
+    ) -> None:
+        said = "our content filter has a content management policy"
+        server.script = in_turn(error(400, f"cannot read: {said}"), then=OBSERVED)
+        await client.complete(observe(f"user: {said}"))
+        assert len(server.asks) == 2, "the next format"
 
     async def test_lone_surrogates_in_an_answer_become_storable(
         self, client: OpenAICompletions, server: ModelServer

@@ -19,7 +19,7 @@ from memstream.adapters.embedders.openai import BATCH, OpenAIEmbedder
 from memstream.adapters.ports import Embedder
 from memstream.schemas.errors import Fatal, Poison, Transient
 from tests.support.completion_requests import Ledger
-from tests.support.model_server import Json, ModelServer, Reply, error, rate_limited
+from tests.support.model_server import Json, ModelServer, Reply, content_filtered, error, rate_limited
 
 MINILM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "all-minilm-l6-v2-int8"
 
@@ -209,6 +209,17 @@ class TestOpenAIEmbedder:
         with pytest.raises(Transient) as caught:
             _ = make("openai:words", base_url=server.base_url).identity
         assert "MEMSTREAM_EMBEDDER" in caught.value.remedy
+
+    async def test_a_text_that_a_content_filter_refuses_alone_is_asked_for_once(self, server: ModelServer) -> None:
+        embedder = make("openai:words", base_url=server.base_url)
+        server.embedding_script = lambda body: content_filtered() if "vile" in str(body["input"]) else None
+        with pytest.raises(Poison, match="content management policy"):
+            await embedder.embed(["vile"], tenant_id="acme")
+        assert len(server.embedding_calls) == 1
+        with pytest.raises(Poison, match="content management policy"):
+            await embedder.embed(["fine", "vile"], tenant_id="acme")
+        assert [call["input"] for call in server.embedding_calls[1:]] == [["fine", "vile"], ["fine"], ["vile"]]
+        await embedder.close()
 
     async def test_retry_after_and_refusals(self, server: ModelServer) -> None:
         embedder = make("openai:words", base_url=server.base_url)

@@ -165,20 +165,23 @@ async def test_a_retry_after_within_the_patience_is_waited_for(pipeline: Pipelin
 async def test_a_key_that_is_refused_makes_it_not_ready_and_names_the_setting(
     pipeline_of_little_patience: Pipeline, model: ModelServer
 ) -> None:
+    """A key is refused for every tenant; the worker is not ready from three on."""
     pipeline, mind = pipeline_of_little_patience, Model()
     model.script = mind
+    tenants = {"ann": pipeline.tenant, "bob": f"{pipeline.tenant}-2", "cid": f"{pipeline.tenant}-3"}
     async with watched() as health:
         pipeline.spawn("observer", **TIMEOUT, **health.env)
         await health.becomes(True, deadline=60)
-        mind.trouble["ann"] = unauthorized
+        mind.trouble = dict.fromkeys(tenants, unauthorized)
         for n in range(1, 6):
-            await pipeline.produce(said("ann", n))
+            await pipeline.produce(*(said(who, n, tenant_id=tenant) for who, tenant in tenants.items()))
         await health.becomes(False, part="observer", why="check OPENAI_API_KEY")
         away = [line for line in map(json.loads, log_lines(pipeline)) if line["event"] == "component_away"]
         assert away
         assert all("OPENAI_API_KEY" in line["remedy"] for line in away)
-        del mind.trouble["ann"]
-        await all_observed(pipeline, "ann", 5, pipeline.tenant)
+        mind.trouble.clear()
+        for who, tenant in tenants.items():
+            await all_observed(pipeline, who, 5, tenant)
         await health.becomes(True)
         health.always_alive()
     await pipeline.settled("observer")

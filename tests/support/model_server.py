@@ -120,6 +120,23 @@ def unauthorized() -> Reply:
     return error(401, "Incorrect API key provided", code="invalid_api_key")
 
 
+def content_filtered(said: str = "") -> Reply:
+    """The refusal of Azure's content filter."""
+    problem: Json = {
+        "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. "
+        f"Please modify your prompt and retry. {said}",
+        "type": None,
+        "param": "prompt",
+        "code": "content_filter",
+        "status": 400,
+        "innererror": {
+            "code": "ResponsibleAIPolicyViolation",
+            "content_filter_result": {"violence": {"filtered": True, "severity": "medium"}},
+        },
+    }
+    return Reply(status=400, raw=json.dumps({"error": problem}).encode(), headers={"content-type": "application/json"})
+
+
 def garbage() -> Reply:
     return Reply(content="Sure! Here is what I noticed about the user:")
 

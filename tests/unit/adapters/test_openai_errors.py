@@ -13,9 +13,12 @@ from pydantic import JsonValue
 
 from memstream.adapters.completions.chat_reply import UnusableReply, decode_json
 from memstream.adapters.openai_errors import (
+    ECHO_LEFT_OUT,
     MAX_RETRY_AFTER,
+    REFUSED_STATUSES,
     Failure,
     failure_of,
+    is_filtered,
     is_refusal,
     retry_after,
     shorten,
@@ -86,6 +89,46 @@ def test_no_retry_after() -> None:
 )
 def test_what_is_refused_for_good(status: int, code: str | None, refused: bool) -> None:
     assert is_refusal(Failure(status, "scripted", code)) is refused
+
+
+FILTERED = [
+    {"code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}, "message": "no"},
+    {"code": "400", "innererror": {"code": "ResponsibleAIPolicyViolation"}, "message": "no"},
+    {"code": "content_policy_violation", "type": "invalid_request_error", "message": "no"},
+    {"code": "invalid_prompt", "type": "invalid_request_error", "message": "no"},
+    {"code": "moderation_blocked", "type": "user_error", "message": "no"},
+    {"code": None, "type": "content_filter", "message": "no"},
+    {"code": 400, "type": "ContentPolicyViolationError", "message": "no"},
+    {"code": "data_inspection_failed", "message": "no"},
+    {"message": "The prompt triggered Azure OpenAI's content management policy"},
+    {"message": "Blocked by the Content Filter."},
+]
+"""Error bodies by which servers name a content filter or policy."""
+OTHERWISE_REFUSED = [
+    {"code": "context_length_exceeded", "type": "invalid_request_error", "message": "too long"},
+    {"code": "unsupported_parameter", "message": "'response_format' is not supported"},
+    {"code": None, "type": "BadRequestError", "message": "The policy of this filter is unknown"},
+    {"code": "invalid_api_key", "type": "content_filter", "message": "no"},
+    {"code": "model_not_found", "message": "no model for this content filter"},
+    {"innererror": "content_filter", "message": "no"},
+    {"message": ECHO_LEFT_OUT},
+]
+
+
+@pytest.mark.parametrize("status", sorted(REFUSED_STATUSES))
+@pytest.mark.parametrize("said", FILTERED, ids=str)
+def test_a_content_filter_is_known_by_its_names(said: JsonValue, status: int) -> None:
+    assert is_filtered(failure_of(status, {}, json.dumps({"error": said}).encode()))
+
+
+@pytest.mark.parametrize("said", OTHERWISE_REFUSED, ids=str)
+def test_other_errors_are_no_content_filter(said: JsonValue) -> None:
+    assert not is_filtered(failure_of(400, {}, json.dumps({"error": said}).encode()))
+
+
+@pytest.mark.parametrize("status", [401, 404, 408, 429, 500, 503])
+def test_only_a_refused_request_is_filtered(status: int) -> None:
+    assert not is_filtered(failure_of(status, {}, json.dumps({"error": FILTERED[0]}).encode()))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.schemas.errors import DeadLetterReason, Fatal, LaterVersion, OverBudget, Poison, Transient
+from memstream.schemas.errors import (
+    ContentFiltered,
+    DeadLetterReason,
+    Fatal,
+    LaterVersion,
+    OverBudget,
+    Poison,
+    Transient,
+)
 from memstream.streams.engine.error_boundary import (
     CRASHES_MAX,
     DEAD_LETTERS_IN_A_ROW_MAX,
+    FILTERED_OF_A_TENANT_MAX,
     CrashCounter,
     DecisionFailed,
     ErrorBoundary,
@@ -43,11 +52,15 @@ class Event:
         self.deaths = CrashCounter(self.folder)
         self.boundary = ErrorBoundary(crashes=self.deaths)
 
-    async def fails(self, error: BaseException, position: Position = HERE) -> None:
+    async def fails(self, error: BaseException, position: Position = HERE, *, tenant: str | None = None) -> None:
         async def handle() -> None:
             raise error
 
-        await self.boundary.run(position, handle, self.refuse)
+        await self.boundary.run(position, handle, self.refuse, tenant_id=lambda: tenant)
+
+    async def is_refused(self, tenant: str | None) -> None:
+        """A content filter refuses a turn of this tenant."""
+        await self.fails(ContentFiltered("no"), tenant=tenant)
 
     async def succeeds(self) -> None:
         async def handle() -> None:
@@ -276,16 +289,39 @@ def test_unexpected_exceptions(error: Exception, expected: bool) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- letters
-OURS: tuple[DeadLetterReason, ...] = ("refused_by_model",)
+TENANTS = ("acme", "umbrella", "initech")
 PRODUCERS: tuple[DeadLetterReason, ...] = ("undecodable", "invalid", "oversized", "unsupported_version")
 
 
-async def test_twenty_dead_letters_of_our_own_making_in_a_row_stop_the_stage(event: Event) -> None:
-    for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
-        await event.fails(Poison("refused_by_model", "no"))
+async def test_twenty_refusals_of_three_tenants_in_a_row_stop_the_stage(event: Event) -> None:
+    for n in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
+        await event.is_refused(TENANTS[n % 3])
     with pytest.raises(Fatal, match="20 dead letters in a row"):
-        await event.fails(Poison("refused_by_model", "no"))
+        await event.is_refused(TENANTS[1])
     assert len(event.refused) == 20, "the letter is durable all the same"
+
+
+@pytest.mark.parametrize("tenants", [["acme"], ["acme", "umbrella"]])
+async def test_refusals_of_one_or_two_tenants_never_stop_it(event: Event, tenants: list[str]) -> None:
+    for n in range(200):
+        await event.is_refused(tenants[n % len(tenants)])
+    assert len(event.refused) == 200
+
+
+async def test_one_tenant_has_its_limit_when_others_are_refused_too(event: Event) -> None:
+    for _ in range(100):
+        await event.is_refused("acme")
+    for n in range(DEAD_LETTERS_IN_A_ROW_MAX - FILTERED_OF_A_TENANT_MAX - 1):
+        await event.is_refused(f"tenant-{n}")
+    with pytest.raises(Fatal):
+        await event.is_refused("umbrella")
+
+
+async def test_unusable_answers_count_whoever_asks(event: Event) -> None:
+    for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
+        await event.fails(Poison("refused_by_model", "no JSON"), tenant="acme")
+    with pytest.raises(Fatal, match="20 dead letters in a row"):
+        await event.fails(Poison("refused_by_model", "no JSON"), tenant="acme")
 
 
 async def test_dead_letters_of_crashes_count_as_well(event: Event) -> None:
@@ -305,39 +341,43 @@ async def test_dead_letters_of_invalid_input_never_stop_it(event: Event) -> None
 
 
 async def test_dead_letters_of_invalid_input_do_not_break_the_row(event: Event) -> None:
-    for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
-        await event.fails(Poison("refused_by_model", "no"))
+    for n in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
+        await event.is_refused(TENANTS[n % 3])
         await event.fails(Poison("invalid", "no"))
     with pytest.raises(Fatal):
-        await event.fails(Poison("refused_by_model", "no"))
+        await event.is_refused(TENANTS[1])
 
 
 async def test_a_success_ends_the_row(event: Event) -> None:
     for _ in range(3):
-        for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
-            await event.fails(Poison("refused_by_model", "no"))
+        for n in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
+            await event.is_refused(TENANTS[n % 3])
         await event.succeeds()
 
 
-@given(st.lists(st.tuples(st.sampled_from(["ours", "producer", "success"]), st.integers(1, 21)), max_size=9))
+@given(
+    st.lists(st.tuples(st.sampled_from([*TENANTS, "unusable", "producer", "success"]), st.integers(1, 21)), max_size=9)
+)
 async def test_it_stops_exactly_at_twenty_in_a_row(
     tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[str, int]]
 ) -> None:
     event = Event(tmp_path_factory.getbasetemp() / "unused")
-    row = 0
+    row: list[str] = []
     for what in [kind for kind, times in runs for _ in range(times)]:
         if what == "success":
-            row = 0
+            row = []
             await event.succeeds()
         elif what == "producer":
             await event.fails(Poison("invalid", "no"))
         else:
-            row += 1
-            if row >= DEAD_LETTERS_IN_A_ROW_MAX:
+            row.append(what)
+            filtered = sum(min(row.count(tenant), FILTERED_OF_A_TENANT_MAX) for tenant in TENANTS)
+            error = Poison("refused_by_model", "no JSON") if what == "unusable" else ContentFiltered("no")
+            if filtered + row.count("unusable") >= DEAD_LETTERS_IN_A_ROW_MAX:
                 with pytest.raises(Fatal):
-                    await event.fails(Poison("refused_by_model", "no"))
+                    await event.fails(error, tenant=what)
             else:
-                await event.fails(Poison("refused_by_model", "no"))
+                await event.fails(error, tenant=what)
 
 
 # --------------------------------------------------------------------------------------------------------------- edges

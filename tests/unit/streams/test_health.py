@@ -114,6 +114,27 @@ async def test_with_an_open_breaker_it_is_not_ready_and_says_why(worker: Worker,
     assert (await health.get("/readyz")).status_code == 200
 
 
+async def test_the_open_breakers_of_one_or_two_tenants_leave_it_ready_and_are_told(
+    worker: Worker, health: httpx.AsyncClient
+) -> None:
+    await worker.away("model:acme")
+    await worker.away("model:umbrella")
+    ready = await health.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["parts"]["observer"] == {
+        "ready": True,
+        "why": "away: model:acme: model:acme said 503 (look at it); "
+        "away: model:umbrella: model:umbrella said 503 (look at it)",
+    }
+    await worker.away("model:initech")
+    assert (await health.get("/readyz")).status_code == 503, "the model is away for all"
+
+
+async def test_a_component_that_all_need_makes_it_not_ready(worker: Worker, health: httpx.AsyncClient) -> None:
+    await worker.away("store")
+    assert (await health.get("/readyz")).status_code == 503
+
+
 async def test_metrics_are_in_prometheus_form(worker: Worker, health: httpx.AsyncClient) -> None:
     worker.metrics.event_in(RECORD)
     with worker.metrics.in_flight(RECORD):
