@@ -35,6 +35,7 @@ from ..schemas.topics import COMMANDS_SESSION, StageName
 from ..schemas.turns import Turn
 from ..schemas.working_set import StoredMessage, StoredWorkingEntry
 from ..streams.engine.codec import decode, tenant_of
+from ..streams.engine.redrive import redriven_letter
 from ..streams.log.port import Position, Record
 from .rows import (
     CommandRow,
@@ -216,6 +217,7 @@ def observed(
         model=found.cause.model,
         calls=usage.calls if usage else 0,
         tokens=usage.input_tokens + usage.output_tokens if usage else 0,
+        put_back=redriven_letter(record) is not None,
     )
     return row, found
 

@@ -61,9 +61,21 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
 
 
 def _reflected_in_order(history: History, findings: Findings) -> None:
-    """Check that within an owner and session, turns were reflected in the order of their numbers."""
+    """Check that within an owner and session, turns were reflected in the order of their numbers.
+
+    Dead letters that were put back are left out.
+    """
+    dead_lettered = history.dead_lettered("reflector")
+    put_back = {
+        name
+        for name, rows in history.observed.items()
+        if any(row.put_back or row.position in dead_lettered for row in rows)
+    }
     sessions = defaultdict(list)
-    for (owner_key, (session_key, _)), rows in history.recorded.items():
+    for (owner_key, name), rows in history.recorded.items():
+        if name in put_back:
+            continue
+        session_key = name[0]
         sessions[owner_key, session_key].append(rows[0])
     for recorded in sessions.values():
         recorded.sort(key=lambda row: row.position.offset)

@@ -47,9 +47,10 @@ def observations_are_reflected(history: History, expected: Expected, findings: F
     stored = _Stored(history, expected)
     for turn, rows in history.observed.items():
         row = rows[0]
-        if not history.processed("reflector", row.position) or row.position in dead_lettered:
-            continue
         recorded = history.recorded.get((row.owner_key, turn), [])
+        refused = row.position in dead_lettered and not recorded  # a dead letter that was put back has effects
+        if not history.processed("reflector", row.position) or refused:
+            continue
         if history.keeps_effect([row], EPISODES_RECORDED.name, key=row.owner_key):
             findings.require(bool(recorded), f"{format_turn(turn)} was observed and not reflected", row.position)
         if recorded:

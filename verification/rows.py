@@ -142,6 +142,8 @@ class ObservedRow:
     model: str | None
     calls: int
     tokens: int
+    put_back: bool = False
+    """Whether it is a dead letter that was put back, and the refused record is no longer there."""
 
     @property
     def name(self) -> TurnName:

@@ -91,6 +91,7 @@ def _turn_numbers(history: History, findings: Findings) -> None:
 
 
 def _rising(session_key: str, rows: list[ObservedRow], findings: Findings) -> None:
+    rows = [row for row in rows if not row.put_back]
     rows.sort(key=lambda row: (row.position.partition, row.position.offset))
     for before, after in pairwise(rows):
         if before.position.partition == after.position.partition and after.turn_number < before.turn_number:

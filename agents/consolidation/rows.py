@@ -21,7 +21,8 @@ from ...streams.engine.handler import Rows
 from ..common.outcomes import OutcomeRow
 from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
-from ..common.stored_row import RowPart, StoredRow
+from ..common.stored_row import RowPart
+from ..common.turn_numbers import HandledTurns
 
 RUNS_KEPT = 20
 SUMMARISED_KEPT: Final = 4 * SUMMARISED_MAX
@@ -157,10 +158,9 @@ class ProgressRow(OutcomeRow):
     """Of the last edits by hand."""
 
 
-class CountedTurns(StoredRow):
-    """How many turns of a session are counted for an owner."""
+class CountedTurns(HandledTurns):
+    """Which turns of a session are counted for an owner."""
 
-    turn_number: Count = 0
     counted: SeenIds = SeenIds()
     """The last 1 000 turn ids, without those that version 0.1 counted. Only turns in this list are compacted."""
 

@@ -59,7 +59,7 @@ from .owner_reads import OwnerReader
 from .plan import Steps
 from .recall_counts import RecallCounters, recall_row
 from .reminders import OwnerReminders
-from .rows import CountedTurns, Kind, ProgressRow, RunRecord, is_owner_key, session_row_key, turns_of
+from .rows import Kind, ProgressRow, RunRecord, is_owner_key, session_row_key, turns_of
 from .run import RunExecutor
 from .schedule import may_try_again, run_record, upcoming, with_run, without_follow_up
 from .steps.base import RunRequest
@@ -166,7 +166,7 @@ class Consolidation:
         recorded, owner_key = work.recorded, work.owner_key
         session = ids.session_key(recorded.tenant_id, recorded.user_id, recorded.session_id)
         before = turns_of(rows, owner_key, session)
-        if recorded.turn_number <= before.turn_number:
+        if before.has(recorded.turn_number):
             self._metrics.counted("duplicate")
             return None
         policy = self._policies.of(recorded.tenant_id, recorded.agent_id)
@@ -185,7 +185,7 @@ class Consolidation:
         if may_run and is_run_due(row.counters, policy.consolidation):
             request = RunRequest(recorded.tenant_id, recorded.owner, run_id, self._now())
             conclusion = await self._run("consolidate", request, row, record)
-        turns = CountedTurns(turn_number=recorded.turn_number, counted=before.counted.add(recorded.turn_id))
+        turns = before.add(recorded.turn_number).model_copy(update={"counted": before.counted.add(recorded.turn_id)})
         outcome = Outcome(
             source=source_of(record, work.event_id),
             after={session_row_key(owner_key, session): turns.to_bytes()},

@@ -14,7 +14,7 @@ from ...streams.engine.handler import Rows
 from ..common.outcomes import OutcomeRow
 from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
-from ..common.stored_row import StoredRow
+from ..common.turn_numbers import HandledTurns
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -34,10 +34,8 @@ class LedgerRow(OutcomeRow):
     """Of the last edits by hand."""
 
 
-class ReflectedTurns(StoredRow):
-    """How many turns of a session are reflected."""
-
-    turn_number: Count = 0
+class ReflectedTurns(HandledTurns):
+    """Which turns of a session are reflected for an owner."""
 
 
 def session_row_key(owner_key: str, session_key: str) -> str:
@@ -45,6 +43,6 @@ def session_row_key(owner_key: str, session_key: str) -> str:
     return f"{owner_key}/{session_key}"
 
 
-def turns_of(rows: Rows, owner_key: str, session_key: str) -> int:
-    """Return the number of the session's last turn that was reflected for this owner; 0: none."""
-    return ReflectedTurns.load(rows, session_row_key(owner_key, session_key)).turn_number
+def turns_of(rows: Rows, owner_key: str, session_key: str) -> ReflectedTurns:
+    """Return the session's turns that were reflected for this owner."""
+    return ReflectedTurns.load(rows, session_row_key(owner_key, session_key))

@@ -71,7 +71,7 @@ from .observed_tasks import observed_tasks
 from .observed_turns import reflect
 from .proposals import apply
 from .reviews import review
-from .rows import LedgerRow, ReflectedTurns, session_row_key, turns_of
+from .rows import LedgerRow, session_row_key, turns_of
 from .timers import DueTasks, TaskTimers, timers_key
 
 log = structlog.get_logger(__name__)
@@ -142,7 +142,8 @@ class Reflector:
         """Reflect an observed turn, once. Raises Poison for one whose outcome is too large for the table."""
         observed, owner_key = work.observed, work.owner_key
         session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
-        if observed.turn_number <= turns_of(rows, owner_key, session):
+        reflected = turns_of(rows, owner_key, session)
+        if reflected.has(observed.turn_number):
             self._metrics.counted("duplicate")
             return None
         policy, cause = self._policy_of(observed), ids.observed_id(session, observed.turn_id)
@@ -158,7 +159,7 @@ class Reflector:
         timers = TaskTimers.of(rows, owner_key)
         tasks = await observed_tasks(observed, timers, store=self._store, calls=self._calls, now=facts.stamp.now)
         self._metrics.counted("tasks_skipped", tasks.skipped)
-        after = {session_row_key(owner_key, session): ReflectedTurns(turn_number=observed.turn_number).to_bytes()}
+        after = {session_row_key(owner_key, session): reflected.add(observed.turn_number).to_bytes()}
         if tasks.timers != timers:
             after[timers_key(owner_key)] = tasks.timers.to_bytes()
         recorded = episodes_recorded(observed, reflection.episodes, reflection.changes, at=facts.stamp.now)

@@ -1,31 +1,42 @@
-"""`memstream dlq list|show`: dead letters, and why they were refused."""
+"""`memstream dlq list|show|redrive`: dead letters, why they were refused, and putting them back."""
 
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from typing import Final, get_args
 
 import click
 from pydantic import JsonValue
 
+from ...schemas.errors import DeadLetterReason
 from ...schemas.topics import BY_NAME, DEAD_LETTER_SUFFIX, catalogue
 from ...streams.log.port import Log, Record
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
+from ..redrive import LetterFilter, Redriver, RedriveStep
 from ..wiring.broker import opened_log, require_memory
 from ..wiring.settings import Settings
 
 SPRING = "kafka_dlt-"
 OURS = "memstream-"
 TOPICS = tuple(topic.name for topic in catalogue() if topic.name.endswith(DEAD_LETTER_SUFFIX))
+COLUMNS = ("topic", "partition", "offset", "reason", "stage", "tenant", "message")
+PAGE: Final = 200
+"""Rows of a table that are laid out together."""
+DEFAULT_RATE: Final = 100.0
+"""Records a second."""
+PROGRESS_EVERY: Final = 5.0
+"""Seconds between two lines of progress."""
 
 
 @click.group()
 def dlq() -> None:
-    """Look at dead letters."""
+    """Look at dead letters, and put them back."""
 
 
 @dlq.command("list")
@@ -35,15 +46,7 @@ def dlq() -> None:
 @pass_context
 def list_dead_letters(context: CommandContext, topic: str | None, tenant: str | None, as_json: bool) -> None:
     """List dead letters: their position, where they came from, and why they were refused."""
-    names = TOPICS if topic is None else (_dead_letter_topic(topic),)
-    rows = run(_list(context.settings, names, tenant))
-    if as_json:
-        for row in rows:
-            console.line(row)
-        return
-    columns = ("topic", "partition", "offset", "reason", "stage", "tenant", "message")
-    cells = [[str(row[column] if row[column] is not None else "") for column in columns] for row in rows]
-    console.table(columns, cells, empty="no dead letters")
+    run(_list(context.settings, _names(topic), tenant, as_json))
 
 
 @dlq.command("show")
@@ -64,11 +67,100 @@ def show_dead_letter(context: CommandContext, topic: str, partition: int, offset
         click.echo(f"{name}: {console.printable(str(value))}")
 
 
-async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None) -> list[dict[str, JsonValue]]:
+@dlq.command("redrive")
+@click.option("--topic", help="Put back only this topic's (memory.turns or memory.turns.dlq).")
+@click.option("--reason", type=click.Choice(get_args(DeadLetterReason)), help="Put back only those with this reason.")
+@click.option("--key", help="Put back only those with this record key, such as a session key.")
+@click.option("--tenant", type=options.GIVEN_ID, help="Put back only this tenant's.")
+@click.option("--limit", type=click.IntRange(min=1), help="Put back this many at most.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULT_RATE,
+    show_default=True,
+    help="Records a second at most.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be put back, and send nothing.")
+@options.as_json
+@pass_context
+def redrive_dead_letters(
+    context: CommandContext,
+    topic: str | None,
+    reason: str | None,
+    key: str | None,
+    tenant: str | None,
+    limit: int | None,
+    rate: float,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Put dead letters back on their topics, once each."""
+    chosen = LetterFilter(reason=reason, key=key, tenant=tenant)
+    run(_redrive(context.settings, _names(topic), chosen, rate=rate, limit=limit, dry_run=dry_run, as_json=as_json))
+
+
+async def _redrive(
+    settings: Settings,
+    names: tuple[str, ...],
+    chosen: LetterFilter,
+    *,
+    rate: float,
+    limit: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     require_memory(settings.broker_folder)
+    failures, told = 0, time.monotonic()
+    async with opened_log(settings, make_topics=False) as log:
+        redriver = Redriver(log=log, chosen=chosen, rate=rate, limit=limit, dry_run=dry_run, progress=console.advice)
+        async with aclosing(redriver.run(names)) as steps:
+            async for step in steps:
+                failures += step.action == "failed"
+                _print_step(step, as_json)
+                if time.monotonic() - told >= PROGRESS_EVERY:
+                    told = time.monotonic()
+                    console.advice(f"{redriver.put_back} so far")
+    verb = "would be put back" if dry_run else "put back"
+    console.advice(f"{redriver.put_back} {verb}, {redriver.already} were put back before, {failures} failed")
+    if failures:
+        raise CommandFailed(Exit.PARTLY, f"{failures} dead letters cannot be put back")
+
+
+def _print_step(step: RedriveStep, as_json: bool) -> None:
+    row = summary(step.letter)
+    masked = step.redrive is not None and step.redrive.masked
+    if as_json:
+        console.line(row | {"action": step.action, "masked": masked, "why": step.why or None})
+        return
+    position = step.letter.position
+    text = f"{step.action.replace('_', ' ')}: {position.topic}/{position.partition}@{position.offset} {row['reason']}"
+    text += f" ({step.why})" if step.why else ""
+    text += " (a secret in it stays masked)" if masked else ""
+    click.echo(console.printable(text))
+
+
+async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None, as_json: bool) -> None:
+    """Print the letters while they are read; a table comes in pages."""
+    require_memory(settings.broker_folder)
+    page: list[list[str]] = []
+    found = False
     async with opened_log(settings) as log:
-        rows = [summary(record) async for name in _present(log, names) async for record in log.read(name)]
-    return [row for row in rows if tenant is None or row["tenant"] == tenant]
+        async for name in _present(log, names):
+            async with aclosing(log.read(name)) as letters:
+                async for letter in letters:
+                    row = summary(letter)
+                    if tenant is not None and row["tenant"] != tenant:
+                        continue
+                    found = True
+                    if as_json:
+                        console.line(row)
+                        continue
+                    page.append([str(row[column] if row[column] is not None else "") for column in COLUMNS])
+                    if len(page) == PAGE:
+                        console.table(COLUMNS, page, empty="")
+                        page.clear()
+    if page or not (found or as_json):
+        console.table(COLUMNS, page, empty="no dead letters")
 
 
 async def _present(log: Log, names: tuple[str, ...]) -> AsyncIterator[str]:
@@ -132,6 +224,10 @@ def _raw(record: Record) -> dict[str, JsonValue]:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
+
+
+def _names(topic: str | None) -> tuple[str, ...]:
+    return TOPICS if topic is None else (_dead_letter_topic(topic),)
 
 
 def _dead_letter_topic(topic: str) -> str:

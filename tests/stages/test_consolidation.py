@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from pydantic import JsonValue
 
+from memstream.agents.consolidation.rows import turns_of
 from memstream.memory.policies import ConsolidationPolicy
 from memstream.schemas import ids
 from memstream.schemas.commands import FactsApply
@@ -266,6 +267,23 @@ async def test_killed_and_handed_in_again_it_proposes_once(it: Consolidating, st
     content = FactsApply.from_payload(it.proposed()[0].args).changes[0].content
     assert content == ("Likes milk" if step == "decide" else "Likes tea")
     assert len(it.row().runs) == 1
+
+
+@pytest.mark.parametrize("step", [None, "decide", "table", "store", "publish"])
+async def test_a_turn_that_is_put_back_after_a_later_one_counts_once(it: Consolidating, step: Step | None) -> None:
+    await it.bench.run(it.turn(1))
+    second = it.turn(1)
+    await it.bench.run(it.turn(1))
+    letter = it.bench.record(EPISODES_RECORDED.name, KEY, second.value or b"")
+    if step is None:
+        await it.bench.run(letter)
+    else:
+        await it.bench.killed(letter, step)
+    await it.bench.run(letter)
+    await it.bench.run(it.bench.record(EPISODES_RECORDED.name, KEY, second.value or b""))
+    assert (it.row().counters.turns, it.row().counters.episodes) == (3, 3)
+    counted = turns_of(it.bench.rows, KEY, "acme/u1/s1")
+    assert (counted.turn_number, counted.gaps, "t2" in counted.counted) == (3, (), True)
 
 
 async def test_turns_and_commands_that_come_twice_count_once(it: Consolidating) -> None:

@@ -258,6 +258,51 @@ async def test_an_older_event_that_comes_again_is_passed_over(bench: Bench) -> N
     assert bench.rows.rows == rows
 
 
+class TestPutBack:
+    """Turn 2 became a dead letter, turn 3 was reflected, and the letter of turn 2 comes back."""
+
+    async def put_back(self, bench: Bench) -> Record:
+        talk = Talk(bench)
+        await talk.tell("Likes tea")
+        second = talk.turn(talk.says("Works at Stripe"))
+        await talk.tell("Likes jazz")
+        return bench.record(OBSERVATIONS.name, OWNER.key("acme"), second.value or b"", timestamp=second.timestamp)
+
+    async def test_it_is_reflected_once(self, bench: Bench) -> None:
+        letter = await self.put_back(bench)
+        await bench.run(letter)
+        assert bench.actions() == [("new", "Likes tea"), ("new", "Likes jazz"), ("new", "Works at Stripe")]
+        recorded = [EpisodesRecorded.read(value).turn_number for value in bench.values(EPISODES_RECORDED.name)]
+        assert recorded == [1, 3, 2]
+        sent = len(bench.sent)
+        again = bench.record(OBSERVATIONS.name, OWNER.key("acme"), letter.value or b"")
+        await bench.run(again)
+        assert len(bench.sent) == sent
+        await bench.agree()
+
+    @pytest.mark.parametrize("step", ["decide", "table", "store", "publish"])
+    async def test_killed_it_is_reflected_once(self, bench: Bench, step: Step) -> None:
+        letter = await self.put_back(bench)
+        await bench.killed(letter, step)
+        await bench.run(letter)
+        assert {fact.version for fact in (await bench.facts()).values()} == {1}
+        assert set(await bench.facts()) == {"Likes tea", "Likes jazz", "Works at Stripe"}
+        values = set(bench.values(EPISODES_RECORDED.name))
+        assert sorted(EpisodesRecorded.read(raw).turn_number for raw in values) == [1, 2, 3]
+        await bench.agree()
+
+    async def test_what_was_said_later_stays(self, bench: Bench) -> None:
+        talk = Talk(bench)
+        await talk.tell("Works at Google")
+        second = talk.turn(talk.says("Works at Stripe"))
+        await talk.tell("Works at Shopify")
+        await bench.run(bench.record(OBSERVATIONS.name, OWNER.key("acme"), second.value or b""))
+        states = {content: fact.state for content, fact in (await bench.facts()).items()}
+        assert states["Works at Shopify"] == "active"
+        assert states.get("Works at Stripe") != "active"
+        await bench.agree()
+
+
 async def test_a_command_that_comes_twice_is_applied_once(bench: Bench) -> None:
     change = {"action": "new", "subject": "user", "content": "Likes tea", "category": "preference"}
     record = command(bench, change)

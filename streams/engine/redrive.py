@@ -1,0 +1,89 @@
+"""Dead letters that are put back: the refused record as it came, with one header that names its letter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...schemas.cloudevents import MASKED_HEADER
+from ...schemas.topics import DEAD_LETTER_SUFFIX
+from ..log.partitioner import partition_for
+from ..log.port import Headers, Position, Record
+
+REDRIVEN: Final = "memstream-redriven"
+"""Header of a record that was put back: `<dlq topic>/<partition>@<offset>` of its letter."""
+_FIRST_OF_OURS: Final = "kafka_dlt-original-topic"
+_CUT: Final = ("memstream-value-sha256", "memstream-key-sha256")
+
+
+class NotRedrivable(ValueError):
+    """Why a letter cannot be put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """A record to append to its original topic."""
+
+    letter: str
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+    original: Position
+    masked: bool
+    """Whether something secret in value or headers is masked. It stays masked."""
+
+    def look_from(self, partitions: int) -> dict[int, int]:
+        """Return from where on each partition may hold the record that was put back before.
+
+        It lies behind the refused record if it went to the same partition. A record without a key, or one whose
+        partition has changed since, may be anywhere.
+        """
+        if self.key is not None and partition_for(self.key, partitions) == self.original.partition:
+            return {self.original.partition: self.original.offset + 1}
+        return dict.fromkeys(range(partitions), 0)
+
+
+def letter_name(position: Position) -> str:
+    """Return the name of a letter, the value of the header."""
+    return f"{position.topic}/{position.partition}@{position.offset}"
+
+
+def redriven_letter(record: Record) -> str | None:
+    """Return the name of the letter that was put back as this record; None for any other record."""
+    found = [value for name, value in record.headers if name == REDRIVEN]
+    return found[-1].decode("utf-8", "replace") if found else None
+
+
+def redrive_of(letter: Record) -> Redrive:
+    """Return the refused record. Raises NotRedrivable."""
+    names = [name for name, _ in letter.headers]
+    if _FIRST_OF_OURS not in names:
+        raise NotRedrivable("its headers do not name its record")
+    # the refused record may have been a dead letter of other tools: ours are the last ones
+    begin = len(names) - 1 - names[::-1].index(_FIRST_OF_OURS)
+    ours = {name: value.decode("utf-8", "replace") for name, value in letter.headers[begin:]}
+    if any(name in ours for name in _CUT):
+        raise NotRedrivable("its key or value was cut")
+    topic = ours[_FIRST_OF_OURS]
+    if topic + DEAD_LETTER_SUFFIX != letter.position.topic:
+        raise NotRedrivable("its headers name the record of another topic")
+    try:
+        partition, offset, timestamp = (
+            int(ours[f"kafka_dlt-original-{name}"]) for name in ("partition", "offset", "timestamp")
+        )
+    except (KeyError, ValueError):
+        raise NotRedrivable("its headers do not name its record") from None
+    name = letter_name(letter.position)
+    kept = tuple(header for header in letter.headers[:begin] if header[0] != REDRIVEN)
+    return Redrive(
+        letter=name,
+        topic=topic,
+        key=letter.key,
+        value=letter.value,
+        headers=(*kept, (REDRIVEN, name.encode())),
+        timestamp=timestamp,
+        original=Position(topic, partition, offset),
+        masked=MASKED_HEADER in names,
+    )
