@@ -42,7 +42,7 @@ class PolicyRefused(ValueError):
 
 def policy_of(table: Table, deployment: MemoryPolicy) -> MemoryPolicy:
     """Lay a tenant's policy over the deployment's. Raises PolicyRefused."""
-    fixed = sorted(_DEPLOYMENT_SECTIONS.intersection(table)) + sorted(DEPLOYMENT_ONLY & dict(_flat(table)).keys())
+    fixed = sorted(name for name in (*_DEPLOYMENT_SECTIONS, *DEPLOYMENT_ONLY) if _names(table, name))
     ours = {name: value for name, value in table.items() if name not in _DEPLOYMENT_SECTIONS}
     policy, problems = policy_from(MemoryPolicy, ours, path="", base=deployment)
     problems += [f"{name}: only the deployment's file sets it" for name in fixed]
@@ -159,6 +159,15 @@ def flat_settings(policy: MemoryPolicy) -> dict[str, Any]:
 
 def _ruling(policy: MemoryPolicy) -> dict[str, Any]:
     return {name: value for name, value in flat_settings(policy).items() if name.partition(".")[0] in APPLIED_SECTIONS}
+
+
+def _names(table: Any, name: str) -> bool:
+    """Whether a table of any form has a setting of this name."""
+    for part in name.split("."):
+        if not isinstance(table, Mapping) or part not in table:
+            return False
+        table = table[part]
+    return True
 
 
 def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

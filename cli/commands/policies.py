@@ -123,7 +123,8 @@ def _print(tenant: str, state: PolicyState) -> None:
     since = "" if state.since is None else f", since {rfc3339(state.since)}"
     what = "the deployment's policy" if state.in_force is None else json.dumps(state.in_force, ensure_ascii=False)
     click.echo(console.printable(f"{tenant}{since}: {what}"))
-    if state.refused_at is not None:
-        click.echo(f"  a later one was refused, at {rfc3339(state.refused_at)}:")
+    if state.refused:
+        at = "" if state.refused_at is None else f", at {rfc3339(state.refused_at)}"
+        click.echo(f"  a later one was refused{at}:")
     for problem in state.refused:
         click.echo(console.printable(f"  - {problem}"))

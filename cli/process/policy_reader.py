@@ -84,7 +84,7 @@ class PolicyReader:
 
     def _take(self, record: Record) -> None:
         tenant_id = _tenant_of(record)
-        at = datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
+        at = _written_at(record)
         before = self.states.get(tenant_id, PolicyState())
         try:
             table = None if not record.value else _decoded(record)
@@ -115,6 +115,14 @@ async def read_policies(log: Log, deployment: MemoryPolicy) -> TenantPolicies:
 
 def _tenant_of(record: Record) -> str:
     return ids.split((record.key or b"").decode("utf-8", "replace"))[0]
+
+
+def _written_at(record: Record) -> datetime | None:
+    """Return the record's time; None when its producer wrote none that is one."""
+    try:
+        return datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 def _decoded(record: Record) -> Mapping[str, Any]:

@@ -82,6 +82,24 @@ async def test_a_wrong_one_is_told_and_the_last_good_one_stays(log: EmbeddedLog)
     assert reader.states["acme"].refused == ()
 
 
+HOSTILE = (
+    b"[" * 900 + b"]" * 900,
+    b'{"a":' * 900 + b"1" + b"}" * 900,
+    b'{"capture": {"threshold": 1e999}}',
+    b'{"recall": {"limit": 1',
+)
+"""Nested deeply, a number that is none, cut off."""
+
+
+@pytest.mark.parametrize("timestamp", [0, 2**62 - 1])
+async def test_what_a_foreign_producer_writes_ends_no_reader(log: EmbeddedLog, timestamp: int) -> None:
+    for value in HOSTILE:
+        for key in (b"acme", b"", b"\xff", b"%zz/%00", None):
+            await log.append(POLICIES.name, key=key, value=value, timestamp=timestamp)
+    await put(log, "acme", {"capture": {"threshold": 0.5}})
+    assert threshold(await read_policies(log, MemoryPolicy())) == 0.5
+
+
 async def test_a_log_that_goes_away_is_read_again(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy_reader, "PAUSE", 0.01)
     reader = PolicyReader(log, TenantPolicies(MemoryPolicy()))
