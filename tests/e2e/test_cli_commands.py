@@ -142,6 +142,10 @@ class TestEmpty:
         memstream("topics", "create")
         assert memstream("dlq", "list", "--json").out == ""
         assert memstream("dlq", "show", "memory.turns", "0", "0").code == 1
+        assert "no dead letters" in memstream("dlq", "list").err
+        redriven = memstream("dlq", "redrive", "--json")
+        assert (redriven.code, redriven.out) == (0, "")
+        assert "0 put back, 0 were put back before, 0 failed" in redriven.err
 
     def test_a_fact_that_is_not_there(self, memstream: Memstream) -> None:
         memstream("topics", "create")

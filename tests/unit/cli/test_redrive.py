@@ -170,6 +170,20 @@ async def test_killed_in_the_middle_and_called_again_each_is_put_back_once(
     assert sorted(str(redriven_letter(each)) for each in await put_back(log)) == sorted(letters)
 
 
+async def test_a_letter_that_lies_behind_that_of_a_later_record_is_found(log: EmbeddedLog) -> None:
+    refused = [await log.append(TURNS.name, key=b"acme/u1/s1", value=b"{}", timestamp=AT) for _ in range(4)]
+    for at in (refused[0], refused[3]):
+        record, error = Record(at, b"acme/u1/s1", b"{}", (), AT), Poison("invalid", "no")
+        out = dead_letter(record, stage="observer", reason="invalid", error=error, attempts=1)
+        await log.append(DLQ, key=out.key, value=out.value, headers=out.headers)
+        await redriven(log, limit=1)
+    late = Record(Position(TURNS.name, refused[0].partition, 90), b"acme/u1/s1", b"{}", (), AT)
+    out = dead_letter(late, stage="observer", reason="invalid", error=Poison("invalid", "no"), attempts=1)
+    await log.append(DLQ, key=out.key, value=out.value, headers=out.headers)
+    assert len(await redriven(log)) == 1
+    assert len(await put_back(log)) == 3
+
+
 class LosesAnswers:
     """A log that appends a record and says that the broker is away."""
 
