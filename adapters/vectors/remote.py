@@ -33,6 +33,9 @@ DONE: Final = frozenset({200, 201, 202})
 NOT_OURS: Final = frozenset({401, 403})
 """Statuses of another process that now uses the port of the former server."""
 BUSY: Final = 429
+UNCOMPRESSED: Final = {"Accept-Encoding": "identity"}
+"""aiohttp asks for compression by itself. A real server sends a compressed answer in two segments, and the second waits
+for a delayed acknowledgement: 43 ms instead of 0.3 (docs/adr/0010-qdrant-client-on-aiohttp.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class RestTransport:
             connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE)
             timeout = aiohttp.ClientTimeout(total=self._seconds)
             self._session = aiohttp.ClientSession(
-                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), headers=UNCOMPRESSED
             )
         return self._session
 
