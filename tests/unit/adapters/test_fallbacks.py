@@ -30,6 +30,7 @@ from tests.support.model_server import (
 )
 
 PATIENCE = 60.0
+TIMEOUT = 15.0
 
 
 class Clock:
@@ -72,10 +73,18 @@ def ledger() -> Ledger:
 
 
 @pytest.fixture
-async def chain(server: ModelServer, clock: Clock, ledger: Ledger) -> AsyncIterator[FallbackCompletions]:
+def first_timeout() -> float:
+    """Seconds for an answer of the first model. A test in which it hangs names fewer."""
+    return TIMEOUT
+
+
+@pytest.fixture
+async def chain(
+    server: ModelServer, clock: Clock, ledger: Ledger, first_timeout: float
+) -> AsyncIterator[FallbackCompletions]:
     made: list[Completions] = [
-        OpenAICompletions(model=name, api_key="k", base_url=server.base_url, timeout=0.3, sink=ledger)
-        for name in ("first", "second", "third")
+        OpenAICompletions(model=name, api_key="k", base_url=server.base_url, timeout=timeout, sink=ledger)
+        for name, timeout in (("first", first_timeout), ("second", TIMEOUT), ("third", TIMEOUT))
     ]
     yield FallbackCompletions(made, patience=PATIENCE, clock=clock)
     for each in made:
@@ -107,6 +116,7 @@ class TestWhoIsAsked:
         ],
         ids=lambda reply: f"{reply.status}{reply.code or ''}{'-cut' if reply.cut_body else ''}",
     )
+    @pytest.mark.parametrize("first_timeout", [0.3])
     async def test_the_next_when_it_is_away(
         self, chain: FallbackCompletions, models: Models, ledger: Ledger, away: Reply
     ) -> None:
@@ -135,7 +145,7 @@ class TestWhoIsAsked:
                 raise OverBudget("the day's tokens are spent", retry_after=3600.0)
 
         models.told["first"] = error(503, "soon back", retry_after="2")
-        first = OpenAICompletions(model="first", api_key="k", base_url=server.base_url, timeout=0.3, sink=ledger)
+        first = OpenAICompletions(model="first", api_key="k", base_url=server.base_url, timeout=TIMEOUT, sink=ledger)
         with pytest.raises(Transient, match="soon back"):
             await answered_by(FallbackCompletions([first, OverBudgetCompletions(sink=ledger)], patience=0.0))
         await first.close()
