@@ -12,7 +12,7 @@ from tests.support.environment import clean_environment
 from tests.support.kafka import free_port
 from tests.support.served_memory import TENANT, ServedMemory
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ANSWERS = {
     "openai_agents": "assistant: You told me: Works at Stripe.",

@@ -16,7 +16,7 @@ from memstream.client.frameworks.langgraph import MemstreamStore
 from tests.support.kafka import free_port
 from tests.support.served_memory import TENANT, ServedMemory, contents, wait_until_learnt
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 VALUES: list[dict[str, Any]] = [
     {"text": "Likes pizza", "rating": 4.5, "count": 3, "seen": None, "tags": ["food", ["a", {}]], "ok": True},
     {"text": "Grüße, 東京 🎈\n\ttab", "a.b": {"$c": -0.0}, "": 1e-7, "large": 2**62, "one": 1.0},

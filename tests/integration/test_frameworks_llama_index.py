@@ -15,7 +15,7 @@ from tests.support.kafka import free_port
 from tests.support.polling import wait_for
 from tests.support.served_memory import TENANT, ServedMemory, contents, wait_until_learnt
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from agents import (  # noqa: E402
 from memstream.client.frameworks.openai_agents import MemstreamSession, memory_tools  # noqa: E402
 
 set_tracing_disabled(True)
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 Said = Callable[[Sequence[dict[str, Any]]], Any]
 
 

@@ -15,7 +15,7 @@ from memstream.client.frameworks.pydantic_ai import MemstreamToolset
 from tests.support.kafka import free_port
 from tests.support.served_memory import TENANT, ServedMemory, contents
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 
 class Script:
