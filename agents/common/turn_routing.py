@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ...memory.policies import RoutingPolicy
 from ...memory.secrets.turns import ProtectedTurn
@@ -34,7 +34,7 @@ def decode_turn(record: Record, routing: RoutingPolicy, *, max_bytes: int = TURN
         owner = turn.owner(default_scope=routing.scope)
     except ValueError as error:
         raise Poison("invalid", str(error)) from None
-    written = _written_at(record) if record.timestamp > 0 else None  # a record without a timestamp has -1
+    written = record.written_at if record.timestamp > 0 else None  # a record without a timestamp has -1
     if written is not None and (at - written).total_seconds() > routing.clock_ahead:
         return RoutedTurn(turn.model_copy(update={"occurred_at": written}), owner, clock_ahead=True)
     return RoutedTurn(turn, owner)
@@ -55,18 +55,10 @@ def occurred_at(turn: Turn, record: Record) -> datetime:
 
     Raises ValueError when the timestamp is no time: a producer can set any number.
     """
-    at = turn.occurred_at or _written_at(record)
+    at = turn.occurred_at or record.written_at
     if at is None:
         raise ValueError("occurred_at: absent, and the record's timestamp is no time either")
     return at
-
-
-def _written_at(record: Record) -> datetime | None:
-    """Return the record's timestamp, or None if it is no time."""
-    try:
-        return datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
 
 
 def value_hash(record: Record) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...adapters.ports import VectorStore
-from ...memory.facts.routing import trust_of
+from ...memory.facts.routing import route, trust_of
 from ...memory.facts.statements import resolve_subject
+from ...memory.policies import MemoryPolicy
 from ...schemas import ids
 from ...schemas.collections import TASKS
 from ...schemas.edits.prospective import TASKS_MAX
@@ -30,10 +31,10 @@ class ObservedTasks:
 
 
 async def observed_tasks(
-    observed: Observed, timers: TaskTimers, *, store: VectorStore, calls: Calls, now: datetime
+    observed: Observed, timers: TaskTimers, policy: MemoryPolicy, *, store: VectorStore, calls: Calls, now: datetime
 ) -> ObservedTasks:
     """Return the tasks that the turn tells for a later time. An owner with too many tasks, or times, gets no more."""
-    tasks = tuple(_tasks(observed, now=now))
+    tasks = tuple(_tasks(observed, policy, now=now))
     if not tasks:
         return ObservedTasks((), timers)
     owner_key = observed.owner.key(observed.tenant_id)
@@ -47,10 +48,10 @@ async def observed_tasks(
     return ObservedTasks(writes, timers, skipped=len(tasks) - len(points))
 
 
-def _tasks(observed: Observed, *, now: datetime) -> Iterator[StoredTask]:
+def _tasks(observed: Observed, policy: MemoryPolicy, *, now: datetime) -> Iterator[StoredTask]:
     owner_key = observed.owner.key(observed.tenant_id)
     for each in observed.observations:
-        if each.category != "task" or each.retracts or each.due_at is None or each.due_at <= observed.occurred_at:
+        if not route(each, policy).prospective or each.due_at is None or each.due_at <= observed.occurred_at:
             continue
         yield StoredTask(
             task_id=ids.task_id(owner_key, each.observation_id),

@@ -58,8 +58,6 @@ async def reflect(observed: Observed, facts: FactChanger) -> Reflection:
         elif each.may_change_facts and policy.tiers.semantic:
             transitions = await _transitions(each, vectors.get(each.statement.content), facts)
             changes += facts.change(transitions, _cause(observed, each.observation), vectors)
-        if each.route.prospective:
-            facts.count("task_without_store")
     episodes = tuple(
         build_episode(
             each.observation,

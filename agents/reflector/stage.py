@@ -157,7 +157,9 @@ class Reflector:
             recorded=row.episodes,
         )
         timers = TaskTimers.of(rows, owner_key)
-        tasks = await observed_tasks(observed, timers, store=self._store, calls=self._calls, now=facts.stamp.now)
+        tasks = await observed_tasks(
+            observed, timers, policy, store=self._store, calls=self._calls, now=facts.stamp.now
+        )
         self._metrics.counted("tasks_skipped", tasks.skipped)
         after = {session_row_key(owner_key, session): reflected.add(observed.turn_number).to_bytes()}
         if tasks.timers != timers:

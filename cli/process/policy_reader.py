@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -49,13 +49,18 @@ class PolicyReader:
     _next: dict[int, int] = field(default_factory=dict)
 
     async def read_whole(self) -> None:
-        """Read the topic to its end. Raises Transient."""
+        """Read the topic to its end, and put what it says in force at once: no event meets a policy that a later record
+        replaces. Raises Transient."""
         if await self.log.partitions(POLICIES.name) is None:
             return  # a reader of an older deployment; workers refuse to start without the topic
         ends = await self.log.ends(POLICIES.name)
         async with aclosing(self.log.read(POLICIES.name)) as records:
-            async for record in records:
-                self._take(record)
+            every = [record async for record in records]
+        for tenant_id in self.states.keys() - set(map(_tenant_of, every)):  # removed while the log did not answer
+            self.policies.remove(tenant_id)
+            del self.states[tenant_id]
+        for record in every:
+            self._take(record)
         self._next = dict(enumerate(ends))
 
     @asynccontextmanager
@@ -84,7 +89,7 @@ class PolicyReader:
 
     def _take(self, record: Record) -> None:
         tenant_id = _tenant_of(record)
-        at = _written_at(record)
+        at = record.written_at
         before = self.states.get(tenant_id, PolicyState())
         try:
             table = None if not record.value else _decoded(record)
@@ -115,14 +120,6 @@ async def read_policies(log: Log, deployment: MemoryPolicy) -> TenantPolicies:
 
 def _tenant_of(record: Record) -> str:
     return ids.split((record.key or b"").decode("utf-8", "replace"))[0]
-
-
-def _written_at(record: Record) -> datetime | None:
-    """Return the record's time; None when its producer wrote none that is one."""
-    try:
-        return datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
 
 
 def _decoded(record: Record) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import structlog
 import uvicorn
@@ -55,6 +56,7 @@ from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, effective_po
 
 log = structlog.get_logger(__name__)
 PURPOSE = "serve"
+P = TypeVar("P", Reranker | None, LlmReranker | None)
 
 
 # ------------------------------------------------------------------------------------------------ what stands behind
@@ -87,11 +89,11 @@ async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages:
                 log=stages.log,
                 store=stages.store,
                 embedder=stages.embedder,
-                reranker=await _reranker(stack, settings, policy, stages.metrics),
+                reranker=_closed_with(stack, new_reranker(settings, policy, sink=UsageMetrics(stages.metrics))),
                 metrics=stages.metrics,
                 policies=stages.policies,
                 stages=stages,
-                selector=await _selector(stack, settings, policy, stages.metrics),
+                selector=_closed_with(stack, new_selector(settings, policy, sink=UsageMetrics(stages.metrics))),
             )
         else:
             yield await _beside(stack, settings, policy, folders)
@@ -123,34 +125,23 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
         )  # the server takes turns nevertheless
     except Fatal as error:  # another embedder filled the collections
         raise usage(str(error)) from error
-    reranker = await _reranker(stack, settings, policy, metrics)
+    sink = UsageMetrics(metrics)
     return ServerParts(
         log=client,
         store=store,
         embedder=embedder,
-        reranker=reranker,
+        reranker=_closed_with(stack, new_reranker(settings, policy, sink=sink)),
         metrics=metrics,
         policies=reader.policies,
-        selector=await _selector(stack, settings, policy, metrics),
+        selector=_closed_with(stack, new_selector(settings, policy, sink=sink)),
     )
 
 
-async def _reranker(
-    stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, metrics: Metrics
-) -> Reranker | None:
-    reranker = new_reranker(settings, policy, sink=UsageMetrics(metrics))
-    if reranker is not None:
-        stack.push_async_callback(reranker.close)
-    return reranker
-
-
-async def _selector(
-    stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, metrics: Metrics
-) -> LlmReranker | None:
-    selector = new_selector(settings, policy, sink=UsageMetrics(metrics))
-    if selector is not None:
-        stack.push_async_callback(selector.close)
-    return selector
+def _closed_with(stack: AsyncExitStack, part: P) -> P:
+    """Close a part with the stack, if there is one."""
+    if part is not None:
+        stack.push_async_callback(part.close)
+    return part
 
 
 # ------------------------------------------------------------------------------------------------ credentials, ports

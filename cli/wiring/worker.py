@@ -152,12 +152,7 @@ class Stages:
 
     async def run(self, *, stopping: asyncio.Event) -> int:
         """Run until `stopping` is set or a stage ends. Return the exit code."""
-        beside = (
-            self.probe.watch(),
-            log_changes(self.readiness),
-            self.budget.run(),
-            give_back(),
-        )
+        beside = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), give_back())
         watching = [asyncio.create_task(each) for each in beside]
         try:
             async with served(
@@ -218,9 +213,9 @@ async def built_stages(
         stack.push_async_callback(client.close)
         await patience("the log", client.start)
         await patience("the log", lambda: prepare_topics(client, settings))
-        policies = PolicyReader(client, TenantPolicies(policy))
-        await patience("the log", policies.read_whole)
-        await stack.enter_async_context(policies.following())
+        reader = PolicyReader(client, TenantPolicies(policy))
+        await patience("the log", reader.read_whole)
+        await stack.enter_async_context(reader.following())
         await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
         store = await new_store(settings, identity=embedder.identity, folders=folders, serve_loopback=True)
         stack.push_async_callback(store.close)
@@ -242,7 +237,7 @@ async def built_stages(
                 store=store,
                 embedder=embedder,
                 completions=completions,
-                policies=policies.policies,
+                policies=reader.policies,
                 spending=TierSpending(policy.budget.tier(settings.tier), completions_of=completions.of),
                 source=source,
                 secrets=new_secret_filter(policy),
@@ -268,7 +263,7 @@ async def built_stages(
             runners=runners,
             metrics=metrics,
             budget=budget,
-            policies=policies.policies,
+            policies=reader.policies,
             health_host=settings.health_host,
             health_port=settings.health_port,
         )

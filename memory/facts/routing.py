@@ -21,7 +21,7 @@ class Route:
     episodic: bool = False
     semantic: bool = False
     prospective: bool = False
-    """A task with a due time. This version has no store for it and counts it only."""
+    """A task with a due time."""
     quarantined: bool = False
     """An instruction to the assistant that a user gave: a fact that only a person's approval makes believed."""
     dropped: bool = False

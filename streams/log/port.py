@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -27,6 +28,14 @@ class Record:
     value: bytes | None
     headers: Headers = ()
     timestamp: int = 0
+
+    @property
+    def written_at(self) -> datetime | None:
+        """Return the timestamp as a time; None when it is none: a producer can set any number."""
+        try:
+            return datetime.fromtimestamp(self.timestamp / 1000, tz=UTC)
+        except (OverflowError, OSError, ValueError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)

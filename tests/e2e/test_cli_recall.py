@@ -81,6 +81,13 @@ def test_what_was_said_is_recalled_beside_a_worker_and_after_it(tmp_path: Path, 
         assert len(session.records) == 2
         assert of_tier(session.records, "turns") == [], "nothing is looked for"
 
+        policy = tmp_path / "acme.toml"
+        policy.write_text("[recall]\nlimit = 1\n[personas.scout]\nagreeableness = 0.9\n")
+        assert command("policies", "set", "--tenant", "acme", str(policy)).code == 0
+        assert len(command(*asked("--session", "s1")).records) == 1, "the tenant's policy says how much is wanted"
+        assert len(command(*asked("--session", "s1", "--agent", "scout")).records) == 2, "its agent wants more"
+        assert command("policies", "remove", "--tenant", "acme").code == 0
+
         for other in (("--tenant", "rival", "--user", "u1"), ("--tenant", "acme", "--user", "u2")):
             strangers = command("recall", *other, "--session", "s1", "--cue", CUE, "--json")
             assert (strangers.code, strangers.out) == (0, "")

@@ -44,10 +44,10 @@ def found(**fields: Any) -> RecalledMemory:
     return RecalledMemory(**({"item": item} | told | more | fields))
 
 
-async def asked(query: str, *, token: str = "acme", header: str | None = None) -> RecallRequest:
+async def asked(query: str, *, token: str = "acme", header: str | None = None, **services: Any) -> RecallRequest:
     recall = NoRecall()
     given = {"X-Memstream-Session": header} if header is not None else {}
-    answer = await called(app_over(recall=recall, credentials=TOKENS), token=token).get(
+    answer = await called(app_over(recall=recall, credentials=TOKENS, **services), token=token).get(
         f"/v1/recall?{query}", headers=given
     )
     assert answer.status_code == 200, answer.text
@@ -92,6 +92,22 @@ async def test_the_header_names_a_session_where_nothing_else_does() -> None:
 async def test_another_owner_is_named_by_scope_and_id() -> None:
     assert (await asked("scope=agent&id=a1")).owner == Owner(scope="agent", id="a1")
     assert (await asked("scope=agent&id=a1&user=u1&session=s1")).session == ReadSession("u1", "s1")
+
+
+@pytest.mark.parametrize(
+    ("query", "agent_id"),
+    [
+        ("user=u1", None),
+        ("user=u1&agent_id=a1", "a1"),
+        ("scope=agent&id=a2", "a2"),
+        ("scope=agent&id=a2&agent_id=a1", "a1"),
+    ],
+)
+async def test_the_usual_limit_is_that_of_the_tenant_and_its_agent(query: str, agent_id: str | None) -> None:
+    limits = {("acme", agent_id): 3}
+    request = await asked(query, recall_limit=lambda tenant_id, agent_id: limits[tenant_id, agent_id])
+    assert request.limit == 3
+    assert (await asked(f"{query}&limit=7", recall_limit=lambda tenant_id, agent_id: 3)).limit == 7
 
 
 @pytest.mark.parametrize(

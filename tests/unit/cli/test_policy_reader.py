@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from memstream.memory.tenant_policies import TenantPolicies
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import POLICIES
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import Headers, TopicSpec
+from memstream.streams.log.port import Headers, Record, TopicSpec
 
 DEADLINE = 20.0
 
@@ -115,6 +116,33 @@ async def test_a_log_that_goes_away_is_read_again(log: EmbeddedLog, monkeypatch:
     async with reader.following():
         await put(log, "acme", {"capture": {"threshold": 0.5}})
         await until(lambda: threshold(reader.policies) == 0.5)
+
+
+async def test_what_is_read_again_comes_into_force_at_once(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    await put(log, "acme", {"capture": {"threshold": 0.5}})
+    await put(log, "gone", {"capture": {"threshold": 0.6}})
+    reader = PolicyReader(log, TenantPolicies(MemoryPolicy()))
+    await reader.read_whole()
+    read, seen = log.read, []
+
+    async def watched(topic: str, **named: Any) -> AsyncGenerator[Record, None]:
+        async for record in read(topic, **named):
+            yield record
+            seen.append(threshold(reader.policies))
+
+    async def without_gone(topic: str, **named: Any) -> AsyncGenerator[Record, None]:
+        async for record in watched(topic, **named):
+            if record.key != b"gone":  # compaction has deleted it, tombstone and all
+                yield record
+
+    await put(log, "acme", {"capture": {"threshold": 0.9}})
+    await put(log, "acme", {"capture": {"threshold": 0.7}})
+    monkeypatch.setattr(log, "read", without_gone)
+    await reader.read_whole()
+    assert seen
+    assert set(seen) == {0.5}, "no policy of the past between the old one and the new one"
+    assert [threshold(reader.policies, each) for each in ("acme", "gone")] == [0.7, 0.4]
+    assert "gone" not in reader.states
 
 
 async def test_a_log_without_the_topic_has_no_policies(tmp_path: Path) -> None:
