@@ -1,4 +1,5 @@
-"""The tutorial, from a fresh clone: every command, file and output of docs/tutorial/index.md, in the page's order."""
+"""A newcomer, in one fresh clone on a machine that has Python, make and git: the README's first commands, then every
+command, file and output of docs/tutorial/index.md, in the page's order."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from tests.support.polling import wait_for_blocking
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorial" / "index.md"
+README = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 OURS = ("MEMSTREAM_", "OPENAI_", "QDRANT_", "VIRTUAL_ENV", "PYTHONPATH", "MAKE", "CI", "TURNS")
 DEADLINE = 60.0
 INSTALL_DEADLINE = 400.0
@@ -169,12 +171,22 @@ def test_every_mark_of_the_page_is_known_and_every_command_is_run() -> None:
 @pytest.mark.kafka
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_tutorial(reader: Reader) -> None:
+def test_the_first_commands_and_the_tutorial(reader: Reader) -> None:
     first, *rest = blocks(PAGE.read_text())
+    assert first.text == README[0], "both begin with the same two commands"
     clone, make = first.text.splitlines()
-    assert clone == "git clone <this repository> && cd memstream"
+    assert (clone, make) == ("git clone <this repository> && cd memstream", "make demo")
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(reader.folder)], check=True)
     reader.types(make, deadline=INSTALL_DEADLINE)
+    for part in ("learnt", "replaced", "corrected", "nothing worth remembering", "What next"):
+        assert part in reader.output
+    chat = README[1].strip()
+    assert chat == ".venv/bin/memstream chat"
+    assert chat in reader.output, "the demo ends with what the README says next"
+    reader.types(f"{chat} <<< 'My favourite colour is teal.'")
+    assert "It remembers of ana" in reader.output
+    reader.types("git status --short")
+    assert reader.output == "", "what it makes is ignored by git"
     for block in rest:
         if block.mark.startswith("file "):
             (reader.folder / block.mark.removeprefix("file ")).write_text(reader.mine(block.text))
