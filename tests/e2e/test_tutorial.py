@@ -67,7 +67,8 @@ class Reader:
         return text
 
     def environment(self) -> dict[str, str]:
-        return {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+        mine = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+        return mine | {"PYTHONFAULTHANDLER": "1"}
 
     def script(self, text: str) -> str:
         return "\n".join([*self.exports, self.mine(text)])
@@ -110,17 +111,20 @@ class Reader:
         self.running.append((process, log))
 
     def stops(self) -> None:
-        """Ctrl-C in every other terminal."""
-        for process, _ in self.running:
+        """Ctrl-C in every other terminal. One that goes on is told with what it did."""
+        ending, self.running = self.running, []
+        for process, _ in ending:
             os.killpg(process.pid, signal.SIGINT)
-        for process, _ in self.running:
+        late = []
+        for process, log in ending:
             try:
                 process.wait(DEADLINE)
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait(10)
-        self.running.clear()
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGABRT)  # Python's fault handler writes where each thread is
+                process.wait(10)
+                late.append(f"{process.args}\n{log.read_text()[-4000:]}")
+        if late:
+            pytest.fail("did not end at Ctrl-C: " + "\n".join(late), pytrace=False)
 
     def sees(self, text: str) -> None:
         """Every line of `text` stands in what the last command printed."""
