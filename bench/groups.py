@@ -1,15 +1,14 @@
-"""What a consumer group of a stage costs at its broker and its leader, by the number of partitions and workers.
+"""What the consumer group of a stage costs its broker and its leader, by the number of partitions and workers.
 
     python -m bench.groups                                    # 1 000 x 50 and 10 000 x 100, simulated
-    python -m bench.groups --broker HOST:PORT                 # the same groups, formed on a broker by light members
+    python -m bench.groups --broker HOST:PORT                 # the same groups on a broker, formed by light members
     python -m bench.groups --assignor faust --sizes 1000x50
 
-The simulation runs the assignor itself through a first assignment, a join and a leave of one worker. `MB` is what the
-broker stores of a group in one record of its offsets topic: subscription and assignment of each member. It takes 1 MB
-by default.
+The simulation runs the assignor itself through a first assignment, a second one, a join and a leave of one worker.
+`record` is what the broker stores of a group in one record: subscription and assignment of each member. A broker takes
+1 MB by default. `moved` counts partitions that went from one worker that stays to another.
 
-A light member is aiokafka's coordinator with the assignor of a worker, without tables. All of them run in this process.
-The sizes of the topics are made up, the records of the group are not.
+A light member is aiokafka's coordinator with the assignor of a worker, without tables (tests/support/light_group.py).
 """
 
 from __future__ import annotations
@@ -22,83 +21,48 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
-from aiokafka.client import AIOKafkaClient
-from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.consumer.subscription_state import SubscriptionState
-from aiokafka.errors import KafkaError
 from faust.assignor import PartitionAssignor
-from yarl import URL
 
-from memstream.schemas.topics import COMMANDS_SESSION, TURNS
+from memstream.schemas.topics import TURNS
 from memstream.streams.faust.assignor import StageAssignor
+from tests.support.light_group import TOPICS, LightGroup, MadeUpCluster, assignor_of
 
 ASSIGNORS: Mapping[str, type[Any]] = {"faust": PartitionAssignor, "ours": StageAssignor}
-SOURCES = (TURNS.name, COMMANDS_SESSION.name)
-CHANGELOG = "memory-observer-working_set-changelog"
-TOPICS = {*SOURCES, CHANGELOG}
 SIZES = "1000x50,10000x100"
 #: bytes of a member in the record, beside what it sent and got: ids, host, time-outs
 MEMBER_BYTES = 150
 
 
-class Topics:
-    """Topics of a made-up size."""
-
-    def __init__(self, partitions: int) -> None:
-        self._numbers = set(range(partitions))
-
-    def partitions_for_topic(self, topic: str) -> set[int]:
-        return self._numbers
-
-
-def assignor_of(kind: str, worker: int, folder: Path) -> Any:
-    """Build the assignor of one worker of the observer, on a host of its own."""
-    sensors = SimpleNamespace(
-        on_assignment_start=lambda *_: None,
-        on_assignment_error=lambda *_: None,
-        on_assignment_completed=lambda *_: None,
-    )
-    datadir = folder / f"w{worker}"
-    datadir.mkdir(parents=True, exist_ok=True)
-    app = SimpleNamespace(
-        tables=SimpleNamespace(changelog_topics={CHANGELOG}, data={}),
-        conf=SimpleNamespace(canonical_url=URL(f"http://observer-{worker}.memory.svc:6066"), datadir=datadir),
-        sensors=sensors,
-        tracer=None,
-    )
-    return ASSIGNORS[kind](app)
-
-
-class Group:
-    """A simulated group. `rebalance` lets everybody join and takes the assignment of its first member."""
+class SimulatedGroup:
+    """Members in this process. `rebalance` lets everybody join and takes the assignment of one of them."""
 
     def __init__(self, kind: str, partitions: int, folder: Path) -> None:
-        self._kind, self._folder, self._topics = kind, folder, Topics(partitions)
-        self.members: dict[str, Any] = {}
-        self._count = 0
+        self._kind, self._folder, self._cluster = kind, folder, MadeUpCluster(partitions)
+        self._members: dict[str, Any] = {}
+        self._started = 0
 
-    def join(self) -> None:
-        self.members[f"faust-0.15.3-{uuid.uuid4()}"] = assignor_of(self._kind, self._count, self._folder)
-        self._count += 1
+    def join(self, count: int = 1) -> None:
+        for _ in range(count):
+            assignor = assignor_of(ASSIGNORS[self._kind], self._folder, f"observer-{self._started}")
+            self._members[f"faust-0.15.3-{uuid.uuid4()}"] = assignor
+            self._started += 1
 
     def leave(self) -> None:
-        del self.members[next(iter(self.members))]
+        del self._members[next(iter(self._members))]
 
     def rebalance(self) -> tuple[float, int, int]:
         """Return the seconds of `assign`, the bytes of the group's record, and how many partitions moved."""
         before = self._owners()
-        joined = {member: assignor.metadata(TOPICS) for member, assignor in self.members.items()}
+        joined = {member: assignor.metadata(TOPICS) for member, assignor in self._members.items()}
         began = time.perf_counter()
-        assigned = next(iter(self.members.values())).assign(self._topics, joined)
+        assigned = next(iter(self._members.values())).assign(self._cluster, joined)
         seconds = time.perf_counter() - began
         size = sum(
-            len(member) * 2 + MEMBER_BYTES + len(joined[member].encode()) + len(assigned[member].encode())
-            for member in joined
+            MEMBER_BYTES + len(joined[member].encode()) + len(assigned[member].encode()) for member in self._members
         )
-        for member, assignor in self.members.items():
+        for member, assignor in self._members.items():
             assignor.on_assignment(assigned[member])
         after = self._owners()
         return seconds, size, sum(before.get(number) not in (None, owner) for number, owner in after.items())
@@ -106,122 +70,56 @@ class Group:
     def _owners(self) -> dict[int, str]:
         return {
             tp.partition: member
-            for member, assignor in self.members.items()
+            for member, assignor in self._members.items()
             for tp in assignor.assigned_actives()
             if tp.topic == TURNS.name
         }
 
 
 def simulate(kind: str, partitions: int, workers: int, folder: Path) -> None:
-    group = Group(kind, partitions, folder)
-    for _ in range(workers):
-        group.join()
-    tell(kind, partitions, workers, "first", *group.rebalance())
-    tell(kind, partitions, workers, "again", *group.rebalance())
-    group.join()
-    tell(kind, partitions, workers, "one joins", *group.rebalance())
-    group.leave()
-    tell(kind, partitions, workers, "one leaves", *group.rebalance())
+    group = SimulatedGroup(kind, partitions, folder)
 
-
-def tell(kind: str, partitions: int, workers: int, what: str, seconds: float, size: int, moved: int) -> None:
-    print(
-        f"{kind:6} {partitions:6} x {workers:3}  {what:11} assign {seconds:7.3f} s  record {size / 1e6:7.3f} MB"
-        f"  moved {moved}",
-        flush=True,
-    )
-
-
-# ------------------------------------------------------------------------------------------------ on a broker
-class OfMadeUpTopics:
-    """An assignor that believes in topics of another size."""
-
-    def __init__(self, assignor: Any, topics: Topics) -> None:
-        self.inner, self._topics = assignor, topics
-        self.name = assignor.name
-        self.metadata, self.on_assignment = assignor.metadata, assignor.on_assignment
-
-    def assign(self, _: Any, members: Any) -> Any:
-        return self.inner.assign(self._topics, members)
-
-
-class Light:
-    """A light member of a group on a broker."""
-
-    def __init__(self, client: AIOKafkaClient, assignor: Any, topics: Topics, group: str) -> None:
-        self._client, self._subscription = client, SubscriptionState()
-        self._subscription.register_fetch_waiters(set())
-        self._coordinator = GroupCoordinator(
-            client,
-            self._subscription,
-            group_id=group,
-            session_timeout_ms=60_000,
-            heartbeat_interval_ms=500,
-            rebalance_timeout_ms=120_000,
-            max_poll_interval_ms=3_600_000,
-            enable_auto_commit=False,
-            assignors=(OfMadeUpTopics(assignor, topics),),
+    def tell(what: str) -> None:
+        seconds, size, moved = group.rebalance()
+        print(
+            f"{kind:6}{partitions:7} x {workers:3}  {what:11} assign {seconds:7.3f} s  record {size / 1e6:7.3f} MB"
+            f"  moved {moved}",
+            flush=True,
         )
 
-    def join(self) -> None:
-        self._subscription.subscribe(TOPICS)
-
-    def numbers(self) -> list[int]:
-        """Return the partitions of the turns that it has now."""
-        return [tp.partition for tp in self._subscription.assigned_partitions() if tp.topic == TURNS.name]
-
-    def failure(self) -> str:
-        try:
-            self._coordinator.check_errors()
-        except KafkaError as error:
-            return repr(error)
-        return ""
-
-    async def leave(self) -> None:
-        await self._coordinator.close()
-        await self._client.close()
+    group.join(workers)
+    tell("first")
+    tell("again")
+    group.join()
+    tell("one joins")
+    group.leave()
+    tell("one leaves")
 
 
 async def form(kind: str, partitions: int, workers: int, folder: Path, broker: str, wait: float) -> None:
     """Form the group on a broker, then let one more join and leave. Print how long each took, or what failed."""
-    group, topics, members = f"groups-{uuid.uuid4().hex[:8]}", Topics(partitions), list[Light]()
-
-    async def join() -> None:
-        client = AIOKafkaClient(bootstrap_servers=broker, request_timeout_ms=60_000)
-        await client.bootstrap()
-        members.append(Light(client, assignor_of(kind, len(members), folder), topics, group))
+    group = LightGroup(broker, partitions, folder)
 
     async def shared_out(what: str) -> bool:
-        """Wait until each partition has one owner and everybody has some."""
-        began, failure = time.perf_counter(), f"not shared out in {wait:.0f} s"
-        while time.perf_counter() - began < wait:
-            given = [member.numbers() for member in members]
-            if all(given) and sorted(n for numbers in given for n in numbers) == list(range(partitions)):
-                failure = ""
-                break
-            failed = [text for text in (member.failure() for member in members) if text]
-            if failed:
-                failure = failed[0]
-                break
+        began = time.perf_counter()
+        failure = ""
+        while not failure and not group.is_shared_out():
             await asyncio.sleep(0.05)
+            late = time.perf_counter() - began > wait
+            failure = group.failure() or ("not shared out" if late else "")
         seconds = time.perf_counter() - began
-        print(f"{kind:6} {partitions:6} x {workers:3}  on a broker, {what:10} {seconds:6.1f} s  {failure}", flush=True)
+        print(f"{kind:6}{partitions:7} x {workers:3}  {what:11} {seconds:6.1f} s  {failure}", flush=True)
         return not failure
 
     try:
-        for _ in range(workers):
-            await join()
-        for member in members:
-            member.join()
+        await group.join(ASSIGNORS[kind], *(f"observer-{number}" for number in range(workers)))
         if await shared_out("first"):
-            await join()
-            members[-1].join()
+            await group.join(ASSIGNORS[kind], "one-more")
             if await shared_out("one joins"):
-                await members.pop().leave()
+                await group.leave("one-more")
                 await shared_out("one leaves")
     finally:
-        for member in members:
-            await member.leave()
+        await group.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

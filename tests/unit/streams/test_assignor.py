@@ -5,44 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from faust.assignor import PartitionAssignor
 from structlog.testing import capture_logs
-from yarl import URL
 
 from memstream.streams.faust.assignor import FILE, StageAssignor
+from tests.support.light_group import CHANGELOG, TOPICS, MadeUpCluster, assignor_of
 
-TURNS, COMMANDS, CHANGELOG = "memory.turns", "memory.commands.session", "memory-observer-working_set-changelog"
-SOURCES = {TURNS, COMMANDS}
-TOPICS = SOURCES | {CHANGELOG}
+TURNS, COMMANDS = "memory.turns", "memory.commands.session"
 SEND_LIMIT = 1_000_000
 """Bytes of a record that a broker takes by default."""
 
 
-class Cluster:
-    def __init__(self, **counts: int) -> None:
-        self._counts = counts
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        count = self._counts.get(topic, self._counts.get("every", 0))
-        return set(range(count)) if count else None
-
-
 def worker(folder: Path, name: str, kind: type[Any] = StageAssignor, *, replicas: int = 0) -> Any:
-    """The assignor of one worker on a host of its own."""
-    datadir = folder / name
-    datadir.mkdir(exist_ok=True)
-    app = SimpleNamespace(
-        tables=SimpleNamespace(changelog_topics={CHANGELOG}, data={}),
-        conf=SimpleNamespace(canonical_url=URL(f"http://{name}:6066"), datadir=datadir),
-        sensors=SimpleNamespace(**dict.fromkeys(("on_assignment_start", "on_assignment_completed"), lambda *_: None)),
-        tracer=None,
-    )
-    return kind(app, replicas=replicas)
+    return assignor_of(kind, folder, name, replicas=replicas)
 
 
 class Group:
@@ -52,7 +31,7 @@ class Group:
         self.members = members
         self.bytes = 0
 
-    def rebalance(self, leader: str, cluster: Any, topics: Mapping[str, set[str]] | None = None) -> None:
+    def rebalance(self, leader: str, cluster: Any, topics: Mapping[str, frozenset[str]] | None = None) -> None:
         joined = {}
         for name, assignor in self.members.items():
             subscribed = (topics or {}).get(name, TOPICS)
@@ -70,7 +49,7 @@ class Group:
 
 def test_a_partition_of_every_topic_and_of_the_changelog_is_at_one_worker(tmp_path: Path) -> None:
     group = Group(**{name: worker(tmp_path, name) for name in "abc"})
-    group.rebalance("b", Cluster(every=10))
+    group.rebalance("b", MadeUpCluster(every=10))
     assert sorted(number for name in "abc" for number in group.has(name)) == list(range(10))
     for name in "abc":
         assert group.has(name, COMMANDS) == group.has(name, CHANGELOG) == group.has(name)
@@ -80,15 +59,15 @@ def test_a_partition_of_every_topic_and_of_the_changelog_is_at_one_worker(tmp_pa
 def test_what_a_group_sends_grows_with_its_partitions_alone(tmp_path: Path, kind: type[Any]) -> None:
     group = Group(**{f"w{n}": worker(tmp_path, f"w{n}", kind) for n in range(50)})
     for leader in ("w1", "w2"):
-        group.rebalance(leader, Cluster(every=1_000))
+        group.rebalance(leader, MadeUpCluster(every=1_000))
     assert group.bytes < SEND_LIMIT / 10
 
 
 def test_a_rebalance_without_a_change_moves_nothing(tmp_path: Path) -> None:
     group = Group(**{f"w{n:02}": worker(tmp_path, f"w{n:02}") for n in range(12)})
-    group.rebalance("w00", Cluster(every=512))
+    group.rebalance("w00", MadeUpCluster(every=512))
     before = {name: group.has(name) for name in group.members}
-    group.rebalance("w05", Cluster(every=512))
+    group.rebalance("w05", MadeUpCluster(every=512))
     assert {name: group.has(name) for name in group.members} == before
 
 
@@ -103,7 +82,7 @@ def test_workers_with_fausts_assignor_are_in_the_same_group(tmp_path: Path, lead
     assert (old.name, old.version) == (new.name, new.version)
     group = Group(a=old, b=new)
     for leader in leaders:
-        group.rebalance(leader, Cluster(every=7))
+        group.rebalance(leader, MadeUpCluster(every=7))
         assert sorted(group.has("a") + group.has("b")) == list(range(7))
         assert {len(group.has(name)) for name in "ab"} == {3, 4}
         assert group.has("b", COMMANDS) == group.has("b", CHANGELOG) == group.has("b")
@@ -114,7 +93,7 @@ def test_in_a_rolling_upgrade_every_partition_has_one_worker_all_the_time(tmp_pa
 
     def rebalanced() -> None:
         for leader in sorted(group.members):
-            group.rebalance(leader, Cluster(every=12))
+            group.rebalance(leader, MadeUpCluster(every=12))
             assert sorted(number for name in group.members for number in group.has(name)) == list(range(12))
 
     rebalanced()
@@ -128,7 +107,7 @@ def test_in_a_rolling_upgrade_every_partition_has_one_worker_all_the_time(tmp_pa
 def test_a_topic_that_only_a_later_version_reads_stays_with_its_partition(tmp_path: Path) -> None:
     group = Group(a=worker(tmp_path, "a"), b=worker(tmp_path, "b"))
     with capture_logs() as logs:
-        group.rebalance("a", Cluster(every=6), {"a": TOPICS - {COMMANDS}, "b": TOPICS})
+        group.rebalance("a", MadeUpCluster(every=6), {"a": TOPICS - {COMMANDS}, "b": TOPICS})
     assert group.has("a", COMMANDS) == []
     assert group.has("b", COMMANDS) == group.has("b") == group.has("b", CHANGELOG)
     assert logs[-1]["event"] == "topics_not_read_by_all"
@@ -138,7 +117,7 @@ def test_a_topic_that_only_a_later_version_reads_stays_with_its_partition(tmp_pa
 def test_a_topic_that_is_missing_is_named(tmp_path: Path) -> None:
     group = Group(a=worker(tmp_path, "a"))
     with capture_logs() as logs:
-        group.rebalance("a", Cluster(**{TURNS: 4, CHANGELOG: 4}))
+        group.rebalance("a", MadeUpCluster(**{TURNS: 4, CHANGELOG: 4}))
     assert group.has("a") == [0, 1, 2, 3]
     assert logs[-1]["event"] == "topics_missing"
     assert logs[-1]["topics"] == [COMMANDS]
@@ -147,18 +126,18 @@ def test_a_topic_that_is_missing_is_named(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------ its folder
 def test_a_worker_that_comes_back_gets_what_it_had(tmp_path: Path) -> None:
     group = Group(**{name: worker(tmp_path, name) for name in "abc"})
-    group.rebalance("a", Cluster(every=12))
+    group.rebalance("a", MadeUpCluster(every=12))
     had = {name: group.has(name) for name in "abc"}
     group.members.pop("a")
-    group.rebalance("b", Cluster(every=12))
+    group.rebalance("b", MadeUpCluster(every=12))
     group.members["a"] = worker(tmp_path, "a")
-    group.rebalance("b", Cluster(every=12))
+    group.rebalance("b", MadeUpCluster(every=12))
     assert {name: group.has(name) for name in "abc"} == had
 
 
 def test_it_has_no_partition_before_the_group_gave_it_one(tmp_path: Path) -> None:
     group = Group(a=worker(tmp_path, "a", replicas=1), b=worker(tmp_path, "b", replicas=1))
-    group.rebalance("a", Cluster(every=4))
+    group.rebalance("a", MadeUpCluster(every=4))
     again = worker(tmp_path, "a")
     assert again.assigned_actives() == again.assigned_standbys() == set()
 
@@ -170,7 +149,7 @@ def test_a_damaged_file_costs_no_more_than_its_partitions(tmp_path: Path, conten
     with capture_logs() as logs:
         group = Group(a=worker(tmp_path, "a"))
     assert [entry["event"] for entry in logs] == ["assignment_unreadable"]
-    group.rebalance("a", Cluster(every=4))
+    group.rebalance("a", MadeUpCluster(every=4))
     assert json.loads((tmp_path / "a" / FILE).read_text())["actives"][TURNS] == [0, 1, 2, 3]
 
 
@@ -178,7 +157,7 @@ def test_numbers_of_partitions_that_are_gone_are_passed_over(tmp_path: Path) -> 
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / FILE).write_text('{"generation": 3, "actives": {"memory.turns": [-1, 2, 99]}, "standbys": {}}')
     group = Group(a=worker(tmp_path, "a"), b=worker(tmp_path, "b"))
-    group.rebalance("a", Cluster(every=4))
+    group.rebalance("a", MadeUpCluster(every=4))
     assert 2 in group.has("a")
     assert sorted(group.has("a") + group.has("b")) == [0, 1, 2, 3]
 
@@ -187,6 +166,6 @@ def test_a_folder_that_cannot_be_written_does_not_stop_the_worker(tmp_path: Path
     group = Group(a=worker(tmp_path, "a"))
     (tmp_path / "a").rmdir()
     with capture_logs() as logs:
-        group.rebalance("a", Cluster(every=4))
+        group.rebalance("a", MadeUpCluster(every=4))
     assert group.has("a") == [0, 1, 2, 3]
     assert logs[-1]["event"] == "assignment_not_kept"
