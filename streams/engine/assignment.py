@@ -96,12 +96,11 @@ def _give_up(
 ) -> set[int]:
     """Take from each member what it has beyond its quota, first what a member that gets more had before."""
     had = set(chain.from_iterable(owned[member].actives for member in wanting))
-    followed = set(chain.from_iterable(owned[member].standbys for member in wanting))
     given_up = set[int]()
     for member, numbers in has.items():
         excess = len(numbers) - quotas[member]
         if excess > 0:
-            order = sorted(numbers, key=lambda number: (number not in had, number not in followed, -number))
+            order = sorted(numbers, key=lambda number: (number not in had, -number))
             given_up.update(order[:excess])
             numbers.difference_update(order[:excess])
     return given_up

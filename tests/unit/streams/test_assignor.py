@@ -88,6 +88,13 @@ def test_workers_with_fausts_assignor_are_in_the_same_group(tmp_path: Path, lead
         assert group.has("b", COMMANDS) == group.has("b", CHANGELOG) == group.has("b")
 
 
+def test_only_changelogs_are_followed_for_others(tmp_path: Path) -> None:
+    group = Group(**{name: worker(tmp_path, name, replicas=1) for name in "abc"})
+    group.rebalance("a", MadeUpCluster(every=6))
+    followed = [tp for name in "abc" for tp in group.members[name].assigned_standbys()]
+    assert sorted(followed) == [(CHANGELOG, number) for number in range(6)]
+
+
 def test_in_a_rolling_upgrade_every_partition_has_one_worker_all_the_time(tmp_path: Path) -> None:
     group = Group(**{name: worker(tmp_path, name, PartitionAssignor) for name in "abc"})
 
@@ -133,6 +140,15 @@ def test_a_worker_that_comes_back_gets_what_it_had(tmp_path: Path) -> None:
     group.members["a"] = worker(tmp_path, "a")
     group.rebalance("b", MadeUpCluster(every=12))
     assert {name: group.has(name) for name in "abc"} == had
+
+
+def test_each_assignment_is_a_later_generation(tmp_path: Path) -> None:
+    group = Group(a=worker(tmp_path, "a"))
+    group.rebalance("a", MadeUpCluster(every=4))
+    group.members["b"] = worker(tmp_path, "b")
+    group.rebalance("b", MadeUpCluster(every=4))
+    kept = [json.loads((tmp_path / name / FILE).read_text())["generation"] for name in "ab"]
+    assert kept == [2, 2]
 
 
 def test_it_has_no_partition_before_the_group_gave_it_one(tmp_path: Path) -> None:
