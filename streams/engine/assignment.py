@@ -64,10 +64,12 @@ def _assign_actives(count: int, owned: Mapping[str, OwnedPartitions], members: l
     for member in by_age:
         has[member] = {number for number in owned[member].actives if 0 <= number < count} - taken
         taken |= has[member]
-    quotas = _quotas(count, has)
-    wanting = [member for member in by_age if len(has[member]) < quotas[member]]
+    behind = [member for member in members if len(has[member]) < count // len(members)]
+    had = set(chain.from_iterable(owned[member].actives for member in behind))
+    quotas = _quotas(count, has, had)
     free = set(range(count)) - taken
-    free |= _give_up(has, quotas, owned, wanting)
+    free |= _give_up(has, quotas, had)
+    wanting = [member for member in by_age if len(has[member]) < quotas[member]]
 
     def fill(member: str, numbers: Iterable[int]) -> None:
         room = quotas[member] - len(has[member])
@@ -84,18 +86,18 @@ def _assign_actives(count: int, owned: Mapping[str, OwnedPartitions], members: l
     return has
 
 
-def _quotas(count: int, has: Mapping[str, set[int]]) -> dict[str, int]:
-    """Return how many each member gets. Who has the most gets one more where the count does not divide: it keeps it."""
+def _quotas(count: int, has: Mapping[str, set[int]], had: set[int]) -> dict[str, int]:
+    """Return how many each member gets. Where the count does not divide, whoever has one more keeps it.
+
+    `had` is what members had that come back. Who has more besides has to give up less of its own.
+    """
     least, one_more = divmod(count, len(has))
-    largest = sorted(has, key=lambda member: (-len(has[member]), member))
+    largest = sorted(has, key=lambda member: (-min(len(has[member]), least + 1), -len(has[member] - had), member))
     return {member: least + (place < one_more) for place, member in enumerate(largest)}
 
 
-def _give_up(
-    has: Mapping[str, set[int]], quotas: Mapping[str, int], owned: Mapping[str, OwnedPartitions], wanting: list[str]
-) -> set[int]:
-    """Take from each member what it has beyond its quota, first what a member that gets more had before."""
-    had = set(chain.from_iterable(owned[member].actives for member in wanting))
+def _give_up(has: Mapping[str, set[int]], quotas: Mapping[str, int], had: set[int]) -> set[int]:
+    """Take from each member what it has beyond its quota, first what a member had that comes back."""
     given_up = set[int]()
     for member, numbers in has.items():
         excess = len(numbers) - quotas[member]

@@ -67,14 +67,14 @@ class _OfMadeUpTopics:
 class LightMember:
     """One member of a group on a broker. It joins when it is made, inside an event loop."""
 
-    def __init__(self, client: AIOKafkaClient, assignor: Any, group: str) -> None:
+    def __init__(self, client: AIOKafkaClient, assignor: Any, group: str, session: float) -> None:
         self._client, self._subscription = client, SubscriptionState()
         self._subscription.register_fetch_waiters(set())
         self._coordinator = GroupCoordinator(
             client,
             self._subscription,
             group_id=group,
-            session_timeout_ms=60_000,
+            session_timeout_ms=int(session * 1000),
             heartbeat_interval_ms=200,
             rebalance_timeout_ms=120_000,
             max_poll_interval_ms=3_600_000,
@@ -99,12 +99,20 @@ class LightMember:
         await self._coordinator.close()
         await self._client.close()
 
+    async def die(self) -> None:
+        """End without a word to the group."""
+        self._coordinator._maybe_leave_group = _say_nothing
+        await self.leave()
+
+
+async def _say_nothing() -> None: ...
+
 
 class LightGroup:
-    """A group of light members, by name."""
+    """A group of light members, by name. `session`: seconds after which a silent one is removed."""
 
-    def __init__(self, broker: str, partitions: int, folder: Path) -> None:
-        self._broker, self._folder, self._partitions = broker, folder, partitions
+    def __init__(self, broker: str, partitions: int, folder: Path, session: float = 60.0) -> None:
+        self._broker, self._folder, self._partitions, self._session = broker, folder, partitions, session
         self._cluster, self._id = MadeUpCluster(partitions), f"light-{uuid.uuid4().hex[:8]}"
         self.members: dict[str, LightMember] = {}
 
@@ -113,10 +121,13 @@ class LightGroup:
         await asyncio.gather(*(client.bootstrap() for client in clients))
         for name, client in zip(names, clients, strict=True):
             assignor = _OfMadeUpTopics(assignor_of(kind, self._folder, name), self._cluster)
-            self.members[name] = LightMember(client, assignor, self._id)
+            self.members[name] = LightMember(client, assignor, self._id, self._session)
 
     async def leave(self, name: str) -> None:
         await self.members.pop(name).leave()
+
+    async def die(self, name: str) -> None:
+        await self.members.pop(name).die()
 
     def owners(self) -> Mapping[int, str]:
         return {number: name for name, member in self.members.items() for number in member.partitions()}
