@@ -24,6 +24,7 @@ from ..engine.process_exit import (
 )
 from ..log.broker_url import embedded_folder, is_embedded, kafka_servers
 from ..log.port import Drainable
+from .assignor import StageAssignor
 from .recovery import StageTableManager
 from .table import DurableTable
 from .transports import kafka
@@ -277,6 +278,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         datadir=str(datadir),
         Table=DurableTable,
         TableManager=StageTableManager,
+        PartitionAssignor=StageAssignor,
         topic_partitions=settings.partitions,
         topic_replication_factor=settings.replication,
         topic_disable_leader=True,

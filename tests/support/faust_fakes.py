@@ -160,6 +160,8 @@ class ScriptedCoordinator:
     member_id: str = "m-1"
     rejoins: int = 0
     sent: list[str] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+    """What waits for a caller of the consumer."""
 
     def __post_init__(self) -> None:
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -172,6 +174,9 @@ class ScriptedCoordinator:
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         self.rejoins += 1
         return True
+
+    async def _push_error_to_user(self, error: BaseException) -> None:
+        self.errors.append(error)
 
     def reset_generation(self) -> None:
         self.member_id = ""

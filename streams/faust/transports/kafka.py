@@ -20,6 +20,9 @@ or client of aiokafka). No class of the libraries is changed, except two names i
 - Rebalance during a stop: Faust answers a rebalance for a stopping worker (`faust/app/base.py:1799`) while it still
   handles its last events. They would go on although other workers own the partitions, and no LeaveGroup would be sent.
   Here the group waits until the worker has drained, committed and left.
+- Refused by the group: an error that no repetition mends (another protocol, an access rule, a record that is too large)
+  waits in aiokafka until somebody fetches (`aiokafka/consumer/group_coordinator.py:353`). A worker without partitions
+  never does, and stayed alive and idle. Here it ends.
 - Outdated commit: a commit that waits behind a JoinGroup on one connection is refused, because its generation ended.
   aiokafka takes that for the end of its membership (`aiokafka/consumer/group_coordinator.py:1117`).
 - Idempotent producer: a request that was lost with its connection may reach the broker after its own repetition and
@@ -45,6 +48,7 @@ from aiokafka.consumer.group_coordinator import (
 )
 from aiokafka.errors import (
     IllegalGenerationError,
+    InconsistentGroupProtocolError,
     KafkaError,
     NoError,
     OutOfOrderSequenceNumber,
@@ -56,6 +60,7 @@ from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from ....schemas.errors import Transient
 from ...log.kafka_client import ISOLATION, back_off_metadata
 from ...log.lenient_headers import decode_headers_leniently
 from .changelog_reader import ChangelogReader
@@ -86,7 +91,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     def _watch_membership(self, coordinator: Any) -> None:
         do_send, do_reset = coordinator._send_req, coordinator.reset_generation
-        do_rejoin = coordinator._do_rejoin_group
+        do_rejoin, do_push_error = coordinator._do_rejoin_group, coordinator._push_error_to_user
 
         # The lease counts from the sending, not from the answer: after a SIGSTOP the answer to an older request may
         # wait in the socket. SyncGroup counts too, because it starts the session of a new generation, and a process
@@ -121,8 +126,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             leaves = coordinator._closing.done() and coordinator._group_instance_id is None
             return not leaves and bool(await do_rejoin(subscription))
 
+        def push_error(error: BaseException) -> Any:
+            refused = refusal(self.app.conf.id, error)
+            asyncio.run_coroutine_threadsafe(self.app.crash(refused), self.parent_loop)
+            return do_push_error(error)
+
         coordinator._send_req, coordinator.reset_generation = send_req, reset_generation
-        coordinator._do_rejoin_group = rejoin
+        coordinator._do_rejoin_group, coordinator._push_error_to_user = rejoin, push_error
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)
@@ -173,6 +183,19 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def create_topic(self, topic: str, *_: Any, **__: Any) -> None:
         return await _create_nothing(topic)
+
+
+def refusal(group: str, error: BaseException) -> Transient:
+    """Return what a worker ends with when its consumer group does not take it. Its supervisor starts it again."""
+    if isinstance(error, InconsistentGroupProtocolError):
+        why = f"another program is a member of the consumer group {group}, and shares partitions in another way"
+        remedy = f"see who: kafka-consumer-groups --describe --members --group {group}; end that program"
+    else:
+        why = f"the consumer group {group}: {error!r}"
+        remedy = "see the log of the broker: an access rule, or a group larger than its message.max.bytes"
+    refused = Transient("broker", why, remedy=remedy)
+    refused.__cause__ = error
+    return refused
 
 
 def _refuse_outdated(request: Any, response: Any, generation: int) -> None:

@@ -18,12 +18,21 @@ from aiokafka.consumer.group_coordinator import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from aiokafka.errors import CommitFailedError, OutOfOrderSequenceNumber, RequestTimedOutError, UnknownMemberIdError
+from aiokafka.errors import (
+    CommitFailedError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+    OutOfOrderSequenceNumber,
+    RequestTimedOutError,
+    UnknownError,
+    UnknownMemberIdError,
+)
 from aiokafka.producer.sender import Sender
 from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP
 
+from memstream.schemas.errors import Transient
 from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.table import open_rows
@@ -40,6 +49,7 @@ from tests.support.faust_fakes import (
     spin,
     stage_app,
 )
+from tests.support.polling import wait_for
 from tests.support.scripted_group import MEMBER, Member, ScriptedGroup, member_of
 
 P0, P1 = TP(TOPIC, 0), TP(TOPIC, 1)
@@ -281,6 +291,24 @@ async def test_a_removal_from_the_group_ends_the_process(app: StageApp, clock: C
     assert app.exits == [3]
     with pytest.raises(LeaseLost):
         app.check_lease()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (InconsistentGroupProtocolError(), "another program is a member of the consumer group memory-test"),
+        (UnknownError(), "the consumer group memory-test: UnknownError()"),
+    ],
+)
+async def test_a_worker_that_its_group_refuses_ends(app: StageApp, error: KafkaError, why: str) -> None:
+    _, coordinator = watched(app)
+    await coordinator._push_error_to_user(error)
+    await wait_for(lambda: app.crash_reason, "the worker to end", deadline=5)
+    assert coordinator.errors == [error]
+    assert exit_code_for(app.crash_reason) == UNREACHABLE
+    assert str(app.crash_reason).startswith(why)
+    assert isinstance(app.crash_reason, Transient)
+    assert app.crash_reason.remedy
 
 
 async def test_an_unknown_member_before_the_first_join_is_no_fencing(app: StageApp, clock: Clock) -> None:
