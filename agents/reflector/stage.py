@@ -72,7 +72,7 @@ from .observed_turns import reflect
 from .proposals import apply
 from .reviews import review
 from .rows import LedgerRow, session_row_key, turns_of
-from .timers import DueTasks, TaskTimers, timers_key
+from .timers import DueTasks, TaskTimers, TimerRows, timers_key
 
 log = structlog.get_logger(__name__)
 
@@ -159,13 +159,15 @@ class Reflector:
         timers = TaskTimers.of(rows, owner_key)
         tasks = await observed_tasks(observed, timers, store=self._store, calls=self._calls, now=facts.stamp.now)
         self._metrics.counted("tasks_skipped", tasks.skipped)
-        after = {session_row_key(owner_key, session): reflected.add(observed.turn_number).to_bytes()}
-        if tasks.timers != timers:
-            after[timers_key(owner_key)] = tasks.timers.to_bytes()
+        timer_rows = TimerRows.changed(owner_key, timers, tasks.timers)
         recorded = episodes_recorded(observed, reflection.episodes, reflection.changes, at=facts.stamp.now)
         outcome = Outcome(
             source=source_of(record, work.event_id),
-            after=after,
+            after={
+                session_row_key(owner_key, session): reflected.add(observed.turn_number).to_bytes(),
+                **timer_rows.after,
+            },
+            cleanup=timer_rows.cleanup,
             writes=(*added, *tasks.writes, *await facts.overlay.writes(facts.stamp.cause)),
             records=(*self._fact_events(reflection.changes, facts.stamp), recorded),
             tenant_id=observed.tenant_id,
@@ -324,6 +326,7 @@ class Reflector:
         outcome = Outcome(
             source=source,
             after=dict(edit.after),
+            cleanup=edit.cleanup,
             writes=(*edit.writes, *await facts.overlay.writes(facts.stamp.cause)),
             records=(
                 *self._fact_events(edit.changes, facts.stamp),
@@ -424,8 +427,11 @@ class Reflector:
         )
 
     # ------------------------------------------------------------------------------------------------ reminders
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        self._due.on_assigned(partitions, rows)
+    def retain(self, partitions: frozenset[int]) -> None:
+        self._due.retain(partitions)
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
+        await self._due.rediscover(partition, rows, partitions=self._partitions)
 
     async def background(self) -> None:
         await send_reminders(self._due.due, self._send_durably)

@@ -37,6 +37,7 @@ from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
 from tests.support.record_builders import NOW, OWNER
 from tests.support.reflector_world import Talk, command, reflector
 from tests.support.stored_memory import StoredMemory
+from tests.support.table_rows import take_over
 
 R = TypeVar("R", bound=Contract)
 STEPS: tuple[Step, ...] = ("decide", "table", "store", "publish")
@@ -275,7 +276,7 @@ async def test_partitions_that_go_and_come_do_not_double_the_timers(bench: Bench
     await OwnerEditor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
     mine = frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)])
     for partitions in (mine, frozenset[int](), mine, frozenset[int](), mine):
-        bench.stage.on_assigned(partitions, bench.rows)
+        await take_over(bench.stage, bench.rows, partitions)
     bench.now.moment = LATER
     assert len(due_records(bench)) == 1
     bench.now.moment = LATER + timedelta(minutes=2)
@@ -300,11 +301,11 @@ async def test_a_worker_that_starts_again_knows_the_times(bench: Bench) -> None:
     bench.stage = reflector(bench)
     bench.now.moment = LATER
     assert due_records(bench) == [], "it has no partition yet"
-    bench.stage.on_assigned(frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]), bench.rows)
+    await take_over(bench.stage, bench.rows, frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]))
     (record,) = due_records(bench)
     await bench.run(record)
     assert [each.task.content for each in told(bench)] == ["Call the plumber"]
-    bench.stage.on_assigned(frozenset(), bench.rows)
+    await take_over(bench.stage, bench.rows, frozenset())
     assert due_records(bench) == []
 
 
@@ -318,7 +319,7 @@ async def test_killed_while_it_tells_a_task_it_tells_it_once(bench: Bench, step:
     assert len({each.event_id for each in told(bench)}) == 1
     (task,) = await stored(bench, "tasks", StoredTask)
     assert (task.state, task.version) == ("due", 2)
-    bench.stage.on_assigned(frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]), bench.rows)
+    await take_over(bench.stage, bench.rows, frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]))
     bench.now.moment = LATER + timedelta(days=1)
     assert due_records(bench) == []
 

@@ -29,6 +29,7 @@ from memstream.streams.faust.table import (
     open_rows,
 )
 from tests.support.faust_fakes import ScriptedProducer, event, spin, stage_app
+from tests.support.table_rows import all_rows
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
 BOTH = [pytest.param(DurableTable, id="ours"), pytest.param(faust.Table, id="stock", marks=STOCK_FAILS)]
@@ -77,10 +78,10 @@ async def test_rows_are_written_read_scanned_and_deleted(app: StageApp) -> None:
     with event_scope(here):
         assert rows.row("acme/u1/s1") == b'{"n":1}'
         assert rows.row("acme/u2/s1") is None, "a row lies in the partition of its event"
-    assert dict(rows.scan(0)) == {"acme/u1/s1": b'{"n":1}', "acme/u1/s1/1": b"\x00\xff"}
-    assert dict(rows.scan(1)) == {"acme/u2/s1": b"other"}
+    assert all_rows(rows, 0) == {"acme/u1/s1": b'{"n":1}', "acme/u1/s1/1": b"\x00\xff"}
+    assert all_rows(rows, 1) == {"acme/u2/s1": b"other"}
     await put(app, rows, {"acme/u1/s1": None})
-    assert dict(rows.scan(0)) == {"acme/u1/s1/1": b"\x00\xff"}
+    assert all_rows(rows, 0) == {"acme/u1/s1/1": b"\x00\xff"}
 
 
 async def test_the_changelog_has_plain_keys_and_values(app: StageApp) -> None:
@@ -103,7 +104,7 @@ async def test_a_scan_does_not_show_the_persisted_offset(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     await put(app, rows, {"k": b"1"})
     assert rows._table.data.persisted_offset(TP(rows.changelog, 0)) == 0
-    assert list(rows.scan(0)) == [("k", b"1")]
+    assert list(all_rows(rows, 0).items()) == [("k", b"1")]
 
 
 async def test_an_event_scope_ends(app: StageApp) -> None:
@@ -206,13 +207,13 @@ async def test_one_row_that_is_too_large_prevents_all_writes(app: StageApp) -> N
     with event_scope(here), pytest.raises(RowTooLarge, match=f"rows.*'b'.*{MAX_VALUE}"):
         await rows.put({"a": b"1", "b": b"x" * (MAX_VALUE + 1)})
     assert sent(app) == []
-    assert list(rows.scan(0)) == []
+    assert list(all_rows(rows, 0).items()) == []
 
 
 async def test_the_largest_row_is_taken(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     await put(app, rows, {"k": b"x" * MAX_VALUE})
-    assert len(dict(rows.scan(0))["k"]) == MAX_VALUE
+    assert len(all_rows(rows, 0)["k"]) == MAX_VALUE
 
 
 # --------------------------------------------------------------------------- 7: a zombie writes nothing
@@ -272,7 +273,7 @@ async def test_rows_unacknowledged_at_a_rebalance_are_dropped(app: StageApp) -> 
         await acknowledge(app)  # too late for us: recovery reads it from the changelog, if nobody wrote after it
         await asyncio.wait_for(writing, 1)
         assert rows.row("k") == b"old"
-    assert dict(rows.scan(0)) == {"k": b"old"}
+    assert all_rows(rows, 0) == {"k": b"old"}
     assert rows._table.data.persisted_offset(TP(rows.changelog, 0)) == 0
 
 
@@ -373,7 +374,7 @@ async def test_a_broken_store_does_not_count_as_a_crash_when_a_row_is_read(
     def refuse(*_: Any) -> None:
         raise Exception("Corruption: block checksum mismatch")
 
-    monkeypatch.setattr(rows._table.data, "_get", refuse)
+    monkeypatch.setattr(rows._table.data, "_db_for_partition", refuse)
     with event_scope(event(app)), pytest.raises(Transient):
         rows.row("k")
     await spin()
