@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from memstream.agents.reflector import Reflector
-from memstream.agents.reflector.timers import TaskTimers
+from memstream.agents.reflector.timers import TASKS, TaskTimers, timers_key
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.record_filters import RecordSelection
 from memstream.recall.record_reader import RecordReader
@@ -26,6 +26,7 @@ from memstream.schemas.edits.prospective import TASKS_MAX
 from memstream.schemas.groups import StoredGroup
 from memstream.schemas.procedures import PROCEDURES_MAX, StoredProcedure
 from memstream.schemas.prospective import StoredTask, TaskDue
+from memstream.schemas.row_keys import index_key
 from memstream.schemas.topics import COMMANDS, TASKS_DUE
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
@@ -319,6 +320,7 @@ async def test_killed_while_it_tells_a_task_it_tells_it_once(bench: Bench, step:
     assert len({each.event_id for each in told(bench)}) == 1
     (task,) = await stored(bench, "tasks", StoredTask)
     assert (task.state, task.version) == ("due", 2)
+    assert not [key for key in bench.rows.rows if key in (timers_key(OWNER_KEY), index_key(TASKS, OWNER_KEY))]
     await take_over(bench.stage, bench.rows, frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]))
     bench.now.moment = LATER + timedelta(days=1)
     assert due_records(bench) == []

@@ -16,6 +16,7 @@ from faust.types import TP, RecordMetadata
 
 from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
+from memstream.streams.faust import table
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.changelog_check import Marker
 from memstream.streams.faust.rocksdb_memory import BUFFERS
@@ -82,6 +83,32 @@ async def test_rows_are_written_read_scanned_and_deleted(app: StageApp) -> None:
     assert all_rows(rows, 1) == {"acme/u2/s1": b"other"}
     await put(app, rows, {"acme/u1/s1": None})
     assert all_rows(rows, 0) == {"acme/u1/s1/1": b"\x00\xff"}
+
+
+async def test_rows_of_a_partition_come_in_pages(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "PAGE_ROWS", 2)
+    monkeypatch.setattr(table, "PAGE_BYTES", 10)
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"a/1": b"1", "a/2": b"2", "a/3": b"0123456789", "a/4": b"4", "b": b"5"})
+    await put(app, rows, {"a/9": b"9"}, partition=1)
+    assert rows.page(0) == [("a/1", b"1"), ("a/2", b"2")]
+    assert rows.page(0, after="a/2") == [("a/3", b"0123456789")]
+    assert rows.page(0, prefix="a/", after="a/3") == [("a/4", b"4")]
+    assert rows.page(0, prefix="a/", after="a/4") == []
+    assert rows.page(0, prefix="b") == [("b", b"5")]
+    assert rows.page(1) == [("a/9", b"9")]
+
+
+async def test_rows_of_a_partition_are_read_and_written_without_an_event(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    writing = asyncio.create_task(rows.put({"k": b"1"}, partition=1))
+    await spin()
+    assert rows.row("k", partition=1) == b"1", "before the changelog has it"
+    assert rows.page(1) == [], "a page has what the changelog has"
+    await acknowledge(app)
+    await writing
+    assert (rows.row("k", partition=1), rows.row("k", partition=0)) == (b"1", None)
+    assert [future.message.partition for future in sent(app)] == [1]
 
 
 async def test_the_changelog_has_plain_keys_and_values(app: StageApp) -> None:
