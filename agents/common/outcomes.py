@@ -46,7 +46,8 @@ class OutcomeRow(StoredRow):
         """Put the outcome into this row, which is written under `key`. Return the row and the decision.
 
         `before`: rows to write before it. The outcome names them. Index rows that this row needs now are written before
-        it; those that it needs no longer are deleted when the outcome is done.
+        it; those that it needs no longer are deleted when the outcome is done. The row keeps the outcome without
+        vectors (`store_writes.with_vectors`).
         """
         kinds = self.index_kinds()
         new = {index_key(kind, key): INDEX_ROW for kind in kinds if kind not in self.indexed}
@@ -54,7 +55,7 @@ class OutcomeRow(StoredRow):
         if new or old:
             update = {"before": (*outcome.before, *new), "cleanup": (*outcome.cleanup, *old)}
             outcome = outcome.model_copy(update=update)
-        row = self.model_copy(update={"last": outcome, "indexed": kinds})
+        row = self.model_copy(update={"last": outcome.without_vectors(), "indexed": kinds})
         return row, StageDecision(outcome, key, row.to_bytes(), before={**(before or {}), **new})
 
     def decision(self, key: str, outcome: Outcome) -> StageDecision:

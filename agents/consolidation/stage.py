@@ -49,7 +49,7 @@ from ..common.owner_routing import OwnerCommand
 from ..common.pending_index import forget, pending_keys
 from ..common.protection import keep_unread_record
 from ..common.reminders import send_reminders
-from ..common.store_writes import apply_writes
+from ..common.store_writes import apply_writes, with_vectors
 from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
 from .edits.catalogue import EDITS, args_of, is_edit
@@ -323,7 +323,12 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
-        await apply_writes(self._store, outcome.writes)
+        tenant_id = outcome.tenant_id or ""
+
+        async def embed(texts: Sequence[str]) -> dict[str, Sequence[float]]:
+            return {text: await self._embed(tenant_id, text) for text in texts}
+
+        await apply_writes(self._store, await with_vectors(outcome.writes, embed))
 
     async def publish_state(self, outcome: Outcome) -> None:
         return None

@@ -57,7 +57,7 @@ from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand
 from ..common.reminders import send_reminders
-from ..common.store_writes import apply_writes
+from ..common.store_writes import apply_writes, with_vectors
 from ..common.tier_gate import refusal
 from .edits.catalogue import EDITS
 from .edits.scope import OwnerEditScope
@@ -414,7 +414,9 @@ class Reflector:
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
-        await apply_writes(self._store, outcome.writes)
+        tenant_id = outcome.tenant_id or ""
+        writes = await with_vectors(outcome.writes, lambda texts: self._embed(tenant_id, texts))
+        await apply_writes(self._store, writes)
 
     async def publish_state(self, outcome: Outcome) -> None:
         assert outcome.tenant_id is not None  # an outcome with state_ids has it
