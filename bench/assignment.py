@@ -17,14 +17,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from faust.types import TP, RecordMetadata
 from rocksdict import WriteBatch
 
+from memstream.agents.common.recent_results import RecentResults
 from memstream.agents.consolidation.rows import PendingRun, ProgressRow
 from memstream.agents.observer.rows import SessionRow, WaitingTurn
 from memstream.agents.reflector.rows import LedgerRow
 from memstream.agents.reflector.timers import TaskTimer, TaskTimers
 from memstream.memory.upkeep.consolidation import Counters
-from memstream.schemas.outcomes import Outcome, OutRecord, Source
+from memstream.schemas.outcomes import Outcome, Source
+from memstream.schemas.turns import turn_value
 from memstream.streams.engine.handler import Rows, Stage
 from memstream.streams.faust.table import open_rows
 from memstream.streams.log.partitioner import partition_for
@@ -40,25 +43,40 @@ EVERY = 100
 """One key in so many has something that waits."""
 LAST = Outcome(
     source=Source(topic="memory.turns", partition=0, offset=1, id="t"),
-    records=(OutRecord(topic="memory.observations", key=b"k", value=b"x" * 1_500),),
 )
+SIZE = RecentResults(kept=("x" * 1_500,))
+"""What gives a row its size."""
 
 
 def observer_rows(n: int) -> Iterator[tuple[str, str, bytes]]:
     """Yield the key that decides the partition, the row's key and its value."""
-    plain, waits = (SessionRow(last=LAST, waiting_next=waiting, waiting_last="t").to_bytes() for waiting in (0, 1))
-    turn = WaitingTurn(
-        turn_id="t", topic="memory.turns", partition=0, offset=1, timestamp=1, key=None, value=b"x", deferred_at=NOW
-    ).to_bytes()
+    plain = SessionRow(last=LAST, results=SIZE).to_bytes()
+    waits = SessionRow(last=LAST, results=SIZE, waiting_next=1, waiting_last="t").to_bytes()
     for each in range(n):
         key = f"acme/u{each}/s"
         yield key, key, waits if each % EVERY == 0 else plain
         if each % EVERY == 0:
-            yield key, f"{key}/0", turn
+            yield key, f"{key}/0", _waiting_turn(f"u{each}")
+
+
+def _waiting_turn(user_id: str) -> bytes:
+    turn = turn_value(
+        {
+            "tenant_id": "acme",
+            "user_id": user_id,
+            "session_id": "s",
+            "turn_id": "t",
+            "messages": [{"role": "user", "content": "I like tea."}],
+            "occurred_at": NOW.isoformat(),
+        }
+    )
+    return WaitingTurn(
+        turn_id="t", topic="memory.turns", partition=0, offset=1, timestamp=1, key=None, value=turn, deferred_at=NOW
+    ).to_bytes()
 
 
 def reflector_rows(n: int) -> Iterator[tuple[str, str, bytes]]:
-    plain = LedgerRow(last=LAST).to_bytes()
+    plain = LedgerRow(last=LAST, results=SIZE).to_bytes()
     timers = TaskTimers(timers=(TaskTimer(task_id="t", due_at=NOW + timedelta(days=900)),)).to_bytes()
     for each in range(n):
         key = f"acme/user/u{each}"
@@ -71,6 +89,7 @@ def consolidation_rows(n: int) -> Iterator[tuple[str, str, bytes]]:
     plain, waits = (
         ProgressRow(
             last=LAST,
+            results=SIZE,
             counters=Counters(episodes=1, turns=3),
             waiting=PendingRun(tenant_id="acme", owner=OWNER, run_id="r") if waiting else None,
         ).to_bytes()
@@ -90,8 +109,6 @@ class Acknowledged(ScriptedProducer):
             for future in list(self.sent):
                 offset += 1
                 topic, partition = future.message.channel.get_topic_name(), future.message.partition
-                from faust.types import TP, RecordMetadata
-
                 await future.message.channel._finalize_message(
                     future, RecordMetadata(topic, partition, TP(topic, partition), offset)
                 )
@@ -125,9 +142,6 @@ async def longest_gap(work: Awaitable[None]) -> tuple[float, float]:
 
 async def take_over(stage: Any, rows: Rows) -> None:
     """Give the stage all partitions."""
-    if hasattr(stage, "on_assigned"):
-        stage.on_assigned(frozenset(range(PARTITIONS)), rows)
-        return
     for partition in range(PARTITIONS):
         await stage.rediscover(partition, rows)
 
