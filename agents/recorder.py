@@ -241,7 +241,10 @@ class Recorder:
         return None
 
     # ------------------------------------------------------------------------------------------------ reminders
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+    def retain(self, partitions: frozenset[int]) -> None:
+        return None
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
         return None
 
     async def background(self) -> None:

@@ -104,7 +104,10 @@ class Echo:
     async def publish_state(self, outcome: Outcome) -> None:
         return None
 
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+    def retain(self, partitions: frozenset[int]) -> None:
+        return None
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
         return None
 
     async def background(self) -> None:

@@ -163,7 +163,7 @@ def _message_name(topic: Topic, kind: str) -> str:
 def _channel(topic: Topic) -> Json:
     settings = topic.settings()
     configuration: Json = {"cleanup.policy": [settings.pop("cleanup.policy")]}
-    configuration |= {name: int(value) for name, value in settings.items()}
+    configuration |= {name: int(value) if value.isdigit() else value for name, value in settings.items()}
     return {
         "address": topic.name,
         "description": f"Key: {KEYS[topic.key]}.",

@@ -7,6 +7,7 @@ there. Applying an effect a second time changes nothing (docs/explanation/state.
 from __future__ import annotations
 
 import base64
+import operator
 import sys
 from array import array
 from collections.abc import Sequence
@@ -98,6 +99,13 @@ class OutPoint(_Part):
     dense: str | None = None
     text: str | None = None
     window: str | None = None
+    reembed: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """`dense` is left out of a row, and made again from `text` when the outcome is applied again."""
+
+    def without_vector(self) -> OutPoint:
+        if self.dense is None or self.text is None:
+            return self
+        return self.model_copy(update={"dense": None, "reembed": True})
 
 
 class OutWindow(_Part):
@@ -192,3 +200,20 @@ class Outcome(_Part):
     records: tuple[OutRecord, ...] = ()
     tenant_id: str | None = None
     state_ids: tuple[str, ...] = ()
+
+    def without_vectors(self) -> Outcome:
+        """Return the outcome as a row keeps it: without vectors that can be made again from their texts."""
+        writes = tuple(_without_vectors(write) for write in self.writes)
+        changed = any(after is not before for after, before in zip(writes, self.writes, strict=True))
+        return self.model_copy(update={"writes": writes}) if changed else self
+
+
+def _without_vectors(write: Write) -> Write:
+    if isinstance(write, SwapPoint):
+        point = write.point.without_vector()
+        return write if point is write.point else write.model_copy(update={"point": point})
+    if isinstance(write, InsertPoints | PutPoints):
+        points = tuple(point.without_vector() for point in write.points)
+        changed = any(after is not before for after, before in zip(points, write.points, strict=True))
+        return write.model_copy(update={"points": points}) if changed else write
+    return write

@@ -82,14 +82,13 @@ def topics() -> str:
 def _topic(topic: Topic) -> list[str]:
     settings = topic.settings()
     size = settings.get("max.message.bytes")
-    lag = settings.get("min.compaction.lag.ms")
     count = "deployment" if topic in TOPICS else "as its stage"
     kept = "the last of each key" if topic.retention_days is None else _days(topic.retention_days)
     return [
         f"`{topic.name}`",
         topic.key,
         count if topic.partitions is None else str(topic.partitions),
-        topic.clean_up + (f", `min.compaction.lag.ms` {lag}" if lag else ""),
+        ", ".join((topic.clean_up, *(f"`{name}` {value}" for name, value in topic.config))),
         kept,
         "the broker's" if size is None else f"{int(size) // 1024 // 1024} MiB",
         ", ".join(topic.written_by),

@@ -116,7 +116,7 @@ def changelog_of(stage: StageName) -> Topic | None:
         (stage,),
         (stage,),
         large=True,
-        config=(("min.compaction.lag.ms", str(_DAY_MS)),),
+        config=(("min.compaction.lag.ms", str(_DAY_MS)), ("compression.type", "zstd")),
     )
 
 

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping
+from typing import Annotated, Self, TypeVar
+
+from pydantic import Field
+
 from ...schemas.outcomes import Outcome
+from ...schemas.row_keys import index_key
 from ...streams.engine.handler import Rows, StageDecision, same_source
 from ...streams.log.port import Position
+from .pending_index import INDEX_ROW
 from .stored_row import StoredRow
+
+R = TypeVar("R")
+Decided = tuple[R, StageDecision]
+"""A row with its outcome, and the decision that writes it."""
 
 
 class OutcomeRow(StoredRow):
     """Base of a row that keeps the last outcome of its key."""
 
     last: Outcome | None = None
+    indexed: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
+    """The kinds under which the index has this row (pending_index.py)."""
+
+    def index_kinds(self) -> tuple[str, ...]:
+        """Return the kinds under which the index must have this row."""
+        return ()
 
     @classmethod
     def last_decision(cls, rows: Rows, key: str) -> StageDecision | None:
@@ -24,6 +42,22 @@ class OutcomeRow(StoredRow):
         """Tell whether the last outcome is the one of the record at this position."""
         return self.last is not None and same_source(self.last.source, position)
 
+    def decide(self, key: str, outcome: Outcome, *, before: Mapping[str, bytes] | None = None) -> Decided[Self]:
+        """Put the outcome into this row, which is written under `key`. Return the row and the decision.
+
+        `before`: rows to write before it. The outcome names them. Index rows that this row needs now are written before
+        it; those that it needs no longer are deleted when the outcome is done. The row keeps the outcome without
+        vectors (`store_writes.with_vectors`).
+        """
+        kinds = self.index_kinds()
+        new = {index_key(kind, key): INDEX_ROW for kind in kinds if kind not in self.indexed}
+        old = tuple(index_key(kind, key) for kind in self.indexed if kind not in kinds)
+        if new or old:
+            update = {"before": (*outcome.before, *new), "cleanup": (*outcome.cleanup, *old)}
+            outcome = outcome.model_copy(update=update)
+        row = self.model_copy(update={"last": outcome.without_vectors(), "indexed": kinds})
+        return row, StageDecision(outcome, key, row.to_bytes(), before={**(before or {}), **new})
+
     def decision(self, key: str, outcome: Outcome) -> StageDecision:
-        """Put the outcome into this row, which is written under `key`."""
-        return StageDecision(outcome, key, self.model_copy(update={"last": outcome}).to_bytes())
+        """Return the decision alone; see `decide`."""
+        return self.decide(key, outcome)[1]

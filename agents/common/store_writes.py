@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from ...adapters.ports import NewWindow, Point, VectorStore
 from ...schemas.errors import Fatal
@@ -16,6 +16,7 @@ from ...schemas.outcomes import (
     SetFields,
     SwapPoint,
     Write,
+    pack_vector,
     unpack_vector,
 )
 from .turn_labels import apply_labels
@@ -33,6 +34,39 @@ def point(out: OutPoint) -> Point:
 
 def _vector(packed: str | None) -> list[float] | None:
     return None if packed is None else unpack_vector(packed)
+
+
+async def with_vectors(
+    writes: Sequence[Write], embed: Callable[[Sequence[str]], Awaitable[Mapping[str, Sequence[float]]]]
+) -> tuple[Write, ...]:
+    """Return the writes of an outcome with the vectors that its row left out. `embed` is called for those alone: an
+    outcome that was just decided has all of them."""
+    points = [point for write in writes for point in _points(write) if point.reembed and point.text is not None]
+    if not points:
+        return tuple(writes)
+    vectors = await embed(list(dict.fromkeys(point.text for point in points if point.text is not None)))
+    packed = {text: pack_vector(vector) for text, vector in vectors.items()}
+
+    def whole(point: OutPoint) -> OutPoint:
+        if not point.reembed or point.text is None:
+            return point
+        return point.model_copy(update={"dense": packed[point.text], "reembed": False})
+
+    return tuple(_with_points(write, whole) for write in writes)
+
+
+def _points(write: Write) -> tuple[OutPoint, ...]:
+    if isinstance(write, SwapPoint):
+        return (write.point,)
+    return write.points if isinstance(write, InsertPoints | PutPoints) else ()
+
+
+def _with_points(write: Write, change: Callable[[OutPoint], OutPoint]) -> Write:
+    if isinstance(write, SwapPoint):
+        return write.model_copy(update={"point": change(write.point)})
+    if isinstance(write, InsertPoints | PutPoints):
+        return write.model_copy(update={"points": tuple(map(change, write.points))})
+    return write
 
 
 async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:

@@ -15,8 +15,10 @@ from ...schemas.base import explain
 from ...schemas.errors import LaterVersion
 from ...streams.engine.handler import Rows
 
-ROW_VERSION = 1
+FIRST_VERSION = 1
 """The version of a row that names none."""
+ROW_VERSION = 2
+"""The latest version that is understood: 2 are marks of an index, and outcomes whose vectors are made again."""
 
 
 class RowPart(BaseModel):
@@ -30,12 +32,12 @@ class RowPart(BaseModel):
 class StoredRow(RowPart):
     """Base of every row."""
 
-    row_version: Annotated[int, Field(ge=1)] = ROW_VERSION
+    row_version: Annotated[int, Field(ge=1)] = FIRST_VERSION
 
     @classmethod
-    def load(cls, rows: Rows, key: str) -> Self:
+    def load(cls, rows: Rows, key: str, *, partition: int | None = None) -> Self:
         """Read the row of `key` from the table. A key that has no row gets the defaults."""
-        raw = rows.row(key)
+        raw = rows.row(key, partition=partition)
         return cls() if raw is None else cls.read(raw)
 
     @classmethod

@@ -27,17 +27,13 @@ class OwnerReminders:
         self._pause = pause
         self._clock = clock
         self._reminders: dict[str, _Reminder] = {}
-        self._partitions: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self._reminders)
 
-    def assigned(self, partitions: frozenset[int]) -> frozenset[int]:
-        """Forget the owners of partitions that are lost; return the partitions that are new."""
-        new = partitions - self._partitions
-        self._partitions = partitions
+    def retain(self, partitions: frozenset[int]) -> None:
+        """Forget the owners of all other partitions."""
         self._reminders = {key: each for key, each in self._reminders.items() if each.partition in partitions}
-        return new
 
     def wait(self, owner_key: str, partition: int, command: ScheduledCommand, *, seconds: float) -> None:
         """Set the owner's reminder. The same command keeps its time: further events of the owner do not delay it."""

@@ -16,6 +16,7 @@ from ...schemas.base import Instant
 from ...schemas.episodes import SUMMARISED_MAX
 from ...schemas.facts import Trust
 from ...schemas.observations import TokenUsage
+from ...schemas.row_keys import index_key
 from ...schemas.turns import Owner, Sensitivity
 from ...streams.engine.handler import Rows
 from ..common.outcomes import OutcomeRow
@@ -24,6 +25,10 @@ from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart
 from ..common.turn_numbers import HandledTurns
 
+FOLLOWS: Final = "follows"
+"""The index of owners with a run or a follow-up that is still to come."""
+COUNTS: Final = "counts"
+"""The index of owners with turns since the last run. A schedule may start a run for them."""
 RUNS_KEPT = 20
 SUMMARISED_KEPT: Final = 4 * SUMMARISED_MAX
 Count = Annotated[int, Field(ge=0)]
@@ -156,6 +161,15 @@ class ProgressRow(OutcomeRow):
     """The last 1 000 command ids."""
     results: RecentResults = RecentResults()
     """Of the last edits by hand."""
+
+    def index_kinds(self) -> tuple[str, ...]:
+        follows = (FOLLOWS,) if self.waiting is not None or self.errands else ()
+        return (*follows, COUNTS) if self.counters.turns else follows
+
+
+def progress_index(key: str, raw: bytes) -> tuple[str, ...]:
+    """Return the index rows that a row of an earlier version needs."""
+    return tuple(index_key(kind, key) for kind in ProgressRow.read(raw).index_kinds()) if is_owner_key(key) else ()
 
 
 class CountedTurns(HandledTurns):

@@ -46,9 +46,10 @@ from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ..common.model_call import ModelCaller, tenant_of_breaker
 from ..common.owner_routing import OwnerCommand
+from ..common.pending_index import forget, pending_keys
 from ..common.protection import keep_unread_record
 from ..common.reminders import send_reminders
-from ..common.store_writes import apply_writes
+from ..common.store_writes import apply_writes, with_vectors
 from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
 from .edits.catalogue import EDITS, args_of, is_edit
@@ -59,7 +60,7 @@ from .owner_reads import OwnerReader
 from .plan import Steps
 from .recall_counts import RecallCounters, recall_row
 from .reminders import OwnerReminders
-from .rows import Kind, ProgressRow, RunRecord, is_owner_key, session_row_key, turns_of
+from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index, session_row_key, turns_of
 from .run import RunExecutor
 from .schedule import may_try_again, run_record, upcoming, with_run, without_follow_up
 from .steps.base import RunRequest
@@ -322,17 +323,30 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
-        await apply_writes(self._store, outcome.writes)
+        tenant_id = outcome.tenant_id or ""
+
+        async def embed(texts: Sequence[str]) -> dict[str, Sequence[float]]:
+            return {text: await self._embed(tenant_id, text) for text in texts}
+
+        await apply_writes(self._store, await with_vectors(outcome.writes, embed))
 
     async def publish_state(self, outcome: Outcome) -> None:
         return None
 
     # ------------------------------------------------------------------------------------------------ reminders
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        for partition in self._reminders.assigned(partitions):
-            for key, raw in rows.scan(partition):
-                if is_owner_key(key):
-                    self._set_reminder(ProgressRow.read(raw), key, partition, at_once=True)
+    def retain(self, partitions: frozenset[int]) -> None:
+        self._reminders.retain(partitions)
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
+        for kind in (FOLLOWS, COUNTS):
+            async for key in pending_keys(rows, partition, kind, partitions=self._partitions, indexed=progress_index):
+                if kind == COUNTS and self._policies.of(ids.split(key)[0]).consolidation.trigger != "schedule":
+                    continue
+                row = ProgressRow.load(rows, key, partition=partition)
+                if kind in row.index_kinds():
+                    self._set_reminder(row, key, partition, at_once=True)
+                else:
+                    await forget(rows, partition, kind, key)
 
     async def background(self) -> None:
         await send_reminders(self._due_commands, self._send_durably)

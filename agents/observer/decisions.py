@@ -6,8 +6,7 @@ write, the points of the collection `working`, the records to send.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pydantic import JsonValue
@@ -94,9 +93,8 @@ def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, n
         }
     )
     outcome = Outcome(source=source, before=(row_key,), tenant_id=turn.turn.tenant_id)
-    session, decision = _decision(session, key, outcome, seen=(turn,))
     waiting = WaitingTurn.of(turn.record, turn_id=turn.turn_id, deferred_at=now)
-    return session, replace(decision, before={row_key: waiting.to_bytes()})
+    return _decision(session, key, outcome, seen=(turn,), before={row_key: waiting.to_bytes()})
 
 
 def answered(
@@ -141,13 +139,19 @@ def answered_again(before: SessionRow, key: str, command: Command, *, source: So
     return _decision(before, key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
 
 
-def _decision(session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[BatchTurn] = ()) -> Step:
+def _decision(
+    session: SessionRow,
+    key: str,
+    outcome: Outcome,
+    *,
+    seen: Sequence[BatchTurn] = (),
+    before: Mapping[str, bytes] | None = None,
+) -> Step:
     seen_ids = session.seen
     for turn in seen:
         if turn.n is None:
             seen_ids = seen_ids.add(turn.turn_id)
-    session = session.model_copy(update={"seen": seen_ids, "last": outcome})
-    return session, StageDecision(outcome, key, session.to_bytes())
+    return session.model_copy(update={"seen": seen_ids}).decide(key, outcome, before=before)
 
 
 def _without_waiting(session: SessionRow, turns: Sequence[BatchTurn | UndecodableTurn]) -> SessionRow:

@@ -33,10 +33,11 @@ from ...schemas import ids
 from ...schemas.outcomes import OutRecord
 from ...streams.engine.handler import Rows
 from ...streams.log.port import PartitionBacklog
+from ..common.pending_index import forget, pending_keys
 from ..common.reminders import send_reminders
 from .commands import reminder_record
 from .reminders import HeldBack, SessionReminders
-from .rows import SessionRow, WaitingTurn, session_of_waiting_key, waiting_key
+from .rows import WAITS, SessionRow, WaitingTurn, waiting_index, waiting_key
 
 AheadOf = Callable[[int], PartitionBacklog | None]
 """How much of a partition of memory.turns is to come; None: not known yet."""
@@ -102,27 +103,30 @@ class DeferredSessions:
             due_in, for_budget = self._policy.patience, reason == "budget"
             self._wait(session, key, partition, due_in=due_in, retry_after=retry_after, for_budget=for_budget)
 
-    def rediscover(self, partitions: frozenset[int], rows: Rows) -> None:
-        """Find the sessions with waiting turns in the partitions that are new. The session's row counts its waiting
-        turns: a waiting row that no session counts is ignored."""
+    def retain(self, partitions: frozenset[int]) -> None:
+        """Forget the sessions of all other partitions."""
         self._behind &= partitions
-        for partition in self._reminders.assigned(partitions):
-            found = {session_of_waiting_key(key) for key, _ in rows.scan(partition)} - {None}
-            if not found:
-                continue
-            for key, raw in rows.scan(partition):
-                if key in found:
-                    session = SessionRow.read(raw)
-                    if not session.waiting:
-                        continue
-                    match self._in_a_backlog(session):
-                        case ObserveNow():
-                            self._wait(session, key, partition, due_in=0.0)
-                        case Wait(reason="few_tokens"):
-                            last = rows.row(waiting_key(key, session.waiting_next - 1))
-                            self._wait(session, key, partition, due_in=self._until_idle(last))
-                        case Wait():
-                            self._wait(session, key, partition, due_in=self._policy.company, batch_wait=True)
+        self._reminders.retain(partitions)
+
+    async def rediscover(self, partition: int, rows: Rows, *, partitions: int) -> None:
+        """Set the reminders of the sessions with waiting turns in a partition that is new here. The session's row
+        counts its waiting turns: a waiting row that no session counts is ignored."""
+        async for key in pending_keys(rows, partition, WAITS, partitions=partitions, indexed=waiting_index):
+            session = SessionRow.load(rows, key, partition=partition)
+            if not session.waiting:
+                await forget(rows, partition, WAITS, key)
+            elif key not in self._reminders:  # an event of the session knows better
+                self._remind(session, key, partition, rows)
+
+    def _remind(self, session: SessionRow, key: str, partition: int, rows: Rows) -> None:
+        match self._in_a_backlog(session):
+            case ObserveNow():
+                self._wait(session, key, partition, due_in=0.0)
+            case Wait(reason="few_tokens"):
+                last = rows.row(waiting_key(key, session.waiting_next - 1), partition=partition)
+                self._wait(session, key, partition, due_in=self._until_idle(last))
+            case Wait():
+                self._wait(session, key, partition, due_in=self._policy.company, batch_wait=True)
 
     def _until_idle(self, last: bytes | None) -> float:
         """Return seconds. `last`: the row of the session's last waiting turn. A missing row is due now: the

@@ -49,18 +49,17 @@ class SessionReminders:
         self._queue: list[tuple[float, int, str]] = []
         """A heap of (due, place, session key). Outdated entries are skipped when they come up."""
         self._place = count()
-        self._partitions: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def assigned(self, partitions: frozenset[int]) -> frozenset[int]:
-        """Forget the sessions of lost partitions; return the partitions that are new."""
-        new = partitions - self._partitions
-        self._partitions = partitions
+    def __contains__(self, session_key: str) -> bool:
+        return session_key in self._waiting
+
+    def retain(self, partitions: frozenset[int]) -> None:
+        """Forget the sessions of all other partitions."""
         for key in [key for key, item in self._waiting.items() if item.partition not in partitions]:
             self.remove(key)
-        return new
 
     def wait(
         self,

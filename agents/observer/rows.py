@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
@@ -16,6 +16,7 @@ from ...schemas import ids
 from ...schemas.base import Instant
 from ...schemas.blocks import MemoryBlock, NamedRecord
 from ...schemas.observations import Emotion, Observation
+from ...schemas.row_keys import INDEX, index_key
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
@@ -25,6 +26,8 @@ from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
+WAITS: Final = "waits"
+"""The index of sessions with waiting turns."""
 REFUSED_KEPT = 1_000
 WAITING_MAX_BYTES = 4 * TURN_MAX_BYTES
 """Bytes of a waiting turn's value. The names of masked spans may be longer than the spans."""
@@ -114,6 +117,9 @@ class SessionRow(OutcomeRow):
     def waiting(self) -> int:
         return self.waiting_next - self.waiting_from
 
+    def index_kinds(self) -> tuple[str, ...]:
+        return (WAITS,) if self.waiting else ()
+
     def without_waiting(self, turns: int, *, tokens: int) -> SessionRow:
         """Return the row without its oldest waiting turns. `turns`: how many; `tokens`: theirs."""
         waiting_from = self.waiting_from + turns
@@ -176,7 +182,13 @@ def waiting_key(session_key: str, n: int) -> str:
 
 def session_of_waiting_key(key: str) -> str | None:
     """Return the session key of a waiting turn's row key; None for other row keys (a session key has three parts)."""
-    return key.rpartition("/")[0] if key.count("/") == 3 else None
+    return key.rpartition("/")[0] if key.count("/") == 3 and not key.startswith(INDEX) else None
+
+
+def waiting_index(key: str, raw: bytes) -> tuple[str, ...]:
+    """Return the index row that a row of an earlier version needs: one for the session of each waiting turn."""
+    session = session_of_waiting_key(key)
+    return () if session is None else (index_key(WAITS, session),)
 
 
 class Sessions:

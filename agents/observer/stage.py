@@ -336,8 +336,11 @@ class Observer:
         return None
 
     # ------------------------------------------------------------------------------------------------ reminders
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        self._deferred.rediscover(partitions, rows)
+    def retain(self, partitions: frozenset[int]) -> None:
+        self._deferred.retain(partitions)
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
+        await self._deferred.rediscover(partition, rows, partitions=self._partitions)
 
     def _wake_sessions(self, breaker: str) -> None:
         """The breaker closed: the tenant's model answers again."""

@@ -57,7 +57,7 @@ from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand
 from ..common.reminders import send_reminders
-from ..common.store_writes import apply_writes
+from ..common.store_writes import apply_writes, with_vectors
 from ..common.tier_gate import refusal
 from .edits.catalogue import EDITS
 from .edits.scope import OwnerEditScope
@@ -72,7 +72,7 @@ from .observed_turns import reflect
 from .proposals import apply
 from .reviews import review
 from .rows import LedgerRow, session_row_key, turns_of
-from .timers import DueTasks, TaskTimers, timers_key
+from .timers import DueTasks, TaskTimers, TimerRows, timers_key
 
 log = structlog.get_logger(__name__)
 
@@ -161,13 +161,15 @@ class Reflector:
             observed, timers, policy, store=self._store, calls=self._calls, now=facts.stamp.now
         )
         self._metrics.counted("tasks_skipped", tasks.skipped)
-        after = {session_row_key(owner_key, session): reflected.add(observed.turn_number).to_bytes()}
-        if tasks.timers != timers:
-            after[timers_key(owner_key)] = tasks.timers.to_bytes()
+        timer_rows = TimerRows.changed(owner_key, timers, tasks.timers)
         recorded = episodes_recorded(observed, reflection.episodes, reflection.changes, at=facts.stamp.now)
         outcome = Outcome(
             source=source_of(record, work.event_id),
-            after=after,
+            after={
+                session_row_key(owner_key, session): reflected.add(observed.turn_number).to_bytes(),
+                **timer_rows.after,
+            },
+            cleanup=timer_rows.cleanup,
             writes=(*added, *tasks.writes, *await facts.overlay.writes(facts.stamp.cause)),
             records=(*self._fact_events(reflection.changes, facts.stamp), recorded),
             tenant_id=observed.tenant_id,
@@ -326,6 +328,7 @@ class Reflector:
         outcome = Outcome(
             source=source,
             after=dict(edit.after),
+            cleanup=edit.cleanup,
             writes=(*edit.writes, *await facts.overlay.writes(facts.stamp.cause)),
             records=(
                 *self._fact_events(edit.changes, facts.stamp),
@@ -413,7 +416,9 @@ class Reflector:
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
-        await apply_writes(self._store, outcome.writes)
+        tenant_id = outcome.tenant_id or ""
+        writes = await with_vectors(outcome.writes, lambda texts: self._embed(tenant_id, texts))
+        await apply_writes(self._store, writes)
 
     async def publish_state(self, outcome: Outcome) -> None:
         assert outcome.tenant_id is not None  # an outcome with state_ids has it
@@ -426,8 +431,11 @@ class Reflector:
         )
 
     # ------------------------------------------------------------------------------------------------ reminders
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        self._due.on_assigned(partitions, rows)
+    def retain(self, partitions: frozenset[int]) -> None:
+        self._due.retain(partitions)
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
+        await self._due.rediscover(partition, rows, partitions=self._partitions)
 
     async def background(self) -> None:
         await send_reminders(self._due.due, self._send_durably)

@@ -7,7 +7,8 @@ it sends a command `tasks.due`, whose id follows from the task and its time, so 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,15 +17,19 @@ from ...schemas.base import Instant
 from ...schemas.commands import Command
 from ...schemas.edits.prospective import TaskDueNow
 from ...schemas.outcomes import OutRecord
+from ...schemas.row_keys import index_key
 from ...schemas.turns import Owner
 from ...streams.engine.commands import command_record
 from ...streams.engine.handler import Rows
+from ..common.pending_index import INDEX_ROW, forget, pending_keys
 from ..common.stored_row import RowPart, StoredRow
 from .messages import SOURCE
 
 TIMERS_MAX: Final = 256
 """Tasks of an owner whose time is still to come."""
 _SUFFIX: Final = "/tasks"
+TASKS: Final = "tasks"
+"""The index of owners with timers."""
 
 
 class TaskTimer(RowPart):
@@ -38,8 +43,8 @@ class TaskTimers(StoredRow):
     timers: tuple[TaskTimer, ...] = ()
 
     @classmethod
-    def of(cls, rows: Rows, owner_key: str) -> TaskTimers:
-        return cls.load(rows, timers_key(owner_key))
+    def of(cls, rows: Rows, owner_key: str, *, partition: int | None = None) -> TaskTimers:
+        return cls.load(rows, timers_key(owner_key), partition=partition)
 
     def add(self, task_id: str, due_at: datetime) -> TaskTimers:
         kept = (*self.remove(task_id).timers, TaskTimer(task_id=task_id, due_at=due_at))
@@ -55,6 +60,30 @@ def timers_key(owner_key: str) -> str:
     return owner_key + _SUFFIX
 
 
+@dataclass(frozen=True, slots=True)
+class TimerRows:
+    """The rows of an owner's timers in an outcome: `after`, the index row first, and what is deleted at its end."""
+
+    after: Mapping[str, bytes] = field(default_factory=dict)
+    cleanup: tuple[str, ...] = ()
+
+    @classmethod
+    def changed(cls, owner_key: str, before: TaskTimers, now: TaskTimers) -> TimerRows:
+        """Return the rows that change. An owner without timers has neither row."""
+        index, key = index_key(TASKS, owner_key), timers_key(owner_key)
+        if now == before:
+            return cls()
+        if not now.timers:
+            return cls({key: now.to_bytes()}, (key, index))
+        return cls({index: INDEX_ROW, key: now.to_bytes()})
+
+
+def timers_index(key: str, raw: bytes) -> tuple[str, ...]:
+    """Return the index row that a row of an earlier version needs."""
+    is_timers = key.count("/") == 3 and key.endswith(_SUFFIX) and TaskTimers.read(raw).timers
+    return (index_key(TASKS, key.removesuffix(_SUFFIX)),) if is_timers else ()
+
+
 class DueTasks:
     """The timers of the partitions that a worker has. `pause`: seconds until a command that was sent is sent again, if
     it was not handled."""
@@ -65,19 +94,21 @@ class DueTasks:
         self._rows: dict[str, tuple[int, TaskTimers]] = {}
         self._queue: list[tuple[datetime, str, str, datetime]] = []
         """A heap of (when to send, owner key, task id, due_at). Entries of timers that are gone are skipped."""
-        self._partitions: frozenset[int] = frozenset()
 
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        """Forget the partitions that are lost, and read the rows of those that are new."""
-        new = partitions - self._partitions
-        self._partitions = partitions
+    def retain(self, partitions: frozenset[int]) -> None:
+        """Forget the owners of all other partitions."""
         self._rows = {key: each for key, each in self._rows.items() if each[0] in partitions}
         self._queue = [each for each in self._queue if each[1] in self._rows]
         heapq.heapify(self._queue)
-        for partition in new:
-            for key, raw in rows.scan(partition):
-                if key.count("/") == 3 and key.endswith(_SUFFIX):
-                    self.keep(key.removesuffix(_SUFFIX), partition, TaskTimers.read(raw))
+
+    async def rediscover(self, partition: int, rows: Rows, *, partitions: int) -> None:
+        """Set the timers of a partition that is new here."""
+        async for owner_key in pending_keys(rows, partition, TASKS, partitions=partitions, indexed=timers_index):
+            row = TaskTimers.of(rows, owner_key, partition=partition)
+            if row.timers:
+                self.keep(owner_key, partition, row)
+            else:
+                await forget(rows, partition, TASKS, owner_key)
 
     def keep(self, owner_key: str, partition: int, row: TaskTimers) -> None:
         """Take over the owner's row as it is written."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -32,31 +32,33 @@ W_co = TypeVar("W_co", covariant=True)
 
 
 class Rows(Protocol):
-    """The raw table of a stage. Reads and writes go to the partition of the event that is being handled."""
+    """The raw table of a stage. `partition` None: that of the event that is being handled."""
 
-    def row(self, key: str) -> bytes | None: ...
+    def row(self, key: str, *, partition: int | None = None) -> bytes | None: ...
 
-    async def put(self, rows: Mapping[str, bytes | None]) -> None:
-        """Write rows in this order (None deletes). They are durable on the changelog when it returns."""
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
+        """Write rows in this order (None deletes). They are durable on the changelog when it returns. All of them are
+        handed over, and readable, before it waits for the first time."""
         ...
 
-    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
-        """Iterate over all rows of one partition."""
+    def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
+        """Return the next rows of a partition by key: some that begin with `prefix` and are greater than `after`. An
+        empty page is the end. Rows that the changelog has not acknowledged are not among them."""
         ...
 
 
 class NoRows:
     """The rows of a stage without a table."""
 
-    def row(self, key: str) -> bytes | None:
+    def row(self, key: str, *, partition: int | None = None) -> bytes | None:
         return None
 
-    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         if rows:
             raise AssertionError("this stage has no table")
 
-    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
-        return iter(())
+    def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,14 @@ class Stage(Protocol[W]):
         """Publish state that is read when it is sent (memory.facts). Called after the outcome's records were sent."""
         ...
 
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        """Take over these partitions, whose tables are recovered. Timers of all other partitions are dropped."""
+    def retain(self, partitions: frozenset[int]) -> None:
+        """Drop the timers of all other partitions."""
+        ...
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
+        """Find what waits in a partition that is new here, and set its timers. Its table is recovered, its events flow
+        meanwhile. Works in slices (row_scan.py); when it is cancelled, it begins anew at the next assignment. Raises
+        Transient, Relinquished and Fatal."""
         ...
 
     async def background(self) -> None:

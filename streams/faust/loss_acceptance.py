@@ -1,8 +1,9 @@
 """Acceptance of a loss (`memstream tables accept-loss STAGE`): the remaining entries of a changelog count as the whole.
 
-A new marker in each partition says so (`changelog_check.Marker`). The observer's table also numbers the turns of each
-session. Its numbers begin again at 1, and the stages behind it would take these turns for known ones. So their rows
-"reflected up to turn n" are deleted, after they have read all records that the observer sent.
+A new marker in each partition says so (`changelog_check.Marker`), and the marks of the index (schemas/row_keys.py) go.
+The observer's table also numbers the turns of each session. Its numbers begin again at 1, and the stages behind it
+would take these turns for known ones. So their rows "reflected up to turn n" are deleted, after they have read all
+records that the observer sent.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import uuid
 from dataclasses import dataclass
 
 from ...schemas.errors import Fatal
+from ...schemas.row_keys import INDEX_BUILT, INDEX_FENCE
 from ...schemas.topics import StageName, changelog_of, group_of, read_by
 from ..log.port import Log
 from .changelog_check import Marker, marker_entry
@@ -91,4 +93,6 @@ async def _mark(log: Log, topic: str) -> int:
         marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end)
         key, value = marker_entry(marker)
         await log.append(topic, key=key, value=value, partition=partition)
+        for mark in (INDEX_BUILT, INDEX_FENCE):  # index rows may be lost: the next worker builds the index again
+            await log.append(topic, key=mark.encode(), value=None, partition=partition)
     return len(await log.ends(topic))

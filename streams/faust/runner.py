@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from ..engine.retry import Calls, is_of_a_tenant
 from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, StageApp, create_app, without_faust
 from .table import event_scope, open_rows
+from .timer_ownership import TimerOwnership
 
 log = structlog.get_logger(__name__)
 ASSIGNMENT_POLL = 0.25
@@ -156,7 +157,6 @@ class StageRunner:
         self.metrics = metrics
         self._settings = settings
         self._log = log_client
-        self._assigned: frozenset[int] = frozenset()
         self.app = create_app(
             name=group_of(name), broker=settings.broker, datadir=settings.datadir / "tables", settings=settings.app
         )
@@ -164,6 +164,7 @@ class StageRunner:
         table = TABLES.get(name)  # type: ignore[call-overload]
         self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
         self._stage = build_stage(self)
+        self._timers = TimerOwnership(self._stage, self.rows, crash=self.app.crash)
         self.handler: Handler[Any] = Handler(
             stage=self._stage,
             rows=self.rows,
@@ -199,6 +200,8 @@ class StageRunner:
             value_serializer="raw",
         )
         self.app.agent(source, name=f"{self.app.conf.id}-agent")(self._consume)
+        self.app.on_partitions_revoked.connect(self._stop_rediscovery, weak=False)
+        self.app.on_partitions_assigned.connect(self._note_assignment, weak=False)
         self.app.task(self._watch_assignment)
         self.app.task(self._background)
         self.app.task(self._watch_lag)
@@ -248,17 +251,24 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ tasks
     async def _watch_assignment(self) -> None:
-        """Tell the stage which partitions it owns, once their tables are recovered."""
+        """Let the stage find what waits in the partitions that it was given, once their tables are recovered."""
+        try:
+            while not self.app.should_stop:
+                if self.app.ready():
+                    self._timers.take(self._partitions_of(self.app.assigned()))
+                await self.app.sleep(ASSIGNMENT_POLL)
+        finally:
+            self._timers.stop()
+
+    async def _stop_rediscovery(self, app: Any, revoked: Any, **_: Any) -> None:
+        self._timers.stop()
+
+    async def _note_assignment(self, app: Any, assigned: Any, **_: Any) -> None:
+        self._timers.assigned(self._partitions_of((tp.topic, tp.partition) for tp in assigned))
+
+    def _partitions_of(self, tps: Iterable[TP]) -> frozenset[int]:
         first = self._stage.reads[0].name
-        while not self.app.should_stop:
-            if self.app.ready():
-                assigned = frozenset(partition for topic, partition in self.app.assigned() if topic == first)
-            else:
-                assigned = frozenset()
-            if assigned != self._assigned:
-                self._assigned = assigned
-                self._stage.on_assigned(assigned, self.rows)
-            await self.app.sleep(ASSIGNMENT_POLL)
+        return frozenset(partition for topic, partition in tps if topic == first)
 
     async def _background(self) -> None:
         await self._stage.background()

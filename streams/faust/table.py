@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
@@ -35,6 +35,9 @@ MAX_VALUE = 3 * 1024 * 1024
 NOTE_EVERY = 60.0
 #: entries applied to the local store at once in recovery; times MAX_VALUE, so many bytes at most lie in memory
 RECOVERY_BUFFER = 100
+#: rows of a page, and bytes of values after which it ends: a page is read in one go
+PAGE_ROWS = 256
+PAGE_BYTES = 256 * 1024
 #: the options of RocksDB that Faust passes on for each partition; rocksdb_memory.py bounds the memory
 ROCKSDB_OPTIONS: Mapping[str, int] = {"target_file_size_base": 16 * 1024 * 1024, "max_open_files": 64}
 
@@ -148,8 +151,8 @@ class DurableTable(faust.Table):
     def __delitem__(self, key: str) -> None:
         self.write(key, None)
 
-    def write(self, key: str, value: bytes | None) -> None:
-        """Send a row of the current event's partition to the changelog; None deletes the row.
+    def write(self, key: str, value: bytes | None, *, partition: int | None = None) -> None:
+        """Send a row to the changelog; None deletes the row. `partition`: by default that of the current event.
 
         The local store gets the row when the changelog has it (unacked_rows.py), before `Writes.durable` returns.
 
@@ -158,8 +161,9 @@ class DurableTable(faust.Table):
             LeaseLost: other workers may own the partition; nothing was sent.
             Transient: the local store does not work and the worker ends; nothing was sent.
         """
-        partition = self.partition_for_key(key)
-        assert partition is not None  # of the current event
+        if partition is None:
+            partition = self.partition_for_key(key)
+            assert partition is not None  # of the current event
         self._send_row(partition, key, value)
 
     def _send_row(self, partition: int, key: str, value: bytes | None) -> None:
@@ -285,7 +289,7 @@ class DurableTable(faust.Table):
 
 
 class TableRows:
-    """The rows of one table as a stage uses them. All methods but `scan` need an `event_scope`."""
+    """The rows of one table as a stage uses them. Without a `partition`, a method needs an `event_scope`."""
 
     def __init__(self, table: DurableTable) -> None:
         self._table = table
@@ -295,19 +299,18 @@ class TableRows:
         """Return the name of the changelog topic, `memory-<stage>-<table>-changelog`."""
         return str(self._table.changelog_topic_name)
 
-    def row(self, key: str) -> bytes | None:
-        """Read the row of `key` in the current event's partition."""
-        sent = self._table.unacked_rows.find(self._table.partition_for_key(key), key)
+    def row(self, key: str, *, partition: int | None = None) -> bytes | None:
+        """Read the row of `key` in a partition, by default the current event's."""
+        if partition is None:
+            partition = self._table.partition_for_key(key)
+        sent = self._table.unacked_rows.find(partition, key)
         if sent is not None:
             return sent.value
-        with self._table.local_store():
-            try:
-                value = self._table.data[key]
-            except KeyError:
-                return None
-        return bytes(value)
+        with self._table.local_store():  # not through Faust's store: it remembers the partition of each key for ever
+            value: bytes | None = self._table.data._db_for_partition(partition).get(key.encode())
+        return value
 
-    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         """Write rows in their order (None deletes). Return when the changelog and the local store have them.
 
         `row` reads them from the call on. After an error the changelog may have some of them: write the same rows
@@ -325,15 +328,26 @@ class TableRows:
             for key, value in rows.items():
                 # A tombstone is sent whether or not the row is here: after a crash the local row may be gone although
                 # its tombstone was never sent.
-                self._table.write(key, value)
+                self._table.write(key, value, partition=partition)
             await writes.durable()
 
-    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
-        """Iterate over the rows of one partition by key. Exhaust or close it: it keeps files of the store open."""
-        store = self._table.data
-        for key, value in store._visible_items(store._db_for_partition(partition)):
-            if not key.startswith(_OWN_KEYS):
-                yield key.decode(), bytes(value)
+    def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
+        """Return the next rows of a partition, at most `PAGE_ROWS`, and no more after `PAGE_BYTES` of values."""
+        start, wanted = max(prefix, after + "\0" if after else ""), prefix.encode()
+        found: list[tuple[str, bytes]] = []
+        size = 0
+        with self._table.local_store():
+            store = self._table.data
+            for key, value in store._db_for_partition(partition).items(from_key=start.encode()):
+                if not key.startswith(wanted):
+                    break
+                if key == store.offset_key or key.startswith(_OWN_KEYS):
+                    continue
+                found.append((key.decode(), value))
+                size += len(value)
+                if len(found) == PAGE_ROWS or size >= PAGE_BYTES:
+                    break
+        return found
 
 
 def open_rows(app: faust.App, name: str) -> TableRows:

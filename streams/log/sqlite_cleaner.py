@@ -3,9 +3,9 @@
 A pass first makes a plan (`plan`, on a connection of its own: one snapshot, with a bounded number of keys), then
 removes records in short transactions. It works like Kafka's cleaner, with Kafka's settings `cleanup.policy`,
 `retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` and `delete.retention.ms`; it ignores
-`retention.bytes` and `segment.*`. It removes less than Kafka in two cases. The last record of a partition always stays,
-so that no reader waits for an end that is gone. And retention stops at the lowest committed offset of any group, so
-that a machine that was off for longer than the retention still finds its work.
+`retention.bytes`, `segment.*` and `compression.type`. It removes less than Kafka in two cases. The last record of a
+partition always stays, so that no reader waits for an end that is gone. And retention stops at the lowest committed
+offset of any group, so that a machine that was off for longer than the retention still finds its work.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.fetch import FetchRequest
 from faust.types import TP
 
+from memstream.schemas.topics import changelog_of
 from memstream.streams.faust.transports.changelog_reader import ChangelogReader
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import TopicSpec
@@ -23,15 +25,19 @@ WAIT = 1.0
 
 @pytest.fixture
 async def topic(kafka_broker: str, topic_prefix: str) -> AsyncIterator[str]:
-    """Two partitions; 0 has a hundred values of 100 kB, and behind them a transaction's marker; 1 is empty."""
+    """Two partitions; 0 has a hundred values of 100 kB that do not shrink, and behind them a transaction's marker; 1 is
+    empty. The topic has the settings of a stage's changelog: the broker compresses it."""
     name = f"{topic_prefix}changelog"
     log = KafkaLog(servers=[kafka_broker])
     await log.start()
-    await log.create([TopicSpec(name, 2, 1, {"max.message.bytes": "4194304"})])
+    changelog = changelog_of("observer")
+    assert changelog is not None
+    await log.create([TopicSpec(name, 2, 1, changelog.settings())])
+    assert (await log.topics())[name].config["compression.type"] == "zstd"
     producer = AIOKafkaProducer(bootstrap_servers=kafka_broker, transactional_id=name, max_request_size=1 << 22)
     async with producer, producer.transaction():
         for n in range(100):
-            await producer.send(name, b"%d" % n * 100_000, key=b"k%d" % n, partition=0)
+            await producer.send(name, Random(n).randbytes(100_000), key=b"k%d" % n, partition=0)
     yield name
     await log.close()
 

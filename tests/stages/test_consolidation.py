@@ -22,6 +22,7 @@ from memstream.streams.engine.process_exit import LeaseLost
 from tests.support.consolidation_world import KEY, Consolidating, proposal
 from tests.support.embedded_stage import open_bench
 from tests.support.record_builders import NOW
+from tests.support.table_rows import take_over
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ async def test_tier_free_calls_no_model_that_costs_money(it: Consolidating) -> N
     assert (result.status, result.error.code if result.error else "") == ("refused", "paused_by_tier")
     assert it.row().counters.turns == 4  # they stand
     stage = it.build(tier="standard")
-    stage.on_assigned(frozenset({0}), it.bench.rows)
+    await take_over(stage, it.bench.rows)
     await it.remind()
     (reminder,) = it.reminders()
     await it.bench.run(it.command(command_id=reminder.command_id))

@@ -21,6 +21,7 @@ from memstream.streams.engine.crash_points import Step
 from tests.support.consolidation_world import KEY, Consolidating, proposal
 from tests.support.embedded_stage import open_bench
 from tests.support.record_builders import NOW, episode, stored_fact
+from tests.support.table_rows import take_over
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ async def test_a_schedule_asks_for_runs_where_something_came(it: Consolidating) 
     await it.remind()
     (reminder,) = it.reminders()
     other = it.build(consolidation=ConsolidationPolicy(trigger="schedule", every=600))
-    other.on_assigned(frozenset({0}), it.bench.rows)  # another worker has the partition now
+    await take_over(other, it.bench.rows)  # another worker has the partition now
     it.time.seconds = 1_300
     await it.remind()
     assert {each.command_id for each in it.reminders()} == {reminder.command_id}

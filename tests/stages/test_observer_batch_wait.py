@@ -9,6 +9,7 @@ from memstream.schemas.commands import Command
 from memstream.streams.engine.retry import BreakerPolicy
 from tests.support.observer_world import SESSION, AwayModel, ObserverWorld, deferred, policy
 from tests.support.stage_harness import Killed
+from tests.support.table_rows import take_over
 
 KEY = ids.session_key(*SESSION)
 OTHER = ("acme", "u2", "s1")
@@ -63,7 +64,7 @@ async def test_should_the_queued_event_not_come_the_turn_is_found_at_the_next_ow
     world = ObserverWorld(AwayModel(), policy=policy())
     await said(world, 1, queued=1)
     world.harness.start()
-    world.observer.on_assigned(frozenset((0,)), world.harness.rows)
+    await take_over(world.observer, world.harness.rows)
     (reminder,) = await world.reminders()
     world.queued[KEY] = 0
     await world.deliver(world.again(reminder))
@@ -145,7 +146,7 @@ async def test_a_new_owner_asks_for_full_rounds_and_ends_at_once_and_for_others_
     away.away = set()
     world.harness.start()
     world.unread = None
-    world.observer.on_assigned(frozenset((0,)), world.harness.rows)
+    await take_over(world.observer, world.harness.rows)
     asked = [Command.read(each.value or b"").key for each in await world.reminders()]
     assert asked == [KEY, "acme/u3/s1"]
     world.unread = 100
@@ -220,7 +221,7 @@ async def test_a_death_at_any_step_of_a_backlog_loses_nothing_and_repeats_nothin
                 if empty_folder:
                     world.harness.rows.local = dict(world.harness.rows.changelog)
                 world.harness.start()
-                world.observer.on_assigned(frozenset((0,)), world.harness.rows)
+                await take_over(world.observer, world.harness.rows)
                 at = 0
         steps = len(world.harness.steps)
         world.harness._kill_at = None

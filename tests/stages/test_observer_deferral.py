@@ -17,6 +17,7 @@ from memstream.streams.engine.retry import BreakerPolicy, Interrupted
 from tests.support.model_server import Answer, Ask
 from tests.support.observer_world import SESSION, AwayModel, ObserverWorld, deferred, item, policy
 from tests.support.stage_harness import StageHarness
+from tests.support.table_rows import take_over
 
 KEY = ids.session_key(*SESSION)
 OTHER = ("globex", "u1", "s1")
@@ -273,7 +274,7 @@ async def test_at_assignment_waiting_turns_are_found_in_the_table() -> None:
     world = await deferred(AwayModel(), *(f"{n} very plain word" for n in range(12)))
     world.harness.rows.local = dict(world.harness.rows.changelog)  # another worker, with nothing but the changelog
     world.harness.start()
-    world.observer.on_assigned(frozenset((0,)), world.harness.rows)
+    await take_over(world.observer, world.harness.rows)
     (reminder,) = await world.reminders()
     assert Command.read(reminder.value or b"").command_id == ids.observe_command_id(KEY, "t12", 0)
     await world.deliver(world.again(reminder))
@@ -287,7 +288,7 @@ async def test_a_waiting_row_that_no_session_counts_reminds_nobody() -> None:
     await world.deliver(world.turn("a very plain word"))
     world.harness.rows.local[f"{KEY}/7"] = b"left behind"
     world.harness.rows.local["acme/u2/s1/0"] = b"its session never came"
-    world.observer.on_assigned(frozenset((0,)), world.harness.rows)
+    await take_over(world.observer, world.harness.rows)
     assert await world.reminders() == []
 
 
@@ -296,7 +297,7 @@ async def test_reminders_are_sent_at_no_more_than_fifty_a_second() -> None:
     row = SessionRow(waiting_next=1, waiting_last="t1").to_bytes()
     for n in range(200):
         world.harness.rows.local |= {f"acme/u1/s{n}": row, f"acme/u1/s{n}/0": b"x"}
-    world.observer.on_assigned(frozenset((0,)), world.harness.rows)
+    await take_over(world.observer, world.harness.rows)
     loop = asyncio.get_running_loop()
     began = loop.time()
     task = asyncio.create_task(world.observer.background())

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memstream.agents.observer.rows import WAITS, SessionRow
 from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPolicy
 from memstream.schemas import ids
 from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.row_keys import INDEX, index_key, index_prefix
 from memstream.streams.log.port import Record
 from tests.support.model_server import Answer, Ask
 from tests.support.observer_world import LETTERS, ObserverWorld
 from tests.support.openai_bodies import OBSERVATION
 from tests.support.stage_harness import Killed
+from tests.support.table_rows import take_over
 
 SESSIONS = (("acme", "u1", "s1"), ("acme", "u2", "s1"), ("globex", "u1", "s1"))
 POLICY = MemoryPolicy(
@@ -133,6 +136,7 @@ class Play:
         key = ids.session_key(*SESSIONS[step.session])
         self.world.queued[key] = int(step.has_queued_successor)
         await self.delivered(record, step)
+        self.check_index()
         self.world.queued[key] = 0
         if step.has_queued_successor:
             follower = self.world.command(f"f{len(self.log)}", kind="dance", session=SESSIONS[step.session])
@@ -148,13 +152,24 @@ class Play:
             if step.empty_folder:
                 harness.rows.local = dict(harness.rows.changelog)
             harness.start()
-            self.world.observer.on_assigned(frozenset((0,)), harness.rows)
+            await take_over(self.world.observer, harness.rows)
             uncommitted = self.log[-1 - step.again :]
             if step.commands_first:
                 uncommitted.sort(key=lambda again: again.position.topic)
             for again in uncommitted:
                 await self.world.deliver(again)
         harness._kill_at = None
+
+    def check_index(self) -> None:
+        """The index is what a look at every row finds."""
+        rows = self.world.harness.rows.changelog
+        waits = {
+            index_key(WAITS, key)
+            for key, value in rows.items()
+            if key.count("/") == 2 and not key.startswith(INDEX) and SessionRow.read(value).waiting
+        }
+        assert {key for key in rows if key.startswith(index_prefix(WAITS))} == waits
+        assert rows == self.world.harness.rows.local
 
     async def end(self) -> None:
         """The model is there, all is read, the pause is over: one reminder for each session that waits, and no more."""

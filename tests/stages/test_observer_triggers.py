@@ -11,6 +11,7 @@ from memstream.schemas.topics import COMMANDS_SESSION
 from tests.support.model_server import Answer, Ask, nothing
 from tests.support.observer_world import ObserverWorld
 from tests.support.record_builders import NOW
+from tests.support.table_rows import take_over
 
 IDLE = 600.0
 DAY = 86_400.0
@@ -90,7 +91,7 @@ class TestIdle:
         await say(it, 1, 2)
         it.clock.seconds = 400.0
         it.harness.start()
-        it.observer.on_assigned(frozenset((0,)), it.harness.rows)
+        await take_over(it.observer, it.harness.rows)
         assert await reminded(it) == 0
         it.clock.seconds = IDLE + 1
         assert await reminded(it) == 1

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from memstream.agents.reflector import Reflector
-from memstream.agents.reflector.timers import TaskTimers
+from memstream.agents.reflector.timers import TASKS, TaskTimers, timers_key
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.record_filters import RecordSelection
 from memstream.recall.record_reader import RecordReader
@@ -26,6 +26,7 @@ from memstream.schemas.edits.prospective import TASKS_MAX
 from memstream.schemas.groups import StoredGroup
 from memstream.schemas.procedures import PROCEDURES_MAX, StoredProcedure
 from memstream.schemas.prospective import StoredTask, TaskDue
+from memstream.schemas.row_keys import index_key
 from memstream.schemas.topics import COMMANDS, TASKS_DUE
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
@@ -37,6 +38,7 @@ from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
 from tests.support.record_builders import NOW, OWNER
 from tests.support.reflector_world import Talk, command, reflector
 from tests.support.stored_memory import StoredMemory
+from tests.support.table_rows import take_over
 
 R = TypeVar("R", bound=Contract)
 STEPS: tuple[Step, ...] = ("decide", "table", "store", "publish")
@@ -290,7 +292,7 @@ async def test_partitions_that_go_and_come_do_not_double_the_timers(bench: Bench
     await OwnerEditor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
     mine = frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)])
     for partitions in (mine, frozenset[int](), mine, frozenset[int](), mine):
-        bench.stage.on_assigned(partitions, bench.rows)
+        await take_over(bench.stage, bench.rows, partitions)
     bench.now.moment = LATER
     assert len(due_records(bench)) == 1
     bench.now.moment = LATER + timedelta(minutes=2)
@@ -315,11 +317,11 @@ async def test_a_worker_that_starts_again_knows_the_times(bench: Bench) -> None:
     bench.stage = reflector(bench)
     bench.now.moment = LATER
     assert due_records(bench) == [], "it has no partition yet"
-    bench.stage.on_assigned(frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]), bench.rows)
+    await take_over(bench.stage, bench.rows, frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]))
     (record,) = due_records(bench)
     await bench.run(record)
     assert [each.task.content for each in told(bench)] == ["Call the plumber"]
-    bench.stage.on_assigned(frozenset(), bench.rows)
+    await take_over(bench.stage, bench.rows, frozenset())
     assert due_records(bench) == []
 
 
@@ -333,7 +335,8 @@ async def test_killed_while_it_tells_a_task_it_tells_it_once(bench: Bench, step:
     assert len({each.event_id for each in told(bench)}) == 1
     (task,) = await stored(bench, "tasks", StoredTask)
     assert (task.state, task.version) == ("due", 2)
-    bench.stage.on_assigned(frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]), bench.rows)
+    assert not [key for key in bench.rows.rows if key in (timers_key(OWNER_KEY), index_key(TASKS, OWNER_KEY))]
+    await take_over(bench.stage, bench.rows, frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]))
     bench.now.moment = LATER + timedelta(days=1)
     assert due_records(bench) == []
 

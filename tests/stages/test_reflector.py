@@ -440,7 +440,7 @@ async def test_what_was_replaced_is_not_proposed_back(bench: Bench) -> None:
 async def test_changes_that_no_outcome_can_hold_are_refused_with_advice(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memstream.agents.reflector.stage.MAX_VALUE", 20_000)
+    monkeypatch.setattr("memstream.agents.reflector.stage.MAX_VALUE", 5_000)
     change = {"action": "new", "subject": "user", "category": "pattern"}
     await bench.run(command(bench, *({**change, "content": f"Likes tea {n}"} for n in range(3))))
     result = bench.results()[-1]
@@ -448,5 +448,5 @@ async def test_changes_that_no_outcome_can_hold_are_refused_with_advice(
     assert (result.status, result.error.code) == ("refused", "too_large")
     assert await bench.facts() == {}
     talk = Talk(bench)
-    with pytest.raises(Poison, match="at most 20000 fit"):
+    with pytest.raises(Poison, match="at most 5000 fit"):
         await bench.run(talk.turn(talk.says("Likes tea"), talk.says("Likes milk")))

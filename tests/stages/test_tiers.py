@@ -20,6 +20,7 @@ from tests.support.consolidation_world import KEY, Consolidating, proposal
 from tests.support.embedded_stage import Bench, open_bench
 from tests.support.record_builders import NOW, OWNER, episode, stored_fact
 from tests.support.reflector_world import Talk, command, reflector
+from tests.support.table_rows import take_over
 
 WITHOUT_FACTS = TiersPolicy(semantic=False, digest=False)
 ALONE = TiersPolicy(episodic=False, semantic=False, digest=False)
@@ -142,7 +143,7 @@ class TestConsolidation:
         waiting = PendingRun(tenant_id="acme", owner=OWNER, run_id="r")
         it.bench.rows.rows[KEY] = ProgressRow(waiting=waiting).to_bytes()
         for tiers, asked_for in ((WITHOUT_FACTS, 0), (TiersPolicy(), 1)):
-            it.build(tier="full", tiers=tiers).on_assigned(frozenset({0}), it.bench.rows)
+            await take_over(it.build(tier="full", tiers=tiers), it.bench.rows)
             it.time.seconds += 60
             await it.remind()
             assert len(it.reminders()) == asked_for

@@ -104,8 +104,11 @@ class Counting:
     async def publish_state(self, outcome: Outcome) -> None:
         return None
 
-    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+    def retain(self, partitions: frozenset[int]) -> None:
         self.assigned = partitions
+
+    async def rediscover(self, partition: int, rows: Rows) -> None:
+        return None
 
     async def background(self) -> None:
         return None

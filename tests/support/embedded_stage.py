@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Position, Record
 
 from .record_builders import NOW
+from .table_rows import page_of
 
 PARTITIONS = 4
 
@@ -47,18 +48,18 @@ class MemoryRows:
         self.rows: dict[str, bytes] = {}
         self.lost_after_put = False
 
-    def row(self, key: str) -> bytes | None:
+    def row(self, key: str, *, partition: int | None = None) -> bytes | None:
         return self.rows.get(key)
 
-    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         for key, value in rows.items():
             if value is None:
                 self.rows.pop(key, None)
             else:
                 self.rows[key] = value
 
-    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
-        return iter(list(self.rows.items()))
+    def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
+        return page_of(self.rows, prefix=prefix, after=after)
 
 
 class CrashAfter:

@@ -22,6 +22,7 @@ import structlog
 from memstream.streams.engine.process_exit import LeaseLost, exit_code_for
 from memstream.streams.faust.app import AppSettings, create_app
 from memstream.streams.faust.table import TableRows, event_scope, open_rows
+from tests.support.table_rows import all_rows
 
 DRAIN = 20.0
 """Seconds; the same as a stage's lanes wait."""
@@ -136,7 +137,7 @@ def main() -> None:
         partitions = sorted(p for t, p in app.assigned() if t == f"{options['name']}-in")
         kept = {}
         if rows is not None:
-            kept = {key: json.loads(value) for p in partitions for key, value in rows.scan(p)}
+            kept = {key: json.loads(value) for p in partitions for key, value in all_rows(rows, p).items()}
         note(what="ready", partitions=partitions, rows=kept)
 
     app.on_rebalance_end = on_rebalance_end

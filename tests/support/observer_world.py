@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from qdrant_client import models
 
 from memstream.adapters.ports import Completion, CompletionRequest, NewWindow, Point, StoredPoint, Usage, VectorStore
-from memstream.agents.observer.rows import SessionRow, WaitingTurn
+from memstream.agents.observer.rows import SessionRow, WaitingTurn, session_of_waiting_key
 from memstream.agents.observer.stage import Observer
 from memstream.agents.observer.turn_source import TurnSource
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
@@ -305,7 +305,7 @@ class ObserverWorld:
 
     def waiting(self) -> list[str]:
         """Keys of the waiting rows."""
-        return sorted(key for key in self.harness.rows.local if key.count("/") == 3)
+        return sorted(key for key in self.harness.rows.local if session_of_waiting_key(key) is not None)
 
     def waiting_turns(self) -> list[WaitingTurn]:
         return [WaitingTurn.model_validate_json(self.harness.rows.local[key]) for key in self.waiting()]

@@ -20,6 +20,7 @@ from memstream.streams.faust.app import AppSettings, StageApp, create_app
 from memstream.streams.faust.table import event_scope, open_rows
 from tests.support.kafka_worker import OneAtATime
 from tests.support.polling import wait_for
+from tests.support.table_rows import all_rows
 
 WITHIN = 40.0
 """Seconds."""
@@ -102,7 +103,9 @@ class SmallApp:
         return [seen.value for seen in self.seen]
 
     def table(self, partitions: int = 2) -> dict[str, int]:
-        return {key: int(value) for partition in range(partitions) for key, value in self.rows.scan(partition)}
+        return {
+            key: int(value) for partition in range(partitions) for key, value in all_rows(self.rows, partition).items()
+        }
 
     async def start(self) -> None:
         await self.app.start()

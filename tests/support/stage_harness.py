@@ -36,6 +36,8 @@ from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.port import Position, Record
 
+from .table_rows import page_of
+
 
 class Killed(BaseException):
     """The simulated end of the process. It is not an `Exception`, so that nothing handles it."""
@@ -70,10 +72,10 @@ class HarnessRows:
         self.changelog: dict[str, bytes] = {}
         self._passed = passed
 
-    def row(self, key: str) -> bytes | None:
+    def row(self, key: str, *, partition: int | None = None) -> bytes | None:
         return self.local.get(key)
 
-    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         for part, name in ((self.local, "local"), (self.changelog, "changelog")):
             for key, value in rows.items():
                 if value is None:
@@ -82,8 +84,8 @@ class HarnessRows:
                     part[key] = value
                 self._passed(f"{name} {key}")
 
-    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
-        return iter(sorted(self.local.items()))
+    def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
+        return page_of(self.local, prefix=prefix, after=after)
 
 
 class _Steps(CrashPoint):

@@ -43,7 +43,8 @@ class OwnerEditScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerEditResult:
-    """The effects of an edit, or why it is refused. `after`: small rows that are written after the owner's row."""
+    """The effects of an edit, or why it is refused. `after`: small rows that are written after the owner's row;
+    `cleanup`: rows that are deleted when everything is done."""
 
     result: Contract | ResultError
     changes: tuple[FactChange, ...] = ()
@@ -52,6 +53,7 @@ class OwnerEditResult:
     writes: tuple[Write, ...] = ()
     records: tuple[OutRecord, ...] = ()
     after: Mapping[str, bytes] = field(default_factory=dict)
+    cleanup: tuple[str, ...] = ()
 
 
 OwnerEdit = Callable[[Any, OwnerEditScope], Awaitable[OwnerEditResult]]

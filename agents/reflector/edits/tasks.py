@@ -5,6 +5,8 @@ The times that are still to come stand in a row of the owner in the table ledger
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from qdrant_client import models
 
 from ....adapters.vectors.conditions import any_of, equals
@@ -18,7 +20,7 @@ from ....schemas.outcomes import SwapPoint
 from ....schemas.prospective import StoredTask
 from ..messages import task_due
 from ..pending_tasks import count_pending
-from ..timers import TIMERS_MAX, TaskTimers, timers_key
+from ..timers import TIMERS_MAX, TaskTimers, TimerRows
 from .scope import OwnerEditResult, OwnerEditScope, refused
 from .versioned import read_record, write_record
 
@@ -64,9 +66,7 @@ async def tell_due(args: TaskDueNow, scope: OwnerEditScope) -> OwnerEditResult:
     timers = TaskTimers.of(scope.rows, scope.owner_key).remove(task.task_id)
     due = _in_state(task, "due", "", scope)
     edit = _changed(due, scope, timers)
-    return OwnerEditResult(
-        result=edit.result, writes=edit.writes, after=edit.after, records=(task_due(due, at=scope.now),)
-    )
+    return replace(edit, records=(task_due(due, at=scope.now),))
 
 
 def task_write(task: StoredTask, *, cause: str) -> SwapPoint:
@@ -74,11 +74,12 @@ def task_write(task: StoredTask, *, cause: str) -> SwapPoint:
 
 
 def _changed(task: StoredTask, scope: OwnerEditScope, timers: TaskTimers) -> OwnerEditResult:
-    before = TaskTimers.of(scope.rows, scope.owner_key)
+    rows = TimerRows.changed(scope.owner_key, TaskTimers.of(scope.rows, scope.owner_key), timers)
     return OwnerEditResult(
         result=TaskChanged(task_id=task.task_id, state=task.state, changed=True),
         writes=(task_write(task, cause=scope.command.command_id),),
-        after={} if timers == before else {timers_key(scope.owner_key): timers.to_bytes()},
+        after=rows.after,
+        cleanup=rows.cleanup,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -27,13 +27,13 @@ class OneRow:
     def __init__(self, raw: bytes | None) -> None:
         self.raw = raw
 
-    def row(self, key: str) -> bytes | None:
+    def row(self, key: str, *, partition: int | None = None) -> bytes | None:
         return self.raw
 
-    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         raise NotImplementedError
 
-    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
+    def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         raise NotImplementedError
 
 

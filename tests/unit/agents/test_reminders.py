@@ -55,7 +55,7 @@ class Rows(NoRows):
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
 
-    def row(self, key: str) -> bytes | None:
+    def row(self, key: str, *, partition: int | None = None) -> bytes | None:
         return self._raw if key == "known" else None
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memstream.agents.common.stored_row import ROW_VERSION, StoredRow
+from memstream.agents.common.stored_row import FIRST_VERSION, ROW_VERSION, StoredRow
 from memstream.agents.consolidation import rows as consolidation
 from memstream.agents.consolidation.recall_counts import RecallRow
 from memstream.agents.observer import rows as observer
@@ -50,7 +50,7 @@ def test_a_row_of_the_first_release_is_read_and_what_is_new_has_its_default(row:
 
 @rows
 def test_a_row_says_by_which_version_it_was_written(row: StoredRow) -> None:
-    assert json.loads(row.to_bytes())["row_version"] == ROW_VERSION
+    assert json.loads(row.to_bytes())["row_version"] == FIRST_VERSION
 
 
 @rows

@@ -94,7 +94,9 @@ def test_every_topic_is_a_channel_with_a_key_and_settings() -> None:
         configuration = channel["bindings"]["kafka"]["topicConfiguration"]
         expected = topic.settings()
         assert {name: value for name, value in configuration.items() if name != "cleanup.policy"} == {
-            name: int(value) for name, value in expected.items() if name != "cleanup.policy"
+            name: int(value) if value.isdigit() else value
+            for name, value in expected.items()
+            if name != "cleanup.policy"
         }
         assert configuration["cleanup.policy"] == [expected["cleanup.policy"]]
 

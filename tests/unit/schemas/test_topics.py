@@ -60,6 +60,7 @@ def test_settings_are_kafkas() -> None:
         "cleanup.policy": "compact",
         "max.message.bytes": str(4 * 1024 * 1024),
         "min.compaction.lag.ms": str(DAY),
+        "compression.type": "zstd",
     }
 
 

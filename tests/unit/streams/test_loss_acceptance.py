@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memstream.schemas.row_keys import INDEX_BUILT, INDEX_FENCE
 from memstream.schemas.topics import OBSERVATIONS, StageName, changelog_of
 from memstream.streams.faust.changelog_check import MARKER_KEY, Marker
 from memstream.streams.faust.loss_acceptance import LossRefused, accept_loss
@@ -44,6 +45,17 @@ async def test_every_partition_gets_a_marker_for_what_is_left(log: EmbeddedLog) 
     markers = {partition: Marker.of(value) for partition, key, value in found if key == MARKER_KEY.encode()}
     assert {n: (m.whole_from, m.written_at) for n, m in markers.items() if m} == {0: (0, 0), 1: (0, 1)}
     assert len({m.identity for m in markers.values() if m}) == PARTITIONS
+
+
+async def test_the_next_worker_builds_the_index_again(log: EmbeddedLog) -> None:
+    await accept_loss(log, "reflector")
+    found = await records_of(log, changelog("reflector"))
+    for partition in range(PARTITIONS):
+        assert [key for at, key, value in found if at == partition and value is None] == [
+            INDEX_BUILT.encode(),
+            INDEX_FENCE.encode(),
+        ]
+        assert next(key for at, key, _ in found if at == partition) == MARKER_KEY.encode()
 
 
 async def test_rows_of_reflected_turns_are_deleted_because_numbers_begin_again(log: EmbeddedLog) -> None:

@@ -21,6 +21,7 @@ from memstream.streams.faust.changelog_check import MARKER_KEY, ChangelogLost, M
 from memstream.streams.faust.recovery import StageRecovery
 from memstream.streams.faust.table import open_rows
 from tests.support.faust_fakes import TOPIC, ScriptedProducer, spin, stage_app
+from tests.support.table_rows import all_rows
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
 BOTH = [pytest.param(StageRecovery, id="ours"), pytest.param(Recovery, id="stock", marks=STOCK_FAILS)]
@@ -269,7 +270,7 @@ async def again(app: Any, recovery: Any, rows: Any) -> None:
 async def test_a_recovery_reads_to_the_end_and_lets_events_flow(app: StageApp) -> None:
     recovery, rows, consumer = await assigned(app, numbered(5), end=6)
     await recovery._recover(app.consumer_generation_id)
-    assert dict(rows.scan(0)) == rows_of(5)
+    assert all_rows(rows, 0) == rows_of(5)
     assert rows._table.persisted_offset(CHANGELOG) == 5
     assert (app.in_recovery, app.rebalancing) == (False, False)
     assert consumer.resumed == {SOURCE}
@@ -279,7 +280,7 @@ async def test_a_recovery_reads_to_the_end_and_lets_events_flow(app: StageApp) -
 async def test_a_changelog_that_ends_in_a_gap_is_recovered(app: StageApp) -> None:
     recovery, rows, _ = await assigned(app, numbered(3), end=10)
     await recovery._recover(app.consumer_generation_id)
-    assert dict(rows.scan(0)) == rows_of(3)
+    assert all_rows(rows, 0) == rows_of(3)
     assert rows._table.persisted_offset(CHANGELOG) == 9, "the gap is not looked at again"
     assert not app.rebalancing
 
@@ -290,7 +291,7 @@ async def test_a_warm_store_reads_only_what_is_new(app: StageApp) -> None:
     consumer.entries, consumer.end_of_changelog, consumer.reads = numbered(8), 9, []
     await again(app, recovery, rows)
     assert consumer.reads == [6, 8, 0], "what is new, then once where the marker has to be"
-    assert dict(rows.scan(0)) == rows_of(8)
+    assert all_rows(rows, 0) == rows_of(8)
     assert not app.rebalancing
 
 
@@ -302,7 +303,7 @@ async def test_a_recovery_of_an_older_assignment_writes_nothing_and_resumes_noth
 
     consumer.on_read = assigned_anew
     await recovery._recover(app.consumer_generation_id)
-    assert dict(rows.scan(0)) == {}
+    assert all_rows(rows, 0) == {}
     assert rows._table.persisted_offset(CHANGELOG) is None
     assert consumer.resumed == set()
     assert app.rebalancing
@@ -329,7 +330,7 @@ async def test_the_next_assignment_ends_a_recovery_that_waits(app: StageApp) -> 
     recovery._stopped.set()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert dict(rows.scan(0)) == rows_of(1)
+    assert all_rows(rows, 0) == rows_of(1)
 
 
 # --------------------------------------------------------------------------- whole, or refused
@@ -339,7 +340,7 @@ async def test_a_new_partition_gets_its_marker_before_anything_flows(app: StageA
     (sent,) = app._producer.sent
     assert (sent.message.key, sent.message.partition) == (MARKER_KEY.encode(), 0)
     assert rows._table.marker(0) == Marker.of(sent.message.value)
-    assert list(rows.scan(0)) == []
+    assert list(all_rows(rows, 0).items()) == []
     consumer.entries, consumer.end_of_changelog = {0: sent.message.value}, 1
     await again(app, recovery, rows)
     assert len(app._producer.sent) == 1
@@ -382,7 +383,7 @@ async def test_an_accepted_loss_is_no_loss(app: StageApp) -> None:
     accepted = Marker(identity="two", whole_from=5, written_at=6)
     recovery, rows, _ = await assigned(app, {5: b"5", 6: accepted.to_bytes()}, end=7, start=5)
     await recovery._recover(app.consumer_generation_id)
-    assert dict(rows.scan(0)) == {"k5": b"5"}
+    assert all_rows(rows, 0) == {"k5": b"5"}
 
 
 async def test_a_local_table_ahead_of_the_changelog_is_refused(app: StageApp) -> None:
@@ -414,7 +415,7 @@ async def test_a_warm_table_goes_on_when_only_what_it_has_was_deleted(app: Stage
     await recovery._recover(app.consumer_generation_id)
     consumer.start, consumer.entries, consumer.end_of_changelog = 6, {6: b"6"}, 7
     await again(app, recovery, rows)
-    assert dict(rows.scan(0)) == rows_of(6)
+    assert all_rows(rows, 0) == rows_of(6)
 
 
 async def test_a_local_table_older_than_tombstones_are_kept_is_read_anew(app: StageApp) -> None:
@@ -425,7 +426,7 @@ async def test_a_local_table_older_than_tombstones_are_kept_is_read_anew(app: St
     consumer.end_of_changelog, consumer.reads = 9, []
     rows._table.note_complete(0, time.time() - 2 * 24 * 3600)
     await again(app, recovery, rows)
-    assert dict(rows.scan(0)) == rows_of(4) | {"k8": b"8"}
+    assert all_rows(rows, 0) == rows_of(4) | {"k8": b"8"}
     assert consumer.reads[0] == 0
     consumer.reads = []
     await again(app, recovery, rows)
@@ -439,7 +440,7 @@ async def test_an_old_local_table_that_has_everything_is_kept(app: StageApp) -> 
     consumer.reads = []
     await again(app, recovery, rows)
     assert consumer.reads == [0]
-    assert dict(rows.scan(0)) == rows_of(5)
+    assert all_rows(rows, 0) == rows_of(5)
 
 
 async def test_no_marker_is_written_for_an_older_assignment(app: StageApp) -> None:

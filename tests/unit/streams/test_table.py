@@ -16,6 +16,7 @@ from faust.types import TP, RecordMetadata
 
 from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
+from memstream.streams.faust import table
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.changelog_check import Marker
 from memstream.streams.faust.rocksdb_memory import BUFFERS
@@ -29,6 +30,7 @@ from memstream.streams.faust.table import (
     open_rows,
 )
 from tests.support.faust_fakes import ScriptedProducer, event, spin, stage_app
+from tests.support.table_rows import all_rows
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
 BOTH = [pytest.param(DurableTable, id="ours"), pytest.param(faust.Table, id="stock", marks=STOCK_FAILS)]
@@ -77,10 +79,36 @@ async def test_rows_are_written_read_scanned_and_deleted(app: StageApp) -> None:
     with event_scope(here):
         assert rows.row("acme/u1/s1") == b'{"n":1}'
         assert rows.row("acme/u2/s1") is None, "a row lies in the partition of its event"
-    assert dict(rows.scan(0)) == {"acme/u1/s1": b'{"n":1}', "acme/u1/s1/1": b"\x00\xff"}
-    assert dict(rows.scan(1)) == {"acme/u2/s1": b"other"}
+    assert all_rows(rows, 0) == {"acme/u1/s1": b'{"n":1}', "acme/u1/s1/1": b"\x00\xff"}
+    assert all_rows(rows, 1) == {"acme/u2/s1": b"other"}
     await put(app, rows, {"acme/u1/s1": None})
-    assert dict(rows.scan(0)) == {"acme/u1/s1/1": b"\x00\xff"}
+    assert all_rows(rows, 0) == {"acme/u1/s1/1": b"\x00\xff"}
+
+
+async def test_rows_of_a_partition_come_in_pages(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "PAGE_ROWS", 2)
+    monkeypatch.setattr(table, "PAGE_BYTES", 10)
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"a/1": b"1", "a/2": b"2", "a/3": b"0123456789", "a/4": b"4", "b": b"5"})
+    await put(app, rows, {"a/9": b"9"}, partition=1)
+    assert rows.page(0) == [("a/1", b"1"), ("a/2", b"2")]
+    assert rows.page(0, after="a/2") == [("a/3", b"0123456789")]
+    assert rows.page(0, prefix="a/", after="a/3") == [("a/4", b"4")]
+    assert rows.page(0, prefix="a/", after="a/4") == []
+    assert rows.page(0, prefix="b") == [("b", b"5")]
+    assert rows.page(1) == [("a/9", b"9")]
+
+
+async def test_rows_of_a_partition_are_read_and_written_without_an_event(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    writing = asyncio.create_task(rows.put({"k": b"1"}, partition=1))
+    await spin()
+    assert rows.row("k", partition=1) == b"1", "before the changelog has it"
+    assert rows.page(1) == [], "a page has what the changelog has"
+    await acknowledge(app)
+    await writing
+    assert (rows.row("k", partition=1), rows.row("k", partition=0)) == (b"1", None)
+    assert [future.message.partition for future in sent(app)] == [1]
 
 
 async def test_the_changelog_has_plain_keys_and_values(app: StageApp) -> None:
@@ -103,7 +131,7 @@ async def test_a_scan_does_not_show_the_persisted_offset(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     await put(app, rows, {"k": b"1"})
     assert rows._table.data.persisted_offset(TP(rows.changelog, 0)) == 0
-    assert list(rows.scan(0)) == [("k", b"1")]
+    assert list(all_rows(rows, 0).items()) == [("k", b"1")]
 
 
 async def test_an_event_scope_ends(app: StageApp) -> None:
@@ -206,13 +234,13 @@ async def test_one_row_that_is_too_large_prevents_all_writes(app: StageApp) -> N
     with event_scope(here), pytest.raises(RowTooLarge, match=f"rows.*'b'.*{MAX_VALUE}"):
         await rows.put({"a": b"1", "b": b"x" * (MAX_VALUE + 1)})
     assert sent(app) == []
-    assert list(rows.scan(0)) == []
+    assert list(all_rows(rows, 0).items()) == []
 
 
 async def test_the_largest_row_is_taken(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     await put(app, rows, {"k": b"x" * MAX_VALUE})
-    assert len(dict(rows.scan(0))["k"]) == MAX_VALUE
+    assert len(all_rows(rows, 0)["k"]) == MAX_VALUE
 
 
 # --------------------------------------------------------------------------- 7: a zombie writes nothing
@@ -272,7 +300,7 @@ async def test_rows_unacknowledged_at_a_rebalance_are_dropped(app: StageApp) -> 
         await acknowledge(app)  # too late for us: recovery reads it from the changelog, if nobody wrote after it
         await asyncio.wait_for(writing, 1)
         assert rows.row("k") == b"old"
-    assert dict(rows.scan(0)) == {"k": b"old"}
+    assert all_rows(rows, 0) == {"k": b"old"}
     assert rows._table.data.persisted_offset(TP(rows.changelog, 0)) == 0
 
 
@@ -373,7 +401,7 @@ async def test_a_broken_store_does_not_count_as_a_crash_when_a_row_is_read(
     def refuse(*_: Any) -> None:
         raise Exception("Corruption: block checksum mismatch")
 
-    monkeypatch.setattr(rows._table.data, "_get", refuse)
+    monkeypatch.setattr(rows._table.data, "_db_for_partition", refuse)
     with event_scope(event(app)), pytest.raises(Transient):
         rows.row("k")
     await spin()

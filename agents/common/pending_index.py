@@ -1,0 +1,76 @@
+"""The index of what waits: small rows of the same table that say which keys a worker has to look at.
+
+A worker that is given a partition sets its timers from the index, and not from all keys ever seen. An index row has the
+key `index_key(kind, key)` (schemas/row_keys.py) and no content: the row of `key` has the truth.
+
+| after a crash there may be | then |
+|---|---|
+| an index row whose row waits for nothing | The next worker finds it, looks at the row, and deletes the index row. |
+| a row that waits, without its index row | This cannot be: the index row is written before it and deleted after it. |
+
+A table of an earlier version has no index. The first worker of a partition builds it in slices, and writes a mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from ...schemas.row_keys import AFTER_INDEX, INDEX_BUILT, INDEX_FENCE, index_key, index_prefix
+from ...streams.engine.handler import Rows
+from ...streams.engine.row_scan import scan
+from .stored_row import ROW_VERSION, StoredRow
+
+INDEX_ROW: Final = b"{}"
+"""The value of every index row."""
+_WRITTEN_AT_ONCE: Final = 256
+
+
+class IndexMark(StoredRow):
+    """The mark of a partition: from it on every row that waits has its index row.
+
+    Its `row_version` stops workers of earlier versions, which would write rows without index rows.
+    """
+
+    row_version: Annotated[int, Field(ge=1)] = ROW_VERSION
+    partitions: int
+    """The partition count of the table. Under another count rows have come from other partitions, and perhaps not their
+    index rows, so the index is built again."""
+
+
+async def pending_keys(
+    rows: Rows, partition: int, kind: str, *, partitions: int, indexed: Callable[[str, bytes], Iterable[str]]
+) -> AsyncIterator[str]:
+    """Yield the keys that the index of a partition has under `kind`. A missing index is built first.
+
+    `partitions`: the table's partition count. `indexed(row key, value)` returns the index rows that a row needs; more
+    are no harm. Raises Transient, Relinquished, LaterVersion.
+    """
+    await _build(rows, partition, partitions=partitions, indexed=indexed)
+    prefix = index_prefix(kind)
+    async for key, _ in scan(rows, partition, prefix=prefix):
+        yield key.removeprefix(prefix)
+
+
+async def forget(rows: Rows, partition: int, kind: str, key: str) -> None:
+    """Delete an index row. The caller has just seen that its row waits for nothing."""
+    await rows.put({index_key(kind, key): None}, partition=partition)
+
+
+async def _build(
+    rows: Rows, partition: int, *, partitions: int, indexed: Callable[[str, bytes], Iterable[str]]
+) -> None:
+    """Write the index rows of all rows of a partition, then the mark. Until then each start begins anew."""
+    raw = rows.row(INDEX_BUILT, partition=partition)
+    if raw is not None and IndexMark.read(raw).partitions == partitions:
+        return
+    found: dict[str, bytes | None] = {}
+    async for key, value in scan(rows, partition, after=AFTER_INDEX):
+        found |= dict.fromkeys(indexed(key, value), INDEX_ROW)
+        if len(found) >= _WRITTEN_AT_ONCE:
+            await rows.put(found, partition=partition)
+            found = {}
+    mark = IndexMark(partitions=partitions).to_bytes()
+    await rows.put(found | {INDEX_FENCE: mark, INDEX_BUILT: mark}, partition=partition)
