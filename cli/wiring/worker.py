@@ -257,6 +257,7 @@ async def built_stages(
                     worker_id=settings.worker_id,
                 ),
                 in_flight=settings.in_flight,
+                held_bytes=settings.held_bytes,
                 crash=settings.crash,
             ),
         )
