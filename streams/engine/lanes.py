@@ -285,14 +285,14 @@ class Lanes(Generic[T]):
         self.stats.done += 1
         self._let_go(slot.size)
         moved = window.complete(slot)
-        if epoch.broken or not moved or window.next_offset is None:
+        if epoch.broken or epoch is not self._epoch:
             return  # of a drained epoch, `drain` commits
-        if epoch is self._epoch:
+        if moved:
             self._feed(epoch, window)
-            if window.reopen():
-                self._has_room_again()
-            if self._acknowledged is not None:
-                await self._acknowledged(window.tp, window.next_offset)
+        if window.reopen():
+            self._has_room_again()
+        if moved and self._acknowledged is not None and window.next_offset is not None:
+            await self._acknowledged(window.tp, window.next_offset)
 
     def _break(self, epoch: Epoch[T]) -> None:
         """Start and commit no further event of this epoch."""

@@ -366,6 +366,28 @@ async def test_a_partition_without_room_is_fetched_again_when_it_has_room(bound:
     assert (again, world.lanes.stats.held_bytes) == ([True], 0)
 
 
+async def test_bytes_of_done_events_make_room_behind_an_unfinished_head() -> None:
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["slow"] + ["x"] * 7}, seed=1, in_flight=2)
+    world.lanes._held_bytes = 8
+    gate = asyncio.Event()
+    again: list[bool] = []
+    world.lanes._has_room_again = lambda: again.append(world.lanes.has_room(tp))
+
+    async def handle(item: tuple[TP, int]) -> None:
+        if item[1] == 0:
+            await gate.wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle
+    for offset, key in enumerate(world.log[tp]):
+        world.lanes.submit(tp, offset, key, (tp, offset), committed=0, size=1)
+    assert not world.lanes.has_room(tp)
+    await wait_for(lambda: again == [True], "room, though the head is not done", deadline=10, pause=0)
+    gate.set()
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+
+
 async def test_a_hot_key_holds_up_nobody_else() -> None:
     """Once the waiting events of one session filled the backlog that all partitions shared."""
     tp, other = (TOPIC_A, 0), (TOPIC_A, 1)
