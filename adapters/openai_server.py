@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import httpx2
@@ -20,6 +21,7 @@ from pydantic_core import to_json
 
 from ..schemas.errors import Transient
 from .openai_errors import failure_of, is_filtered, is_refusal, shorten, to_transient, without_echo
+from .ports import Places
 
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept. uvicorn (vLLM and others) closes it after 5, and no request may go out on a
@@ -41,12 +43,22 @@ class NoAnswer(Transient):
     """No answer was received. The server may have handled the call and charged for it."""
 
 
+class _FirstCome:
+    """`Places` for a program that serves one tenant after the other."""
+
+    def __init__(self, places: int) -> None:
+        self._free = asyncio.Semaphore(places)
+
+    def place(self, tenant_id: str) -> AbstractAsyncContextManager[None]:
+        return self._free
+
+
 class OpenAIServer:
     """One server with models.
 
     Error messages contain `component` (`model`, `embedder`) and `setting` (the variable that names the model).
     `timeout` is in seconds for one call, from the first byte to the last; waiting for a free connection does not count.
-    `concurrency` is the limit of calls at once.
+    `concurrency` is the limit of connections, `places` that of calls at once. None: as many, first come first served.
     """
 
     def __init__(
@@ -59,6 +71,7 @@ class OpenAIServer:
         base_url: str | None,
         timeout: float,
         concurrency: int,
+        places: Places | None = None,
     ) -> None:
         self._model = model
         self._component = component
@@ -66,7 +79,7 @@ class OpenAIServer:
         self._key = (api_key or "").strip() or NO_KEY
         self._base_url = base_url
         self._timeout = timeout
-        self._places = asyncio.Semaphore(concurrency)
+        self._places = places or _FirstCome(concurrency)
         limits = httpx2.Limits(
             max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=KEEP_ALIVE
         )
@@ -78,11 +91,11 @@ class OpenAIServer:
             http_client=openai.DefaultAioHttpClient(timeout=None, limits=limits),
         )
 
-    async def post(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
+    async def post(self, path: str, body: Mapping[str, JsonValue], *, tenant_id: str) -> bytes:
         """Post the body and return the body of the answer. Raises `RequestRefused`, and `Transient` for everything
         else: outage, time-out, overload, wrong settings."""
         data = encode_json(body)
-        async with self._places:
+        async with self._places.place(tenant_id):
             try:
                 async with asyncio.timeout(self._timeout):
                     answer = await self._client.post(

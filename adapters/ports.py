@@ -7,6 +7,7 @@ error leaves a port as `Transient`, `Poison` or `Fatal` (schemas/errors.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -94,6 +95,14 @@ class UsageSink(Protocol):
     """Receiver of token usage, for each tenant and task."""
 
     def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None: ...
+
+
+class Places(Protocol):
+    """A limit of calls at once. The implementation says whose turn it is."""
+
+    def place(self, tenant_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold a place during the block. Waits for one."""
+        ...
 
 
 class Completions(Protocol):

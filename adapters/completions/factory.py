@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
 
 from ...schemas.tasks import Task
-from ..ports import Completions, UsageSink
+from ..ports import Completions, Places, UsageSink
 from ..spend_meter import Meter
 from .fallbacks import FallbackCompletions
 from .offline import OfflineCompletions
@@ -29,6 +29,7 @@ def create_completions(
     base_url: str | None,
     timeout: float,
     concurrency: int,
+    places: Callable[[int], Places] | None = None,
     sink: UsageSink,
     models: Mapping[Task, str] | None = None,
     patience: float = PATIENCE,
@@ -37,7 +38,8 @@ def create_completions(
     """Create the models. `model` may list several names with commas: the first model and its fallbacks. `models` names
     those of single tasks. Without a name, the model is gpt-5-mini when there is a key, otherwise the offline rules.
 
-    `meter` is asked before each call that costs money. This connects to nothing; ValueError says what is missing.
+    Each model has `concurrency` places; `places` makes what says who gets them. `meter` is asked before each call that
+    costs money. This connects to nothing; ValueError says what is missing.
     """
     made: dict[str, Completions] = {}
 
@@ -57,6 +59,7 @@ def create_completions(
             base_url=base_url,
             timeout=timeout,
             concurrency=concurrency,
+            places=None if places is None else places(concurrency),
             sink=sink,
             meter=meter,
         )

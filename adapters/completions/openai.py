@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from ...schemas.errors import ContentFiltered, Poison, Transient
 from ..openai_errors import MODEL, shorten
 from ..openai_server import ContentRefused, NoAnswer, OpenAIServer, RequestRefused, encode_json
-from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
+from ..ports import Completion, CompletionRequest, Message, Places, Usage, UsageSink
 from ..spend_meter import Meter, Unmetered
 from ..unicode import replace_surrogates
 from .chat_reply import ChatReply, answer_of, decode_reply
@@ -45,8 +45,8 @@ class OpenAICompletions:
     """`Completions` over the chat completions protocol.
 
     `timeout` is in seconds for one call, from the first byte to the last; waiting for a free place does not count.
-    `concurrency` is the limit of calls at once in this process. `meter` is asked before each call, and receives its
-    usage.
+    `concurrency` is the limit of calls at once in this process, `places` says who gets them. `meter` is asked before
+    each call, and receives its usage.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class OpenAICompletions:
         base_url: str | None = None,
         timeout: float = 60.0,
         concurrency: int = 64,
+        places: Places | None = None,
         meter: Meter | None = None,
     ) -> None:
         self._model = model
@@ -71,6 +72,7 @@ class OpenAICompletions:
             base_url=base_url,
             timeout=timeout,
             concurrency=concurrency,
+            places=places,
         )
         self._limit_names: tuple[str, ...] = LIMIT_NAMES
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema only
@@ -157,7 +159,7 @@ class OpenAICompletions:
         )
         used: Usage | None = None
         try:
-            reply = decode_reply(await self._bounded(body, reserved.max_output_tokens))
+            reply = decode_reply(await self._bounded(request.tenant_id, body, reserved.max_output_tokens))
             used = None if reply is None or reply.usage is None else reply.counted
             return reply
         except NoAnswer:
@@ -168,18 +170,18 @@ class OpenAICompletions:
         finally:
             reserved.settle(used)
 
-    async def _bounded(self, body: Mapping[str, JsonValue], max_output_tokens: int | None) -> bytes:
+    async def _bounded(self, tenant_id: str, body: Mapping[str, JsonValue], max_output_tokens: int | None) -> bytes:
         """Post with a limit of the answer's length, under the name that this server knows."""
         if max_output_tokens is None:
-            return await self._server.post(PATH, body)
+            return await self._server.post(PATH, body, tenant_id=tenant_id)
         for name in self._limit_names:
             try:
-                return await self._server.post(PATH, {**body, name: max_output_tokens})
+                return await self._server.post(PATH, {**body, name: max_output_tokens}, tenant_id=tenant_id)
             except RequestRefused as refused:
                 if isinstance(refused, ContentRefused) or name not in str(refused):
                     raise
                 self._limit_names = tuple(each for each in self._limit_names if each != name)
-        return await self._server.post(PATH, body)
+        return await self._server.post(PATH, body, tenant_id=tenant_id)
 
 
 def _added(one: Usage, other: Usage) -> Usage:

@@ -105,7 +105,7 @@ class OpenAIEmbedder:
         await self._server.close()
 
     async def _call(self, texts: Sequence[str], tenant_id: str) -> list[list[float]]:
-        body = await self._server.post("/embeddings", self._request_body(_visible(texts)))
+        body = await self._server.post("/embeddings", self._request_body(_visible(texts)), tenant_id=tenant_id)
         reply = self._decode(body, len(texts))
         used = Usage(calls=1, input_tokens=reply.usage.prompt_tokens if reply.usage else 0)
         self._sink.record(tenant_id=tenant_id, task=TASK, model=self._model, usage=used)

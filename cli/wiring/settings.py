@@ -25,6 +25,7 @@ from ...memory.policies.parsing import policy_from
 from ...schemas.errors import Fatal
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
+from ...streams.engine.lanes import HELD_BYTES
 from ...streams.log.broker_url import EMBEDDED, embedded_folder, is_embedded, kafka_servers
 from ..errors import usage
 
@@ -98,6 +99,8 @@ class Settings(BaseSettings):
     says so: `0.0.0.0` is every address."""
     in_flight: Annotated[int, Field(ge=1, le=10_000)] = 64
     """Events in flight per worker and stage."""
+    held_bytes: Annotated[int, Field(ge=1_048_576, le=17_179_869_184)] = HELD_BYTES
+    """Bytes of records that a worker holds per stage. Each partition that it reads has an equal part, up to 16 MiB."""
     model_timeout: Annotated[float, Field(gt=0, le=3_600)] = 60.0
     """Seconds that a model call may take."""
     session_timeout: Annotated[float, Field(ge=1, le=40)] = 20.0

@@ -56,6 +56,7 @@ class WorkerSettings:
     datadirs: dict[StageName, Path]
     app: AppSettings
     in_flight: int
+    held_bytes: int
     crash: CrashPoint | None = None
 
 
@@ -92,6 +93,7 @@ def build_runner(name: StageName, *, ports: StagePorts, settings: WorkerSettings
             datadir=settings.datadirs[name],
             app=settings.app,
             in_flight=settings.in_flight,
+            held_bytes=settings.held_bytes,
             crash=settings.crash,
         ),
         log_client=ports.log,

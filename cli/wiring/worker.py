@@ -43,6 +43,7 @@ from ...schemas.collections import (
 )
 from ...schemas.errors import Fatal
 from ...schemas.topics import StageName
+from ...streams.engine.fair_places import FairPlaces
 from ...streams.engine.health import LOOPBACK, AddressRefused, Readiness, served
 from ...streams.engine.metrics import Metrics
 from ...streams.engine.retry import Calls
@@ -90,6 +91,7 @@ def new_completions(
             base_url=settings.openai_base_url,
             timeout=settings.model_timeout,
             concurrency=settings.in_flight,
+            places=FairPlaces,
             sink=sink,
             models=policy.models.given,
             patience=policy.observe.patience,
@@ -252,6 +254,7 @@ async def built_stages(
                     worker_id=settings.worker_id,
                 ),
                 in_flight=settings.in_flight,
+                held_bytes=settings.held_bytes,
                 crash=settings.crash,
             ),
         )

@@ -44,6 +44,11 @@ def lane_key(record: Record) -> str:
     return (record.key or b"").decode("latin-1")
 
 
+def tenant_of_lane(lane: str) -> str:
+    """Return whose share of the places an event takes: the first part of its lane, percent-encoded."""
+    return lane.partition("/")[0]
+
+
 def tenant_of(value: bytes | None) -> str | None:
     """Return the tenant of a refused record, None where it cannot be read."""
     if value is None or len(value) > TENANT_PROBE_BYTES:

@@ -1,16 +1,18 @@
 """Keyed lanes: events of different keys run side by side, events of one key in order. Acknowledgement is in order.
 
 A lane is (partition number, key) over all topics of the stage. The module knows nothing of Faust or Kafka. The runner
-(streams/faust/runner.py) passes in the callables, and property tests compare the lanes with a model.
+(streams/faust/runner.py) passes in the callables, and property tests compare the lanes with a model. What is held of a
+partition is in held_events.py, whose turn it is in fair_queue.py.
 
 These rules always hold:
 - The committed offset of a partition never passes an event that is not done.
 - Two events of one lane never run together. A later one never starts before an earlier one is done.
 - After a failure no further event of that epoch starts, and only events that are done are committed.
-- At most `in_flight` events run that have no decision yet (`release_slot`). Further decisions of one event, such as
-  those on waiting turns, need no slot; the client of the model bounds its calls.
-- At most `backlog` events are held. At most `unacknowledged` events of a partition wait for an event before them.
-  Beyond these bounds `submit` waits, so the consumer's queues fill and fetching pauses.
+- At most `in_flight` events run that have no decision yet (`release_slot`), and four times as many in all. Further
+  decisions of one event, such as those on waiting turns, need no slot; the client of the model bounds its calls.
+- An event that waits behind another of its own key has no slot. A free slot goes to the tenant with the fewest.
+- `submit` never waits. Each partition has bounds of its own, in events and in bytes. Beyond them `has_room` is False,
+  the consumer fetches no more of that partition, and all others go on.
 """
 
 from __future__ import annotations
@@ -18,103 +20,31 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from functools import partial
 from typing import Generic, TypeVar
 
 import structlog
 
-from ...schemas.errors import Fatal, OverBudget, Relinquished, Transient
+from ...schemas.errors import OverBudget, Relinquished, Transient
 from .error_boundary import failure_of
+from .fair_queue import FairQueue
+from .held_events import TP, BeyondTheEnd, Epoch, Lane, LaneStats, LostDelivery, Slot, Window, beyond_the_end
 from .process_exit import LeaseLost
 
 log = structlog.get_logger(__name__)
 
-TP = tuple[str, int]
 TRANSIENT_PAUSE = 0.2
 UNACKNOWLEDGED = 1_000
 """Events of a partition that may wait behind one that is not done. It equals the number of ids that a stage remembers
-of a key: if more events were redelivered after a crash, the first of them would count as new. It bounds memory, too."""
+of a key: if more events were redelivered after a crash, the first of them would count as new."""
+HELD_BYTES = 64 * 1024 * 1024
+"""Bytes of records that a stage holds in one worker. Each partition that the worker reads has an equal part of it."""
+HELD_BYTES_PARTITION = 16 * 1024 * 1024
+"""Bytes of records that are held of one partition at most."""
+EFFECTS = 4
+"""Events that may run for each slot: one that is being decided, and others whose effects are on their way."""
 T = TypeVar("T")
-
-
-def beyond_the_end(tp: TP, committed: int) -> str:
-    """Build the message for a group whose committed offset lies beyond the end of the log."""
-    return (
-        f"{tp[0]}[{tp[1]}]: the committed offset {committed} lies beyond the end of the log: the topic was made anew "
-        "or cut, or the group's offsets are of another cluster. Nothing was read. If the log is right, reset the "
-        "group's offsets on this topic to the earliest (kafka-consumer-groups --reset-offsets --to-earliest) and "
-        "start again"
-    )
-
-
-class BeyondTheEnd(Fatal):
-    """A committed offset lies beyond the end of the log (see `beyond_the_end`)."""
-
-
-class LostDelivery(RuntimeError):
-    """The consumer skipped an offset that the log has. To go on would commit past it."""
-
-
-@dataclass(eq=False, slots=True)
-class Slot(Generic[T]):
-    """One event that was taken in. `item` belongs to the runner."""
-
-    tp: TP
-    offset: int
-    item: T
-    epoch: Epoch[T]
-    done: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class Epoch(Generic[T]):
-    """The state of one assignment of partitions."""
-
-    pending: dict[TP, deque[Slot[T]]] = field(default_factory=dict)
-    highest: dict[TP, int] = field(default_factory=dict)
-    """The greatest offset taken in. A redelivered event is dropped."""
-    begun: dict[TP, int] = field(default_factory=dict)
-    """The greatest offset whose handling began."""
-    next_offset: dict[TP, int] = field(default_factory=dict)
-    """The offset after the last of the contiguous events that are done. It is safe to commit."""
-    active: bool = True
-    broken: bool = False
-    """An event failed. No further event is started or committed."""
-
-    def open(self, tp: TP, offset: int, item: T) -> Slot[T] | None:
-        """Take an event in; None for one that was taken in before."""
-        known = self.highest.get(tp)
-        if known is not None and offset <= known:
-            return None
-        self.highest[tp] = offset
-        slot = Slot(tp, offset, item, self)
-        self.pending.setdefault(tp, deque()).append(slot)
-        return slot
-
-    def complete(self, slot: Slot[T]) -> list[Slot[T]]:
-        """Mark a slot as done. Return the slots that may be acknowledged now, in offset order."""
-        slot.done = True
-        queue = self.pending[slot.tp]
-        ready: list[Slot[T]] = []
-        while queue and queue[0].done:
-            ready.append(queue.popleft())
-            self.next_offset[slot.tp] = ready[-1].offset + 1
-        return ready
-
-
-@dataclass(slots=True)
-class LaneStats:
-    """Counts of events since the start; `running` and `held` are those of now."""
-
-    done: int = 0
-    dropped: int = 0
-    redelivered: int = 0
-    gaps: int = 0
-    running: int = 0
-    held: int = 0
-    most_running: int = 0
 
 
 class Lanes(Generic[T]):
@@ -122,128 +52,149 @@ class Lanes(Generic[T]):
 
     `handle(item)`: handle the event in full. Transient, OverBudget and Relinquished mean: again; any other exception
     stops the worker.
-    `acknowledge(item)`: allow the event to be committed. Called in offset order per partition.
+    `acknowledged(tp, offset)`: the events of a partition before this offset are done and may be committed.
     `commit(offsets)`: commit now, during a revocation; by partition the next offset to read.
     `first_at_or_after(tp, offset)`: return the first offset that the log has, or None.
     `crash(exception)`: stop the worker. `crashed()`: whether it is stopping so; nothing becomes durable any more.
     `interrupt()`: cut short every wait for a component.
     `lease_ok()`: whether this worker surely owns its partitions.
+    `has_room_again()`: the consumer may fetch again of a partition that had no room.
+    `partitions()`: how many partitions this worker reads; they share `held_bytes`.
     """
 
     def __init__(
         self,
         *,
         handle: Callable[[T], Awaitable[None]],
-        acknowledge: Callable[[T], Awaitable[None]],
         commit: Callable[[Mapping[TP, int]], Awaitable[bool]],
         first_at_or_after: Callable[[TP, int], Awaitable[int | None]],
         crash: Callable[[BaseException], Awaitable[None]],
+        acknowledged: Callable[[TP, int], Awaitable[None]] | None = None,
         crashed: Callable[[], bool] = lambda: False,
         interrupt: Callable[[], None] = lambda: None,
         lease_ok: Callable[[], bool] = lambda: True,
+        has_room_again: Callable[[], None] = lambda: None,
+        partitions: Callable[[], int] = lambda: 1,
         in_flight: int = 64,
-        backlog: int = 256,
         unacknowledged: int = UNACKNOWLEDGED,
+        held_bytes: int = HELD_BYTES,
         drain_timeout: float = 20.0,
         finish_timeout: float = 10.0,
     ) -> None:
         self._handle = handle
-        self._acknowledge = acknowledge
+        self._acknowledged = acknowledged
         self._commit = commit
         self._first_at_or_after = first_at_or_after
         self._crash = crash
         self._crashed = crashed
         self._interrupt = interrupt
         self._lease_ok = lease_ok
-        self._slots = asyncio.Semaphore(in_flight)
-        self._backlog = asyncio.Semaphore(max(backlog, in_flight))
+        self._has_room_again = has_room_again
+        self._partitions = partitions
+        self._in_flight = in_flight
         self._unacknowledged = unacknowledged
-        self._room = asyncio.Event()
-        """Set when events were acknowledged, or when they never will be."""
+        self._held_bytes = held_bytes
         self._drain_timeout = drain_timeout
         self._finish_timeout = finish_timeout
         self._finishing = False
         self._epoch: Epoch[T] = Epoch()
-        self._lanes: dict[tuple[int, str], deque[Slot[T]]] = {}
+        self._ready: FairQueue[Lane[T]] = FairQueue()
+        """Lanes of this epoch whose next event may start."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slot_holders: set[asyncio.Task[None] | None] = set()
-        """Tasks of lanes that hold one of the slots."""
+        """Running events."""
+        self._deciding: set[asyncio.Task[None]] = set()
+        """Those of them that hold a slot."""
+        self._asides: set[asyncio.Task[None]] = set()
+        """Checks of holes, and the end of the worker."""
         self._stopping = False
         self.stats = LaneStats()
 
     # ------------------------------------------------------------------------------------------------ in
-    async def submit(
-        self, tp: TP, offset: int, key: str, item: T, *, committed: int | None, current: Callable[[], bool]
+    def submit(
+        self,
+        tp: TP,
+        offset: int,
+        key: str,
+        item: T,
+        *,
+        committed: int | None,
+        current: bool = True,
+        tenant: str = "",
+        size: int = 0,
+        follows: int | None = None,
     ) -> None:
-        """Take an event in; called in delivery order.
+        """Take an event in; called in delivery order. It never waits (see `has_room`).
 
-        Waits while the backlog is full, or while too many events of the partition wait for one that is not done.
         `committed` is the offset at which the consumption of the partition began (None: the start of the log).
-        `current` returns whether the event still belongs to the present assignment.
+        `current`: whether the event belongs to the present assignment. `tenant`: whose share of the slots it takes.
+        `size` is in bytes. `follows`: the consumer has seen that no record lies from this offset up to `offset`.
         """
-        epoch = self._epoch  # before any await
-        while len(epoch.pending.get(tp, ())) >= self._unacknowledged and epoch is self._epoch and not epoch.broken:
-            self._room.clear()
-            await self._room.wait()
-        await self._backlog.acquire()
+        epoch = self._epoch
+        if epoch.broken or self._finishing or not current:
+            self.stats.dropped += 1  # it is delivered again
+            return
+        window = epoch.windows.get(tp)
+        if window is None:
+            limit = min(self._held_bytes // max(1, self._partitions()), HELD_BYTES_PARTITION)
+            window = epoch.windows[tp] = Window(tp, self._unacknowledged, limit, committed or 0)
         self.stats.held += 1
-        try:
-            slot = await self._admit(epoch, tp, offset, item, committed, current)
-        except BaseException:
-            self._release()
-            raise
-        if slot is None:
-            self._release()
-            return
-        lane_key = (tp[1], key)
-        lane = self._lanes.get(lane_key)
-        if lane is not None:
-            lane.append(slot)
-            return
-        lane = self._lanes[lane_key] = deque([slot])
-        task = asyncio.create_task(self._run(lane_key, lane), name=f"lane {tp[1]}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.stats.held_bytes += size
+        window.arrive(Slot(window, offset, key, tenant, item, size, follows))
+        self._feed(epoch, window)
 
-    async def _admit(
-        self, epoch: Epoch[T], tp: TP, offset: int, item: T, committed: int | None, current: Callable[[], bool]
-    ) -> Slot[T] | None:
-        if epoch is not self._epoch or epoch.broken or not current():
-            self.stats.dropped += 1  # of an older assignment: it is delivered again
-            return None
-        if not await self._is_contiguous(epoch, tp, offset, committed):
-            return None
-        if epoch is not self._epoch or self._finishing:
-            self.stats.dropped += 1
-            return None
-        slot = epoch.open(tp, offset, item)
+    def has_room(self, tp: TP) -> bool:
+        """Whether the consumer may fetch more of a partition. Other threads may call it."""
+        window = self._epoch.windows.get(tp)
+        return window is None or not window.full
+
+    def _feed(self, epoch: Epoch[T], window: Window[T]) -> None:
+        """Admit arrivals in order, as far as their places and the holes before them allow."""
+        while window.arrivals and window.has_place() and not window.checking and not epoch.broken:
+            slot = window.arrivals[0]
+            if window.highest is None and slot.offset < window.began:
+                self._end(epoch, BeyondTheEnd(beyond_the_end(window.tp, window.began)))
+            elif slot.offset > window.expected and (slot.follows is None or slot.follows > window.expected):
+                window.checking = True
+                self._aside(self._check_hole(epoch, window, slot))
+            else:
+                self._admit(epoch, window)
+        self._dispatch()
+
+    def _admit(self, epoch: Epoch[T], window: Window[T]) -> None:
+        expected, size = window.expected, window.arrivals[0].size
+        slot = window.admit()
         if slot is None:
             self.stats.redelivered += 1
-        return slot
+            self._let_go(size)
+            return
+        self.stats.gaps += slot.offset > expected
+        place = (window.tp[1], slot.key)
+        lane = epoch.lanes.get(place)
+        if lane is None:
+            lane = epoch.lanes[place] = Lane(place, slot.tenant)
+        lane.slots.append(slot)
+        if len(lane.slots) == 1 and not lane.busy:
+            self._ready.push(lane.tenant, lane)
 
-    async def _is_contiguous(self, epoch: Epoch[T], tp: TP, offset: int, committed: int | None) -> bool:
-        """Whether no existing event was skipped between the last offset and this one.
+    async def _check_hole(self, epoch: Epoch[T], window: Window[T], slot: Slot[T]) -> None:
+        """Ask the log whether no existing event was skipped before this one. Other partitions go on meanwhile.
 
-        Offsets follow each other from the committed one. At a jump this checks the log. Only offsets that the log does
-        not have (compaction, retention, transaction markers) may be skipped. Otherwise the worker crashes.
+        Only offsets that the log does not have (compaction, retention, transaction markers) may be skipped. Otherwise
+        the worker crashes.
         """
-        known = epoch.highest.get(tp)
-        expected = known + 1 if known is not None else (committed or 0)
-        if known is None and offset < expected:
-            epoch.broken = True
-            await self._crash(BeyondTheEnd(beyond_the_end(tp, expected)))
-            return False
-        if offset <= expected:
-            return True
-        first = await self._ask_log(epoch, tp, expected)
-        if epoch is not self._epoch or (first is not None and first >= offset):
-            self.stats.gaps += 1
-            return True
-        self._break(epoch)
-        await self._crash(
-            LostDelivery(f"{tp[0]}[{tp[1]}]: expected offset {expected}, got {offset}, but {first} is in the log")
-        )
-        return False
+        expected = window.expected
+        first = await self._ask_log(epoch, window.tp, expected)
+        if epoch is not self._epoch or epoch.broken:
+            return
+        window.checking = False
+        if first is None or first >= slot.offset:
+            if window.arrivals and window.arrivals[0] is slot:  # not dropped meanwhile
+                self._admit(epoch, window)
+            self._feed(epoch, window)
+            return
+        where = f"{window.tp[0]}[{window.tp[1]}]"
+        why = f"{where}: expected offset {expected}, got {slot.offset}, but {first} is in the log"
+        self._end(epoch, LostDelivery(why))
 
     async def _ask_log(self, epoch: Epoch[T], tp: TP, offset: int) -> int | None:
         """Ask the log for its first offset from here on, however long it does not answer."""
@@ -255,84 +206,108 @@ class Lanes(Generic[T]):
                 await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
         return None
 
+    def _aside(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
+
     # ------------------------------------------------------------------------------------------------ work
-    async def _run(self, lane_key: tuple[int, str], lane: deque[Slot[T]]) -> None:
-        try:
-            while lane:
-                await self._slots.acquire()
-                self._slot_holders.add(asyncio.current_task())
-                try:
-                    if not lane:  # drained while it waited
-                        break
-                    slot = lane.popleft()
-                    try:
-                        if slot.epoch.broken:  # a later event must not overtake the one that failed
-                            self.stats.dropped += 1
-                            continue
-                        slot.epoch.begun[slot.tp] = max(slot.offset, slot.epoch.begun.get(slot.tp, 0))
-                        self.stats.running += 1
-                        self.stats.most_running = max(self.stats.most_running, self.stats.running)
-                        try:
-                            await self._run_slot(slot)
-                        finally:
-                            self.stats.running -= 1
-                    finally:
-                        self._release()
-                finally:
-                    self.release_slot()
-        finally:
-            if self._lanes.get(lane_key) is lane:
-                del self._lanes[lane_key]
+    def _dispatch(self) -> None:
+        """Start events as long as there is a slot, one of each lane at a time."""
+        while len(self._deciding) < self._in_flight and self.stats.running < EFFECTS * self._in_flight:
+            found = self._ready.pop()
+            if found is None:
+                return
+            _, lane = found
+            slot = lane.slots.popleft()
+            lane.busy = True
+            slot.window.begun = max(slot.window.begun, slot.offset)
+            self.stats.running += 1
+            self.stats.most_running = max(self.stats.most_running, self.stats.running)
+            task = asyncio.create_task(self._run(self._epoch, slot), name=f"lane {lane.place[0]}")
+            self._tasks.add(task)
+            self._deciding.add(task)
+            task.add_done_callback(partial(self._ended, self._epoch, lane, slot))
+
+    def _ended(self, epoch: Epoch[T], lane: Lane[T], slot: Slot[T], task: asyncio.Task[None]) -> None:
+        """Let the lane go on; called when the task of an event is done, also when it was cancelled before it began."""
+        self._tasks.discard(task)
+        self.stats.running -= 1
+        self._ready.release(lane.tenant)
+        lane.busy = False
+        if lane.slots:
+            self._ready.push(lane.tenant, lane)
+        elif epoch.lanes.get(lane.place) is lane:
+            del epoch.lanes[lane.place]
+        if slot.item is not None:
+            self._drop(slot)
+        self._give_slot_back(task)
 
     def release_slot(self) -> None:
         """Let another event begin. Called by `handle` within its own task, when its decision stands.
 
-        The remaining steps mostly wait for a log or a store, not for a model. The event counts as held until it is
-        done, so `backlog` bounds the number of such events.
+        The remaining steps mostly wait for a log or a store, not for a model. Four times `in_flight` bounds the number
+        of events that run.
         """
-        task = asyncio.current_task()
-        if task in self._slot_holders:
-            self._slot_holders.discard(task)
-            self._slots.release()
+        self._give_slot_back(asyncio.current_task())
 
-    async def _run_slot(self, slot: Slot[T]) -> None:
+    def _give_slot_back(self, task: asyncio.Task[None] | None) -> None:
+        if task is not None:
+            self._deciding.discard(task)
+        self._dispatch()
+
+    async def _run(self, epoch: Epoch[T], slot: Slot[T]) -> None:
+        window, item = slot.window, slot.item
+        assert item is not None
         while True:
-            failure = await failure_of(self._handle(slot.item))
+            failure = await failure_of(self._handle(item))
             if failure is None:
                 break
             if isinstance(failure, LeaseLost):
                 # The group takes a heartbeat again: the event is handled again. Or it has moved on: drain starts a new
                 # epoch, and the partition's owner gets the event.
-                log.warning("lease_lost", topic=slot.tp[0], partition=slot.tp[1], offset=slot.offset, why=str(failure))
-                if not await self._lease_back(slot.epoch):
-                    if slot.epoch is self._epoch:
-                        self._break(slot.epoch)
+                topic, partition = window.tp
+                log.warning("lease_lost", topic=topic, partition=partition, offset=slot.offset, why=str(failure))
+                if not await self._lease_back(epoch):
+                    if epoch is self._epoch:
+                        self._break(epoch)
                     return
                 continue
             if isinstance(failure, Relinquished | Transient | OverBudget):
                 # Once more here, or with the partition's next owner.
                 await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
-                if slot.epoch is not self._epoch:
+                if epoch is not self._epoch:
                     return
                 continue
-            self._break(slot.epoch)
+            self._break(epoch)
             await self._crash(failure)  # never acknowledged: after the restart it comes again
             return
         self.stats.done += 1
-        if slot.epoch.broken:
-            slot.done = True
-            return
-        finished = slot.epoch.complete(slot)
-        if finished:
-            self._room.set()
-        for ready in finished:
-            if slot.epoch.active:
-                await self._acknowledge(ready.item)
+        self._let_go(slot.size)
+        moved = window.complete(slot)
+        if epoch.broken or epoch is not self._epoch:
+            return  # of a drained epoch, `drain` commits
+        if moved:
+            self._feed(epoch, window)
+        if window.reopen():
+            self._has_room_again()
+        if moved and self._acknowledged is not None and window.next_offset is not None:
+            await self._acknowledged(window.tp, window.next_offset)
 
     def _break(self, epoch: Epoch[T]) -> None:
         """Start and commit no further event of this epoch."""
         epoch.broken = True
-        self._room.set()
+        if epoch is self._epoch:
+            self._drop_waiting(epoch)
+
+    def _end(self, epoch: Epoch[T], failure: Exception) -> None:
+        """Stop the worker."""
+        self._break(epoch)
+
+        async def crash() -> None:
+            await self._crash(failure)
+
+        self._aside(crash())
 
     async def _lease_back(self, epoch: Epoch[T]) -> bool:
         """Wait until the lease is back; False when the epoch ends before."""
@@ -342,23 +317,65 @@ class Lanes(Generic[T]):
             await asyncio.sleep(0.1)
         return False
 
-    def _release(self) -> None:
+    # ------------------------------------------------------------------------------------------------ dropping
+    def _let_go(self, size: int) -> None:
         self.stats.held -= 1
-        self._backlog.release()
+        self.stats.held_bytes -= size
+
+    def _drop(self, slot: Slot[T]) -> None:
+        self._let_go(slot.size)
+        slot.window.drop(slot)
+        self.stats.dropped += 1
+
+    def _drop_waiting(self, epoch: Epoch[T], *, needed: bool = False) -> int:
+        """Drop the events that have not started, and return their number.
+
+        `needed`: keep those that lie before an event of their partition that began.
+        """
+        dropped = 0
+        for window in epoch.windows.values():
+            while window.arrivals:
+                self._drop(window.arrivals.pop())
+                dropped += 1
+        for lane in list(epoch.lanes.values()):
+            keep = 0
+            while needed and keep < len(lane.slots) and lane.slots[keep].offset < lane.slots[keep].window.begun:
+                keep += 1
+            while len(lane.slots) > keep:
+                self._drop(lane.slots.pop())
+                dropped += 1
+        self._ready.clear()
+        for lane in epoch.lanes.values():
+            if lane.slots and not lane.busy:
+                self._ready.push(lane.tenant, lane)
+        return dropped
 
     # ------------------------------------------------------------------------------------------------ looking
     def queued(self, partition: int, key: str) -> Iterator[T]:
         """Iterate over the events of a lane that have not started, the next one first."""
-        return (slot.item for slot in self._lanes.get((partition, key), ()))
+        lane = self._epoch.lanes.get((partition, key))
+        return (slot.item for slot in (lane.slots if lane is not None else ()) if slot.item is not None)
 
     def held(self, tp: TP) -> int:
-        """Count the events of a partition that were taken in and are not acknowledged."""
-        return len(self._epoch.pending.get(tp, ()))
+        """Count the events of a partition that were admitted and are not acknowledged."""
+        window = self._epoch.windows.get(tp)
+        return 0 if window is None else len(window.pending)
 
     def taken_until(self, tp: TP) -> int | None:
-        """Return the offset after the last event taken in, None before the first one of this assignment."""
-        highest = self._epoch.highest.get(tp)
-        return None if highest is None else highest + 1
+        """Return the offset after the last event admitted, None before the first one of this assignment."""
+        window = self._epoch.windows.get(tp)
+        return None if window is None or window.highest is None else window.highest + 1
+
+    def committable(self) -> dict[TP, int]:
+        """Return the offset that is safe to commit, by partition of this assignment in which an event is done."""
+        if self._epoch.broken:
+            return {}
+        windows = self._epoch.windows.values()
+        return {window.tp: window.next_offset for window in windows if window.next_offset is not None}
+
+    def full(self) -> int:
+        """Count the partitions that have no room."""
+        return sum(window.full for window in self._epoch.windows.values())
 
     # ------------------------------------------------------------------------------------------------ out
     def idle(self) -> bool:
@@ -373,18 +390,11 @@ class Lanes(Generic[T]):
         """
         self._finishing = True
         epoch = self._epoch
-        for lane in self._lanes.values():
-            still_needed = 0
-            while still_needed < len(lane) and lane[still_needed].offset < epoch.begun.get(lane[still_needed].tp, -1):
-                still_needed += 1
-            while len(lane) > still_needed:
-                lane.pop()
-                self._release()
-                self.stats.dropped += 1
-        self._room.set()
-        running = set(self._tasks)
-        if running and not (epoch.broken or self._crashed()):
-            await asyncio.wait(running, timeout=self._finish_timeout)
+        self._drop_waiting(epoch, needed=True)
+        self._dispatch()
+        end = time.monotonic() + self._finish_timeout
+        while self._tasks and not (epoch.broken or self._crashed()) and (left := end - time.monotonic()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left)  # one that ends may start another
 
     async def drain(self, revoked: frozenset[TP]) -> None:
         """Drop events that have not started, wait for the running ones, commit the contiguous offsets of `revoked`.
@@ -395,16 +405,8 @@ class Lanes(Generic[T]):
         """
         began = time.monotonic()
         old, self._epoch = self._epoch, Epoch()
-        old.active = False
-        self._room.set()
-        dropped = 0
-        for lane in self._lanes.values():
-            while lane:
-                lane.popleft()
-                self._release()
-                dropped += 1
-        self.stats.dropped += dropped
-        self._lanes.clear()
+        dropped = self._drop_waiting(old)
+        self._has_room_again()
         self._interrupt()
         nothing_durable = old.broken or self._crashed()
         running = set(self._tasks) - {task for task in (asyncio.current_task(),) if task is not None}
@@ -415,7 +417,8 @@ class Lanes(Generic[T]):
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=5)
-        offsets = {tp: offset for tp, offset in old.next_offset.items() if tp in revoked}
+        done = {window.tp: window.next_offset for window in old.windows.values()}
+        offsets = {tp: offset for tp, offset in done.items() if offset is not None and tp in revoked}
         committed: bool | str | None = None
         if offsets and not nothing_durable:
             try:

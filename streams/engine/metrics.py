@@ -52,6 +52,15 @@ class Metrics:
         )
         self.in_flight = Gauge("memstream_in_flight", "Events being handled now", ["stage"], registry=registry)
         self.held = Gauge("memstream_held", "Events held by the worker, waiting ones too", ["stage"], registry=registry)
+        self.held_bytes = Gauge(
+            "memstream_held_bytes", "Bytes of the records of held events", ["stage"], registry=registry
+        )
+        self.full_partitions = Gauge(
+            "memstream_full_partitions",
+            "Partitions that are not fetched, for want of room",
+            ["stage"],
+            registry=registry,
+        )
         self.lag = Gauge(
             "memstream_lag", "Records behind the end of the log", ["stage", "topic", "partition"], registry=registry
         )
@@ -81,6 +90,8 @@ class StageMetrics:
         self._stage = stage
         self._in_flight = metrics.in_flight.labels(stage)
         self._held = metrics.held.labels(stage)
+        self._held_bytes = metrics.held_bytes.labels(stage)
+        self._full_partitions = metrics.full_partitions.labels(stage)
         self._of_topic: dict[tuple[Counter, str], Counter] = {}
 
     def _inc(self, family: Counter, topic: str) -> None:
@@ -126,9 +137,14 @@ class StageMetrics:
         """Count a change of a fact."""
         self._metrics.fact_actions.labels(action).inc()
 
-    def held(self, events: int) -> None:
-        """Set how many events the worker holds."""
+    def held(self, events: int, size: int) -> None:
+        """Set how many events the worker holds, and the bytes of their records."""
         self._held.set(events)
+        self._held_bytes.set(size)
+
+    def full_partitions(self, count: int) -> None:
+        """Set how many partitions are not fetched, because the worker has no room for more of them."""
+        self._full_partitions.set(count)
 
     def lag(self, topic: str, partition: int, records: int) -> None:
         """Set how many records a partition is behind."""

@@ -20,10 +20,12 @@ from ...schemas.base import describe
 from ...schemas.errors import Fatal, Poison, Transient
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import TABLES, group_of
+from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
 from ..engine.handler import DecodeCrash, Handler, NoRows, RoutedEvent, Rows, Stage, UndecodableEvent
-from ..engine.lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
+from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
+from ..engine.lanes import HELD_BYTES, Lanes
 from ..engine.metrics import StageMetrics
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls, is_of_a_tenant
@@ -50,6 +52,7 @@ class RunnerSettings:
     datadir: Path
     app: AppSettings
     in_flight: int = 64
+    held_bytes: int = HELD_BYTES
     drain_timeout: float = 20.0
     crash: CrashPoint | None = None
 
@@ -165,6 +168,7 @@ class StageRunner:
         self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
         self._stage = build_stage(self)
         self._timers = TimerOwnership(self._stage, self.rows, crash=self.app.crash)
+        self._topics = frozenset(topic.name for topic in self._stage.reads)
         self.handler: Handler[Any] = Handler(
             stage=self._stage,
             rows=self.rows,
@@ -180,15 +184,17 @@ class StageRunner:
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,
-            acknowledge=self._acknowledge,
             commit=self._commit,
+            acknowledged=self._end_after_commit if self.handler.ends_after_commit() else None,
             first_at_or_after=lambda tp, offset: self._log.first_at_or_after(tp[0], tp[1], offset),
             crash=self.app.crash,
             crashed=self.app._crashed.is_set,
             interrupt=calls.interrupt,
             lease_ok=self.app.lease_ok,
             in_flight=self._settings.in_flight,
-            backlog=4 * self._settings.in_flight,
+            held_bytes=self._settings.held_bytes,
+            has_room_again=lambda: self.app.consumer.has_room_again(),
+            partitions=lambda: sum(topic in self._topics for topic, _ in self.app.assigned()),
             drain_timeout=self._settings.drain_timeout,
         )
         self.app.lanes = self._lanes
@@ -222,26 +228,26 @@ class StageRunner:
             message = event.message
             record = record_of(message)
             routed = self.handler.route(record)
-            generation = message.generation_id
-            await self._lanes.submit(
+            self._lanes.submit(
                 (message.topic, message.partition),
                 message.offset,
                 routed.lane,
                 _Item(event, record, routed),
                 committed=self.app.consumer._committed_offset.get(message.tp),
-                current=lambda generation=generation: generation == self.app.consumer_generation_id,  # type: ignore[misc]
+                current=message.generation_id == self.app.consumer_generation_id,
+                tenant=tenant_of_lane(routed.lane),
+                size=record.size(),
+                follows=message.follows,
             )
-            self.metrics.held(self._lanes.stats.held)
+            self.metrics.held(self._lanes.stats.held, self._lanes.stats.held_bytes)
 
     async def _handle(self, item: _Item) -> None:
         with event_scope(item.event):
             await self.handler.run(item.record, item.routed)
 
-    async def _acknowledge(self, item: _Item) -> None:
-        item.event.ack()
-        if self.handler.ends_after_commit():
-            await self.app.consumer.commit()
-            self.handler.passed("commit")
+    async def _end_after_commit(self, tp: TP, offset: int) -> None:
+        await self.app.consumer.commit()
+        self.handler.passed("commit")
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         committed: bool = await self.app.consumer._commit_offsets(
@@ -279,6 +285,8 @@ class StageRunner:
         while not self.app.should_stop:
             await self.app.sleep(LAG_POLL)
             consumer = self.app.consumer
+            self.metrics.held(self._lanes.stats.held, self._lanes.stats.held_bytes)
+            self.metrics.full_partitions(self._lanes.full())
             for tp, offset in dict(consumer._committed_offset).items():
                 end = (
                     consumer.highwater(tp)
@@ -291,7 +299,7 @@ class StageRunner:
                 self.metrics.lag(tp.topic, tp.partition, max(0, behind))
                 if behind < 0:  # perhaps of an older assignment, so the log itself is checked
                     await self._check_end(tp.topic, tp.partition, offset)
-                elif behind and tp in seen and seen[tp] == offset and self._lanes.idle():
+                elif behind and tp in seen and seen[tp] == offset and not self._lanes.held((tp.topic, tp.partition)):
                     await self._commit_past_markers(tp, offset or 0)
                 seen[tp] = offset
 

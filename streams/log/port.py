@@ -37,6 +37,11 @@ class Record:
         except (OverflowError, OSError, ValueError):
             return None
 
+    def size(self) -> int:
+        """Return the bytes of key, value and headers."""
+        headers = sum(len(name) + len(value) for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionBacklog:
@@ -138,7 +143,15 @@ class Log(Protocol):
 
 
 class Drainable(Protocol):
-    """The part of the lanes (streams/engine/lanes.py) that the app uses at a revocation and at a stop."""
+    """The part of the lanes (streams/engine/lanes.py) that the app and its consumer use."""
+
+    def has_room(self, tp: tuple[str, int]) -> bool:
+        """Whether the consumer may fetch more of a partition. Other threads may call it."""
+        ...
+
+    def committable(self) -> Mapping[tuple[str, int], int]:
+        """Return the offset that is safe to commit, by partition."""
+        ...
 
     def idle(self) -> bool: ...
 

@@ -246,7 +246,7 @@ async def test_a_seek_is_where_the_next_fetch_begins(log: EmbeddedLog, apps: lis
     await consumer.seek(tp, 7)
     assert await asyncio.wait_for(fetching, 2) == {}
     records = await consumer._getmany(frozenset({tp}), 2.0)
-    assert [row.offset for row in records[tp]] == [7, 8, 9]
+    assert [(row.offset, follows) for row, follows in records[tp]] == [(7, 7), (8, 8), (9, 9)]
     assert await consumer.position(tp) == 10
 
 

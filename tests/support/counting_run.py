@@ -53,8 +53,14 @@ class CountingRun:
             self.sent[key].append(id)
         return await self._append(key, id, value)
 
-    async def _append(self, key: str, id: str, value: str) -> Record:
-        raw = json.dumps({"id": id, "value": value}).encode()
+    async def add(self, key: str, *, value: str = "x", padding: int = 0) -> None:
+        """Send the next record of a key, which counts whatever its value."""
+        id = str(len(self.sent[key]))
+        self.sent[key].append(id)
+        await self._append(key, id, value, padding)
+
+    async def _append(self, key: str, id: str, value: str, padding: int = 0) -> Record:
+        raw = json.dumps({"id": id, "value": value, "padding": "." * padding}).encode()
         position = await self.log.append(TURNS.name, key=key.encode(), value=raw)
         return Record(position, key.encode(), raw)
 

@@ -2,7 +2,8 @@
 
 It reads memory.turns and memory.commands.session like the observer, keyed by the record's key. Its row holds the count
 and the last outcome. It also writes one row before, one row after, and one that is deleted again. Each counted record
-becomes one point and one output record. The values `poison` and `odd` fail.
+becomes one point and one output record. The values `poison` and `odd` fail, and
+`hold` waits while the file `hold` exists.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel
@@ -43,10 +45,15 @@ class Counting:
     reads: tuple[Topic, ...] = (TURNS, COMMANDS_SESSION)
 
     def __init__(
-        self, *, sink: Callable[[str, dict[str, object]], None] = lambda id, payload: None, pause: float = 0.0
+        self,
+        *,
+        sink: Callable[[str, dict[str, object]], None] = lambda id, payload: None,
+        pause: float = 0.0,
+        hold: Path | None = None,
     ) -> None:
         self._sink = sink
         self._pause = pause
+        self._hold = hold
         self.assigned: frozenset[int] = frozenset()
 
     def writes_dead_letters(self, topic: str) -> bool:
@@ -78,6 +85,8 @@ class Counting:
             raise Poison("refused_by_model", "on purpose")
         if work.value == "odd":
             raise RuntimeError("nobody expected this")
+        while work.value == "hold" and self._hold is not None and self._hold.exists():
+            await asyncio.sleep(0.05)
         if self._pause:
             await asyncio.sleep(random.uniform(0, self._pause))
         position = record.position

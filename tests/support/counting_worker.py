@@ -1,7 +1,7 @@
 """A worker of the counting stage as a process: `python -m tests.support.counting_worker JSON`.
 
 It writes each point into SQLite (`sink`), so that a test sees what a killed worker has done. While the folder has a
-file `wedge`, the store refuses the key in that file.
+file `wedge`, the store refuses the key in that file; while it has a file `hold`, records with that value wait.
 
 Option `slow_restore`: seconds to wait after each batch of a restore. Option `file_limit`: the greatest size of its
 files in bytes, as on a full disk.
@@ -98,12 +98,13 @@ async def main(options: dict[str, str]) -> int:
                 session_timeout=float(options.get("session", 3)),
                 worker_id=options.get("worker_id"),
             ),
+            in_flight=int(options.get("in_flight", 64)),
             crash=crash,
         ),
         log_client=client,
         calls=Calls(retry=RetryPolicy(first=0.1, cap=1.0), on_retry=counted.retried),
         metrics=counted,
-        build_stage=lambda runner: Counting(sink=sink, pause=float(options.get("pause", "0"))),
+        build_stage=lambda runner: Counting(sink=sink, pause=float(options.get("pause", "0")), hold=folder / "hold"),
     )
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

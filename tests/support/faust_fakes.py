@@ -68,10 +68,12 @@ class ScriptedFetcher:
     def __init__(self, log: Mapping[TP, list[Any]]) -> None:
         self.log = dict(log)
         self.states = {tp: ScriptedState(highwater=len(records)) for tp, records in self.log.items()}
+        self._records = self.log
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked: list[frozenset[TP]] = []
         self.waiters: list[asyncio.Future[None]] = []
+        self._fetch_waiters = self.waiters
         self._closed = False
         self._subscriptions = self
 
@@ -199,8 +201,16 @@ class Lanes:
     def __init__(self, *, busy: bool = False, on_drain: Callable[[], Awaitable[None]] | None = None) -> None:
         self.busy, self.on_drain = busy, on_drain
         self.drained: list[frozenset[tuple[str, int]]] = []
+        self.without_room: set[tuple[str, int]] = set()
+        self.done: dict[tuple[str, int], int] = {}
         self.closed = False
         self.finished = False
+
+    def has_room(self, tp: tuple[str, int]) -> bool:
+        return tp not in self.without_room
+
+    def committable(self) -> dict[tuple[str, int], int]:
+        return self.done
 
     def idle(self) -> bool:
         return not self.busy

@@ -39,6 +39,12 @@ class OneAtATime:
         self.running = asyncio.Event()
         self.done: dict[Any, int] = {}
 
+    def has_room(self, tp: tuple[str, int]) -> bool:
+        return True
+
+    def committable(self) -> dict[Any, int]:
+        return self.done
+
     def idle(self) -> bool:
         return not self.running.is_set()
 
@@ -97,8 +103,6 @@ def main() -> None:
                 lanes.running.clear()
             if done and epoch in (lanes.epoch, lanes.draining):
                 lanes.done[event.message.tp] = event.message.offset + 1
-            if done and epoch == lanes.epoch:
-                event.ack()
 
     async def handled(event: Any, epoch: int) -> bool:
         """Handle the event; return False if the partition went to another worker meanwhile."""

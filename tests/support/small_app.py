@@ -82,7 +82,6 @@ class SmallApp:
                 continue
             if epoch == self._lanes.epoch:
                 self._lanes.done[event.message.tp] = event.message.offset + 1
-                event.ack()
 
     async def _handle(self, event: Any) -> None:
         message = event.message

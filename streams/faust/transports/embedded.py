@@ -24,7 +24,7 @@ from ...log.port import Headers
 from ...log.sqlite_log import SqliteLog
 from ...log.sqlite_tables import LogTopic
 from .embedded_consumer import EmbeddedConsumer
-from .fast_delivery import BUFFERED_MAX
+from .lane_feed import BUFFERED_MAX
 
 log = structlog.get_logger(__name__)
 

@@ -27,7 +27,8 @@ from ...log.log_registry import close_log, open_log
 from ...log.port import Headers
 from ...log.sqlite_log import SqliteLog
 from ...log.sqlite_tables import LogRow
-from .fast_delivery import DeliversAtOnce
+from .coverage import Coverage
+from .lane_feed import AsksLanes
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +50,7 @@ class _Cluster:
         return None if topic is None else set(range(len(topic.parts)))
 
 
-class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
+class EmbeddedConsumer(AsksLanes, base.Consumer):
     """A consumer that delivers every record of the group's topics in order, from the committed offsets on."""
 
     #: Bounds of one fetch, per partition.
@@ -70,6 +71,7 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
         self._assigned: frozenset[TP] = frozenset()
         self._parts: dict[TP, int] = {}
         self._positions: dict[TP, int] = {}
+        self._coverage = Coverage()
         self._generation = 0
         self._wake = asyncio.Event()
         self._rebalance_wanted = asyncio.Event()
@@ -199,6 +201,10 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
         super().on_buffer_drop(tp)
         self._wake.set()
 
+    def has_room_again(self) -> None:
+        """Fetch at once of a partition that the lanes had no room for."""
+        self._wake.set()
+
     # ------------------------------------------------------------------------------------------------------ fetching
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
@@ -214,7 +220,7 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
         if self.should_stop:
             return
         given_back: dict[TP, int] = {}
-        for tp, row in self.scheduler.iterate(records):
+        for tp, (row, follows) in self.scheduler.iterate(records):
             if (
                 tp not in given_back  # no record may overtake one that is given back
                 and self.flow_active
@@ -222,18 +228,22 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
                 and (tp in active or tp in self._buffered_partitions)
             ):
                 self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-                yield tp, self._to_message(tp, row)
+                message = self._to_message(tp, row)
+                message.follows = follows
+                yield tp, message
             else:
                 given_back.setdefault(tp, row.offset)
         if self._generation == generation:  # otherwise the new assignment starts from the committed offsets
             for tp, offset in given_back.items():
                 self._positions[tp] = min(offset, self._positions.get(tp, offset))
 
-    async def _getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> dict[TP, list[LogRow]]:
-        """Fetch records of these partitions as soon as there are any.
+    async def _getmany(
+        self, active_partitions: Iterable[TP] | None, timeout: float
+    ) -> dict[TP, list[tuple[LogRow, int]]]:
+        """Fetch records of these partitions as soon as there are any, as far as the lanes have room.
 
-        Returns none after `timeout` seconds, or when the flow or the set of active partitions changes. The caller calls
-        again.
+        Each comes with the offset from which on no record lies before it. Returns none after `timeout` seconds, or when
+        the flow or the set of active partitions changes. The caller calls again.
         """
         opened = self._opened()
         self._wake.clear()
@@ -242,20 +252,21 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
         starts = {
             tp: self._positions[tp]
             for tp in active_partitions or ()
-            if tp in self._positions and self._positions[tp] < opened.end(self._parts[tp])
+            if tp in self._positions and self._positions[tp] < opened.end(self._parts[tp]) and self.has_room(tp)
         }
         if not starts:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), timeout)
             return {}
-        records: dict[TP, list[LogRow]] = {}
+        records: dict[TP, list[tuple[LogRow, int]]] = {}
         for tp, start in starts.items():
             part = self._parts[tp]
-            rows, self._positions[tp] = opened.read(
+            rows, end = opened.read(
                 part, start, opened.end(part), max_records=self.max_records, max_bytes=self.max_bytes
             )
-            if rows:
-                records[tp] = rows
+            self._positions[tp] = end
+            if found := self._coverage.extended(tp, start, end, rows):
+                records[tp] = found
         return records
 
     @asynccontextmanager

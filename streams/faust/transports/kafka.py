@@ -8,6 +8,8 @@ or client of aiokafka). No class of the libraries is changed, except two names i
   moved on, so Faust takes the hole for compaction and commits past it. `KafkaConsumer.getmany` seeks back.
 - Fixed fetch set: `faust/transport/consumer.py:795` passes its live set of partitions. If a rebalance empties the set,
   `aiokafka/consumer/fetcher.py:1221` reads it as "all partitions". `ConsumerThread._fetch_records` passes a copy.
+- Partitions without room are not fetched, one by one, and each record knows what the fetches before it prove
+  (lane_feed.py, coverage.py).
 - Lease: neither library notices that the membership may have lapsed (SIGSTOP, long pause, broker outage). The age of
   the last accepted Heartbeat or SyncGroup, counted from its sending, shows it (`StageApp.check_lease`).
 - Paused changelogs: aiokafka prefetches each assigned partition (`aiokafka/consumer/fetcher.py:637`), but Faust takes
@@ -64,7 +66,8 @@ from ....schemas.errors import Transient
 from ...log.kafka_client import ISOLATION, back_off_metadata
 from ...log.lenient_headers import decode_headers_leniently
 from .changelog_reader import ChangelogReader
-from .fast_delivery import BUFFERED_MAX, DeliversAtOnce
+from .coverage import Coverage
+from .lane_feed import BUFFERED_MAX, AsksLanes
 
 log = structlog.get_logger(__name__)
 
@@ -78,6 +81,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     #: The time at which the last accepted Heartbeat or SyncGroup was sent (`time.monotonic`); 0.0 before the first
     #: join. Written by this thread, read by others.
     lease_start: float = 0.0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._coverage = Coverage()
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -159,11 +166,53 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         timeout: float | None = None,
         max_records: int | None = None,
     ) -> Any:
-        wanted = frozenset(active_partitions or ())
-        if active_partitions is not None and not wanted:
+        """Fetch as soon as there is something, at most `timeout` seconds.
+
+        Each record comes with the offset from which on no record lies before it (`Coverage`).
+        """
+        active = frozenset(active_partitions or ())
+        if active_partitions is not None and not active:
             await asyncio.sleep(PAUSE)
             return {}
-        return await super()._fetch_records(consumer, wanted, timeout=timeout, max_records=max_records)
+        end = time.monotonic() + (timeout or 0.0)
+        while True:
+            wanted = frozenset(filter(self.consumer.has_room, active))
+            found = await self._fetched(consumer, wanted, max_records) if wanted else {}
+            left = end - time.monotonic()
+            if found or left <= 0 or consumer._closed or not self.consumer.flow_active:
+                return found
+            waiter = consumer._fetcher._create_fetch_waiter()
+            _, pending = await asyncio.wait([waiter], timeout=left)
+            for late in pending:
+                late.cancel()
+
+    async def _fetched(self, consumer: Any, wanted: frozenset[TP], max_records: int | None) -> Any:
+        """Take what aiokafka has fetched, without waiting. Positions move only by what is taken."""
+        subscription, states = consumer._subscription, {}
+        assignment = getattr(subscription.subscription, "assignment", None)
+        if assignment is None or subscription.reassignment_in_progress:
+            self._coverage.clear()  # positions are set while aiokafka waits for the end of the rebalance
+        else:
+            states = {tp: assignment.state_value(tp) for tp in consumer._fetcher._records if tp in wanted}
+        starts = {tp: state.position for tp, state in states.items() if state is not None and state.has_valid_position}
+        found = await super()._fetch_records(consumer, wanted, timeout=0, max_records=max_records)
+        told: dict[Any, list[tuple[Any, int]]] = {}
+        for tp, start in starts.items():  # also where the answer had markers alone
+            told[tp] = self._coverage.extended(tp, start, states[tp].position, found.get(tp, ()))
+        for tp, records in found.items():
+            if tp not in told:
+                told[tp] = [(record, record.offset) for record in records]
+        return {tp: records for tp, records in told.items() if records}
+
+    def fetch_again(self) -> None:
+        """Let a fetch that waits look at what has room now. Called in another thread."""
+        if self._consumer is not None and self.thread_loop.is_running():
+            self.thread_loop.call_soon_threadsafe(self._wake_fetches)
+
+    def _wake_fetches(self) -> None:
+        for waiter in list(self._ensure_consumer()._fetcher._fetch_waiters):
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def rewind(self, offsets: Mapping[TP, int]) -> None:
         """Give records back: they are fetched again from these offsets on."""
@@ -210,7 +259,7 @@ def _refuse_outdated(request: Any, response: Any, generation: int) -> None:
         raise IllegalGenerationError(f"a commit of generation {written_in}, and {generation} has begun")
 
 
-class KafkaConsumer(DeliversAtOnce, driver.Consumer):
+class KafkaConsumer(AsksLanes, driver.Consumer):
     """A consumer that delivers every fetched record, or gives it back."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -222,7 +271,7 @@ class KafkaConsumer(DeliversAtOnce, driver.Consumer):
             return
         app, generation = self.app, self.app.consumer_generation_id
         given_back: dict[TP, int] = {}
-        for tp, record in self.scheduler.iterate(records):
+        for tp, (record, follows) in self.scheduler.iterate(records):
             if (
                 tp not in given_back  # no record may overtake one that is given back
                 and self.flow_active
@@ -230,7 +279,9 @@ class KafkaConsumer(DeliversAtOnce, driver.Consumer):
                 and (active is None or tp in active or tp in self._buffered_partitions)
             ):
                 app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-                yield tp, self._to_message(tp, record)
+                message = self._to_message(tp, record)
+                message.follows = follows
+                yield tp, message
             else:
                 given_back[tp] = min(record.offset, given_back.get(tp, record.offset))
         if given_back and not self.should_stop:
@@ -243,8 +294,12 @@ class KafkaConsumer(DeliversAtOnce, driver.Consumer):
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         # Faust's check for partitions that are not fetched any more.
-        if not self._is_changelog_tp(tp):
+        if not self._is_changelog_tp(tp) and self.has_room(tp):
             super().verify_event_path(now, tp)
+
+    def has_room_again(self) -> None:
+        """Fetch at once of a partition that the lanes had no room for."""
+        self._thread.fetch_again()
 
     def changelogs(self) -> ChangelogReader:
         """Return the reader for a bulk load (`bulk_load.ChangelogSource`)."""

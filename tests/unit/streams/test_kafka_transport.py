@@ -551,3 +551,60 @@ def test_only_register_changes_what_kafka_means() -> None:
 async def test_workers_create_no_topics(app: StageApp) -> None:
     await consumer_of(ours, app).create_topic("t", 1, 1)
     await ours.KafkaTransport(app.transport.url, app).create_producer().create_topic("t", 1, 1)
+
+
+# --------------------------------------------------------------------------- partitions without room
+async def test_a_partition_without_room_is_not_fetched_and_the_other_is(app: StageApp) -> None:
+    lanes = app.lanes = Lanes()
+    consumer = consumer_of(ours, app)
+    inner = scripted(consumer, {P0: [record(o, 0) for o in range(4)], P1: [record(o, 1) for o in range(4)]})
+    lanes.without_room.add(P0)
+    assert {tp for tp, _ in await take(consumer)} == {P1}
+    assert await inner.position(P0) == 0
+    lanes.without_room.clear()
+    assert await take(consumer) == [(P0, o) for o in range(4)]
+
+
+async def test_what_was_fetched_before_there_was_no_room_is_delivered(app: StageApp) -> None:
+    lanes = app.lanes = Lanes()
+    consumer = consumer_of(ours, app)
+    scripted(consumer, {P0: [record(o) for o in range(4)]})
+    assert await take(consumer, 2, lambda: lanes.without_room.add(P0)) == [(P0, o) for o in range(4)]
+
+
+async def test_a_fetch_that_waits_takes_a_partition_that_has_room_again(app: StageApp) -> None:
+    lanes = app.lanes = Lanes()
+    consumer = consumer_of(ours, app)
+    inner = scripted(consumer, {P0: [record(0, 0)], P1: []})
+    lanes.without_room.add(P0)
+    fetch = asyncio.create_task(consumer._getmany(consumer._get_active_partitions(), 30.0))
+    await spin()
+    assert not fetch.done()
+    lanes.without_room.clear()
+    consumer._thread._wake_fetches()
+    assert set(await asyncio.wait_for(fetch, 5)) == {P0}
+    assert all(waiter.done() for waiter in inner._fetcher.waiters)
+
+
+async def test_offsets_that_the_lanes_call_safe_are_committed(app: StageApp) -> None:
+    """Faust would find a hole before 7, and commit nothing."""
+    lanes = app.lanes = Lanes()
+    consumer = consumer_of(ours, app)
+    inner = scripted(consumer, {P0: [record(3), record(7)], P1: [record(0, 1)]})
+    lanes.done = {P0: 8}
+    consumer._committed_offset.update({P0: 3, P1: 0})
+    assert await consumer.commit()
+    assert inner.committed == [{P0: 8}]
+    assert not await consumer.commit(), "committed already"
+
+
+async def test_each_message_tells_what_the_fetches_before_it_prove(app: StageApp) -> None:
+    consumer = consumer_of(ours, app)
+    inner = scripted(consumer, {P0: [record(0), record(2), record(3)]})
+    told = [(m.offset, m.follows) async for _, m in consumer.getmany(timeout=0.01)]
+    inner._fetcher.log[P0].append(record(6))
+    told += [(m.offset, m.follows) async for _, m in consumer.getmany(timeout=0.01)]
+    inner._fetcher.log[P0].append(record(9))
+    inner.seek(P0, 8)
+    told += [(m.offset, m.follows) async for _, m in consumer.getmany(timeout=0.01)]
+    assert told == [(0, 0), (2, 1), (3, 3), (6, 4), (9, 8)]

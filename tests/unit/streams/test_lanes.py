@@ -1,21 +1,23 @@
 """Lanes compared with a model under random delays, failures, revocations and redeliveries.
 
-Checked: order per key, no commit past an unfinished event, no lost event, a bounded backlog.
+Checked: order per key, no commit past an unfinished event, no lost event, bounds of each partition.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import weakref
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import OverBudget, StageError, Transient
-from memstream.streams.engine.lanes import TP, BeyondTheEnd, Lanes, LostDelivery
+from memstream.streams.engine.held_events import TP, BeyondTheEnd, LostDelivery
+from memstream.streams.engine.lanes import Lanes
 from memstream.streams.engine.process_exit import LeaseLost
 from memstream.streams.engine.retry import Interrupted
 from tests.support.polling import wait_for
@@ -26,7 +28,9 @@ TOPIC_A, TOPIC_B = "a", "b"
 class World:
     """A log of several partitions, a consumer that delivers it, and the record of what was handled."""
 
-    def __init__(self, log: dict[TP, list[str]], *, seed: int, in_flight: int, backlog: int, fail: float = 0.0) -> None:
+    def __init__(
+        self, log: dict[TP, list[str]], *, seed: int, in_flight: int, held: int = 1_000, fail: float = 0.0
+    ) -> None:
         self.log = log
         self.random = random.Random(seed)
         self.fail = fail
@@ -41,18 +45,18 @@ class World:
         self.generation = 0
         self.this_generation: set[tuple[TP, int]] = set()
         self.held = 0
-        self.in_flight, self.backlog = in_flight, backlog
+        self.in_flight, self.held_max = in_flight, held
         self.lanes = self.start()
 
     def start(self) -> Lanes[tuple[TP, int]]:
         return Lanes(
             handle=self.handle,
-            acknowledge=self.acknowledge,
+            acknowledged=self.acknowledged,
             commit=self.commit,
             first_at_or_after=self.first_at_or_after,
             crash=self.crash,
             in_flight=self.in_flight,
-            backlog=self.backlog,
+            unacknowledged=self.held_max,
             drain_timeout=5.0,
         )
 
@@ -61,7 +65,8 @@ class World:
         lane = (tp[1], self.log[tp][offset])
         self.check(lane not in self.running, "two events of one lane at once")
         self.check(len(self.deciding) < self.in_flight, "more in flight than allowed")
-        self.check(self.lanes.stats.held <= max(self.backlog, self.in_flight), "the backlog is not bounded")
+        held = max(self.lanes.held(tp) for tp in self.log)
+        self.check(held <= self.held_max, "more of a partition is held than allowed")
         self.check(item not in self.this_generation, "handled twice in one assignment")
         self.check(not self.drained, "started after its partitions were drained")
         self.this_generation.add(item)
@@ -91,12 +96,12 @@ class World:
         if not holds:
             self.violations.append(what)
 
-    async def acknowledge(self, item: tuple[TP, int]) -> None:
-        tp, offset = item
-        self.check(offset + 1 > self.acked.get(tp, 0), "acknowledged out of order")
-        self.check(all((tp, before) in self.done for before in range(offset + 1)), "acknowledged past unfinished")
-        self.acked[tp] = offset + 1
-        self.committed[tp] = offset + 1
+    async def acknowledged(self, tp: TP, offset: int) -> None:
+        self.check(offset > self.acked.get(tp, 0), "acknowledged out of order")
+        self.check(all((tp, before) in self.done for before in range(offset)), "acknowledged past unfinished")
+        self.check(self.lanes.committable()[tp] >= offset, "what is acknowledged may be committed")
+        self.acked[tp] = offset
+        self.committed[tp] = offset
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
         for tp, offset in offsets.items():
@@ -128,30 +133,40 @@ class World:
                 self.this_generation.clear()
                 self.drained = False
                 return
-            tp = self.random.choice([tp for tp in pending if pending[tp] < len(self.log[tp])])
+            in_hand = self.random.random() < 0.3  # it was fetched before there was no room
+            open_tps = [
+                tp for tp in pending if pending[tp] < len(self.log[tp]) and (in_hand or self.lanes.has_room(tp))
+            ]
+            if not open_tps:
+                await asyncio.sleep(0)
+                continue
+            tp = self.random.choice(open_tps)
             offset = pending[tp]
             pending[tp] += 1
             delivered += 1
-            await self.lanes.submit(
+            self.lanes.submit(
                 tp,
                 offset,
                 self.log[tp][offset],
                 (tp, offset),
                 committed=began[tp],
-                current=lambda: self.generation == generation,
+                current=self.generation == generation,
             )
             if self.random.random() < 0.05 and offset > began[tp]:  # the consumer delivers something again
-                await self.lanes.submit(
+                self.lanes.submit(
                     tp,
                     offset - 1,
                     self.log[tp][offset - 1],
                     (tp, offset - 1),
                     committed=began[tp],
-                    current=lambda: self.generation == generation,
+                    current=self.generation == generation,
                 )
         await wait_for(
             lambda: self.lanes.idle() or self.crashed is not None, "idle lanes or a crash", deadline=10, pause=0
         )
+
+    def finished_of(self, tp: TP) -> Callable[[], bool]:
+        return lambda: self.committed.get(tp, 0) == len(self.log[tp])
 
     def finished(self) -> bool:
         return all(self.committed.get(tp, 0) == len(keys) for tp, keys in self.log.items())
@@ -170,15 +185,15 @@ logs = st.dictionaries(
     log=logs,
     seed=st.integers(0, 10_000),
     in_flight=st.integers(1, 6),
-    backlog=st.integers(1, 12),
+    held=st.integers(1, 12),
     revocations=st.lists(st.integers(0, 40), max_size=4),
     fail=st.sampled_from([0.0, 0.0, 0.05]),
 )
 def test_order_and_commits_hold_and_no_event_is_lost(
-    log: dict[TP, list[str]], seed: int, in_flight: int, backlog: int, revocations: list[int], fail: float
+    log: dict[TP, list[str]], seed: int, in_flight: int, held: int, revocations: list[int], fail: float
 ) -> None:
     async def scenario() -> None:
-        world = World(log, seed=seed, in_flight=in_flight, backlog=backlog, fail=fail)
+        world = World(log, seed=seed, in_flight=in_flight, held=held, fail=fail)
         for _ in range(200):
             await world.deliver(revocations)
             if world.crashed is not None:  # the supervisor starts it again
@@ -203,17 +218,23 @@ def test_order_and_commits_hold_and_no_event_is_lost(
     asyncio.run(scenario())
 
 
+async def crashed(world: World) -> None:
+    await wait_for(lambda: world.crashed is not None, "a crash", deadline=10, pause=0)
+
+
 async def test_a_jump_over_an_existing_record_crashes() -> None:
-    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
-    await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
+    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2)
+    world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0)
+    await crashed(world)
     assert isinstance(world.crashed, LostDelivery)
     assert world.done == set()
 
 
 async def test_an_offset_before_the_committed_one_stops_the_worker() -> None:
     """The consumer began at the start again, because the group's offset lies beyond the end of a new log."""
-    world = World({(TOPIC_A, 0): ["x", "x"]}, seed=1, in_flight=2, backlog=4)
-    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=500, current=lambda: True)
+    world = World({(TOPIC_A, 0): ["x", "x"]}, seed=1, in_flight=2)
+    world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=500)
+    await crashed(world)
     assert isinstance(world.crashed, BeyondTheEnd)
     assert "500" in str(world.crashed)
     assert "reset the group's offsets" in str(world.crashed)
@@ -221,28 +242,23 @@ async def test_an_offset_before_the_committed_one_stops_the_worker() -> None:
 
 
 async def test_a_jump_over_offsets_that_the_log_lacks_is_accepted() -> None:
-    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
+    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2)
 
     async def compacted(tp: TP, offset: int) -> int | None:
         return 2
 
-    acked: list[int] = []
-
-    async def acknowledge(item: tuple[TP, int]) -> None:
-        acked.append(item[1])
-
     world.lanes._first_at_or_after = compacted
-    world.lanes._acknowledge = acknowledge
-    await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
-    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
+    world.lanes._acknowledged = None
+    world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0)
+    await wait_for(lambda: world.lanes.committable() == {(TOPIC_A, 0): 3}, "the event", deadline=10, pause=0)
     assert world.crashed is None
-    assert acked == [2]
+    assert world.lanes.stats.gaps == 1
 
 
 async def test_after_a_failure_nothing_more_of_the_epoch_starts() -> None:
     """Once the lane of a failed event went on with the next event of the key."""
     log = {(TOPIC_A, 0): ["x", "x", "y", "y"]}
-    world = World(log, seed=1, in_flight=1, backlog=8)
+    world = World(log, seed=1, in_flight=1)
     handled: list[int] = []
 
     async def handle(item: tuple[TP, int]) -> None:
@@ -252,7 +268,7 @@ async def test_after_a_failure_nothing_more_of_the_epoch_starts() -> None:
 
     world.lanes._handle = handle
     for offset, key in enumerate(log[TOPIC_A, 0]):
-        await world.lanes.submit((TOPIC_A, 0), offset, key, ((TOPIC_A, 0), offset), committed=0, current=lambda: True)
+        world.lanes.submit((TOPIC_A, 0), offset, key, ((TOPIC_A, 0), offset), committed=0)
     await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert isinstance(world.crashed, RuntimeError)
     assert handled == [0]
@@ -260,7 +276,7 @@ async def test_after_a_failure_nothing_more_of_the_epoch_starts() -> None:
 
 
 async def test_a_lost_lease_holds_the_event_until_it_is_back() -> None:
-    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
+    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1)
     lease = {"ok": False}
     attempts: list[bool] = []
 
@@ -273,7 +289,7 @@ async def test_a_lost_lease_holds_the_event_until_it_is_back() -> None:
 
     world.lanes._handle = handle
     world.lanes._lease_ok = lambda: lease["ok"]
-    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: True)
+    world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0)
     await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert attempts == [False, True]
     assert world.committed == {(TOPIC_A, 0): 1}
@@ -283,7 +299,7 @@ async def test_a_lost_lease_holds_the_event_until_it_is_back() -> None:
     "failure", [Interrupted("partitions go away"), Transient("store", "away"), OverBudget("spent", retry_after=1.0)]
 )
 async def test_a_wait_cut_short_by_a_revocation_is_no_failure(failure: StageError) -> None:
-    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
+    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1)
     waiting = asyncio.Event()
     interrupted = asyncio.Event()
 
@@ -294,7 +310,7 @@ async def test_a_wait_cut_short_by_a_revocation_is_no_failure(failure: StageErro
 
     world.lanes._handle = handle
     world.lanes._interrupt = interrupted.set
-    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: True)
+    world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0)
     await waiting.wait()
     await world.lanes.drain(frozenset({(TOPIC_A, 0)}))
     assert interrupted.is_set(), "who waits for the outside is told at once"
@@ -304,44 +320,201 @@ async def test_a_wait_cut_short_by_a_revocation_is_no_failure(failure: StageErro
 
 
 async def test_an_event_of_an_older_assignment_is_dropped() -> None:
-    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
-    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: False)
+    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1)
+    world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=False)
     await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert world.done == set()
     assert world.lanes.stats.dropped == 1
     assert world.lanes.stats.held == 0
 
 
-async def test_the_backlog_pushes_back() -> None:
-    log = {(TOPIC_A, 0): ["x"] * 10}
-    world = World(log, seed=1, in_flight=1, backlog=2)
-    gate = asyncio.Event()
+@pytest.mark.parametrize("bound", ["events", "bytes"])
+async def test_a_partition_without_room_is_fetched_again_when_it_has_room(bound: str) -> None:
+    """The bound is 8, of events or of bytes; it opens at 6."""
+    tp, other = (TOPIC_A, 0), (TOPIC_A, 1)
+    log = {tp: ["x"] * 10, other: ["y"]}
+    world = World(log, seed=1, in_flight=1)
+    gates = [asyncio.Event() for _ in range(10)]
+    again: list[bool] = []
+    world.lanes._has_room_again = lambda: again.append(world.lanes.has_room(tp))
+    if bound == "events":
+        world.lanes._unacknowledged = 8
+    else:
+        world.lanes._held_bytes, world.lanes._partitions = 16, lambda: 2
 
     async def handle(item: tuple[TP, int]) -> None:
-        await gate.wait()
+        if item[0] == tp:
+            await gates[item[1]].wait()
         world.done.add(item)
 
     world.lanes._handle = handle
+    for offset in range(10):  # the last two were in the consumer's hand
+        assert world.lanes.has_room(tp) is (offset < 8)
+        world.lanes.submit(tp, offset, "x", (tp, offset), committed=0, size=1)
+    assert (world.lanes.stats.held, world.lanes.stats.held_bytes, world.lanes.full()) == (10, 10, 1)
+    assert world.lanes.held(tp) == (8 if bound == "events" else 10)
+    assert world.lanes.has_room(other), "only this partition has no room"
+    for offset in range(3):
+        gates[offset].set()
+        await wait_for(lambda: world.committed.get(tp) == offset + 1, "the event", deadline=10, pause=0)  # noqa: B023
+        assert not world.lanes.has_room(tp)
+    gates[3].set()
+    await wait_for(lambda: again == [True], "room again, told once", deadline=10, pause=0)
+    for gate in gates:
+        gate.set()
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+    assert (again, world.lanes.stats.held_bytes) == ([True], 0)
 
-    async def feed() -> None:
-        for offset in range(10):
-            await world.lanes.submit(
-                (TOPIC_A, 0), offset, "x", ((TOPIC_A, 0), offset), committed=0, current=lambda: True
-            )
 
-    feeding = asyncio.create_task(feed())
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(asyncio.shield(feeding), 0.05)
-    assert world.lanes.stats.held == 2
+async def test_bytes_of_done_events_make_room_behind_an_unfinished_head() -> None:
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["slow"] + ["x"] * 7}, seed=1, in_flight=2)
+    world.lanes._held_bytes = 8
+    gate = asyncio.Event()
+    again: list[bool] = []
+    world.lanes._has_room_again = lambda: again.append(world.lanes.has_room(tp))
+
+    async def handle(item: tuple[TP, int]) -> None:
+        if item[1] == 0:
+            await gate.wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle
+    for offset, key in enumerate(world.log[tp]):
+        world.lanes.submit(tp, offset, key, (tp, offset), committed=0, size=1)
+    assert not world.lanes.has_room(tp)
+    await wait_for(lambda: again == [True], "room, though the head is not done", deadline=10, pause=0)
     gate.set()
-    await feeding
-    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
-    assert world.committed == {(TOPIC_A, 0): 10}
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+
+
+async def test_a_hot_key_holds_up_nobody_else() -> None:
+    """Once the waiting events of one session filled the backlog that all partitions shared."""
+    tp, other = (TOPIC_A, 0), (TOPIC_A, 1)
+    log = {tp: ["hot"] * 300 + ["x"], other: ["y"]}
+    world = World(log, seed=1, in_flight=2)
+    gate = asyncio.Event()
+
+    async def handle(item: tuple[TP, int]) -> None:
+        if log[item[0]][item[1]] == "hot":
+            await gate.wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle
+    for each, keys in log.items():
+        for offset, key in enumerate(keys):
+            world.lanes.submit(each, offset, key, (each, offset), committed=0)
+    await wait_for(lambda: world.done == {(tp, 300), (other, 0)}, "the two others", deadline=10, pause=0)
+    assert world.lanes.stats.most_running == 2
+    gate.set()
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+
+
+async def test_a_done_event_behind_an_unfinished_one_keeps_neither_record_nor_work() -> None:
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["slow", "x"]}, seed=1, in_flight=2)
+    gate = asyncio.Event()
+
+    class Item:
+        """What the runner keeps of an event."""
+
+    items = [Item(), Item()]
+    kept = [weakref.ref(item) for item in items]
+
+    async def handle(item: object) -> None:
+        if item is kept[0]():
+            del item
+            await gate.wait()
+
+    world.lanes._handle = handle  # type: ignore[assignment]
+    for offset, key in enumerate(world.log[tp]):
+        world.lanes.submit(tp, offset, key, items[offset], committed=0, size=100)  # type: ignore[arg-type]
+    items.clear()
+    await wait_for(lambda: kept[1]() is None, "the done event to be forgotten", deadline=10, pause=0)
+    assert (world.lanes.held(tp), world.lanes.stats.held, world.lanes.stats.held_bytes) == (2, 1, 100)
+    world.lanes._acknowledged = None
+    gate.set()
+    await wait_for(lambda: world.lanes.committable() == {tp: 2}, "both events", deadline=10, pause=0)
+
+
+async def test_a_free_slot_goes_to_the_tenant_with_the_fewest() -> None:
+    """Three slots; one tenant has all of them and five more sessions waiting when another one comes."""
+    tp = (TOPIC_A, 0)
+    log = {tp: [f"flood/{n}" for n in range(8)] + ["calm/0", "calm/1"]}
+    world = World(log, seed=1, in_flight=3)
+    gates = [asyncio.Event() for _ in log[tp]]
+    begun: list[int] = []
+
+    async def handle(item: tuple[TP, int]) -> None:
+        begun.append(item[1])
+        await gates[item[1]].wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle
+    for offset, key in enumerate(log[tp]):
+        world.lanes.submit(tp, offset, key, (tp, offset), committed=0, tenant=key.partition("/")[0])
+    await wait_for(lambda: begun == [0, 1, 2], "three events", deadline=10, pause=0)
+    gates[0].set()
+    await wait_for(lambda: begun[3:] == [8], "the next place is the other tenant's", deadline=10, pause=0)
+    gates[1].set()
+    await wait_for(lambda: begun[4:] == [3] or begun[4:] == [9], "a tie", deadline=10, pause=0)
+    for gate in gates:
+        gate.set()
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+
+
+@pytest.mark.parametrize(("follows", "asked"), [(0, 0), (1, 0), (2, 1), (None, 1)])
+async def test_the_log_is_asked_about_a_hole_that_the_fetches_do_not_explain(follows: int | None, asked: int) -> None:
+    """Offsets 0 and 3; the consumer has seen from `follows` on that nothing lies before 3."""
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["x"] * 4}, seed=1, in_flight=2)
+    questions: list[int] = []
+
+    async def first_at_or_after(tp: TP, offset: int) -> int | None:
+        questions.append(offset)
+        return 3
+
+    world.lanes._first_at_or_after = first_at_or_after
+    world.lanes._acknowledged = None
+    world.lanes.submit(tp, 0, "x", (tp, 0), committed=0, follows=0)
+    world.lanes.submit(tp, 3, "x", (tp, 3), committed=0, follows=follows)
+    await wait_for(lambda: world.lanes.committable() == {tp: 4}, "both events", deadline=10, pause=0)
+    assert questions == [1] * asked
+
+
+async def test_a_record_that_was_fetched_and_not_delivered_is_missed() -> None:
+    """The fetches prove that nothing lies between offsets 2 and 4; offset 2 itself never came."""
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["x"] * 5}, seed=1, in_flight=2)
+    world.lanes.submit(tp, 0, "x", (tp, 0), committed=0, follows=0)
+    world.lanes.submit(tp, 4, "x", (tp, 4), committed=0, follows=3)
+    await crashed(world)
+    assert isinstance(world.crashed, LostDelivery)
+
+
+async def test_a_hole_that_the_log_does_not_explain_yet_holds_up_its_own_partition() -> None:
+    tp, other = (TOPIC_A, 0), (TOPIC_A, 1)
+    world = World({tp: ["x"] * 3, other: ["y"]}, seed=1, in_flight=2)
+    answer = asyncio.Event()
+
+    async def first_at_or_after(tp: TP, offset: int) -> int | None:
+        await answer.wait()
+        return 1
+
+    world.lanes._first_at_or_after = first_at_or_after
+    world.lanes._acknowledged = None
+    world.lanes.submit(tp, 1, "x", (tp, 1), committed=0)
+    world.lanes.submit(tp, 2, "x", (tp, 2), committed=0)
+    world.lanes.submit(other, 0, "y", (other, 0), committed=0)
+    await wait_for(lambda: world.done == {(other, 0)}, "the other partition", deadline=10, pause=0)
+    answer.set()
+    await wait_for(lambda: world.lanes.committable() == {tp: 3, other: 1}, "all", deadline=10, pause=0)
+    assert [item[1] for item in world.handled[0, "x"]] == [1, 2]
 
 
 async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None:
     log = {(TOPIC_A, 0): ["x"] * 5}
-    world = World(log, seed=1, in_flight=1, backlog=8)
+    world = World(log, seed=1, in_flight=1)
     started, gate = asyncio.Event(), asyncio.Event()
     handled: list[int] = []
 
@@ -353,7 +526,7 @@ async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None
 
     world.lanes._handle = handle
     for offset in range(5):
-        await world.lanes.submit((TOPIC_A, 0), offset, "x", ((TOPIC_A, 0), offset), committed=0, current=lambda: True)
+        world.lanes.submit((TOPIC_A, 0), offset, "x", ((TOPIC_A, 0), offset), committed=0)
     await started.wait()
     draining = asyncio.create_task(world.lanes.drain(frozenset(log)))
     await asyncio.sleep(0)
@@ -369,7 +542,7 @@ async def test_a_stop_finishes_events_before_one_that_began_so_that_it_is_commit
     """Offsets 0 to 5 of the keys x y x y x y, two slots. The first of y is done, the first of x runs."""
     tp = (TOPIC_A, 0)
     log = {tp: ["x", "y", "x", "y", "x", "y"]}
-    world = World(log, seed=1, in_flight=2, backlog=8)
+    world = World(log, seed=1, in_flight=2)
     gates = {offset: asyncio.Event() for offset in range(6)}
     begun: list[int] = []
 
@@ -380,13 +553,15 @@ async def test_a_stop_finishes_events_before_one_that_began_so_that_it_is_commit
 
     world.lanes._handle = handle
     for offset in range(6):
-        await world.lanes.submit(tp, offset, log[tp][offset], (tp, offset), committed=0, current=lambda: True)
+        world.lanes.submit(tp, offset, log[tp][offset], (tp, offset), committed=0)
     gates[1].set()
     await wait_for(lambda: 3 in begun, "the start of event 3", deadline=10, pause=0)
     assert begun == [0, 1, 3]
     stopping = asyncio.create_task(world.lanes.finish())
     await asyncio.sleep(0)
-    assert not await submitted(world, tp, 6)
+    held = world.lanes.stats.held
+    world.lanes.submit(tp, 6, "z", (tp, 6), committed=0)
+    assert world.lanes.stats.held == held, "nothing new is taken"
     for gate in gates.values():
         gate.set()
     await stopping
@@ -396,22 +571,16 @@ async def test_a_stop_finishes_events_before_one_that_began_so_that_it_is_commit
     assert world.lanes.stats.held == 0
 
 
-async def submitted(world: World, tp: TP, offset: int) -> bool:
-    held = world.lanes.stats.held
-    await world.lanes.submit(tp, offset, "z", (tp, offset), committed=0, current=lambda: True)
-    return world.lanes.stats.held > held
-
-
 async def test_a_stop_does_not_wait_for_ever() -> None:
     tp = (TOPIC_A, 0)
-    world = World({tp: ["x"]}, seed=1, in_flight=1, backlog=8)
+    world = World({tp: ["x"]}, seed=1, in_flight=1)
     world.lanes._finish_timeout = world.lanes._drain_timeout = 0.01
 
     async def handle(item: tuple[TP, int]) -> None:
         await asyncio.Event().wait()
 
     world.lanes._handle = handle
-    await world.lanes.submit(tp, 0, "x", (tp, 0), committed=0, current=lambda: True)
+    world.lanes.submit(tp, 0, "x", (tp, 0), committed=0)
     await world.lanes.finish()
     await world.lanes.drain(frozenset({tp}))
     assert world.committed == {}
@@ -420,8 +589,7 @@ async def test_a_stop_does_not_wait_for_ever() -> None:
 async def test_the_events_behind_a_slow_one_are_bounded() -> None:
     """After a crash no more events of a key may be redelivered than a stage remembers."""
     log = {(TOPIC_A, 0): ["slow"] + ["x"] * 30, (TOPIC_B, 0): ["y"] * 3}
-    world = World(log, seed=1, in_flight=4, backlog=100)
-    world.lanes._unacknowledged = 10
+    world = World(log, seed=1, in_flight=4, held=10)
     gate = asyncio.Event()
 
     async def handle(item: tuple[TP, int]) -> None:
@@ -430,32 +598,22 @@ async def test_the_events_behind_a_slow_one_are_bounded() -> None:
         world.done.add(item)
 
     world.lanes._handle = handle
-
-    async def feed() -> None:
-        for offset, key in enumerate(log[TOPIC_A, 0]):
-            item = ((TOPIC_A, 0), offset)
-            await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
-
-    for offset in range(3):
-        item = ((TOPIC_B, 0), offset)
-        await world.lanes.submit((TOPIC_B, 0), offset, "y", item, committed=0, current=lambda: True)
-    feeding = asyncio.create_task(feed())
+    for tp, keys in log.items():
+        for offset, key in enumerate(keys):
+            world.lanes.submit(tp, offset, key, (tp, offset), committed=0)
     await wait_for(lambda: len(world.done) == 9 + 3, "12 finished events", deadline=10, pause=0)
     for _ in range(50):
         await asyncio.sleep(0)
     assert len(world.done) == 9 + 3, "the slow one and nine behind it, and no more"
     assert world.committed == {(TOPIC_B, 0): 3}
     gate.set()
-    await asyncio.wait_for(feeding, 5)
-    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
-    assert world.committed == {(TOPIC_A, 0): 31, (TOPIC_B, 0): 3}
+    await wait_for(world.finished, "every event", deadline=10, pause=0)
 
 
 @pytest.mark.parametrize("how", ["drain", "crash"])
-async def test_a_wait_for_room_ends_when_the_epoch_ends(how: str) -> None:
+async def test_nothing_waits_for_room_when_the_epoch_ends(how: str) -> None:
     log = {(TOPIC_A, 0): ["slow", "x", "y", "z"]}
-    world = World(log, seed=1, in_flight=4, backlog=100)
-    world.lanes._unacknowledged = 2
+    world = World(log, seed=1, in_flight=4, held=2)
     fail = asyncio.Event()
 
     async def handle(item: tuple[TP, int]) -> None:
@@ -465,27 +623,23 @@ async def test_a_wait_for_room_ends_when_the_epoch_ends(how: str) -> None:
         world.done.add(item)
 
     world.lanes._handle = handle
-
-    async def feed() -> None:
-        for offset, key in enumerate(log[TOPIC_A, 0]):
-            item = ((TOPIC_A, 0), offset)
-            await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
-
-    feeding = asyncio.create_task(feed())
+    for offset, key in enumerate(log[TOPIC_A, 0]):
+        world.lanes.submit((TOPIC_A, 0), offset, key, ((TOPIC_A, 0), offset), committed=0)
     await wait_for(lambda: len(world.done) == 1, "one finished event", deadline=10, pause=0)
+    assert not world.lanes.has_room((TOPIC_A, 0))
     if how == "drain":
         world.lanes._drain_timeout = 0.01
         await world.lanes.drain(frozenset(log))
+        assert world.lanes.has_room((TOPIC_A, 0))
     else:
         fail.set()
-    await asyncio.wait_for(feeding, 5)
     await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
-    assert world.committed == {}
-    assert world.lanes.stats.held == 0
+    assert (world.committed, world.lanes.committable()) == ({}, {})
+    assert (len(world.done), world.lanes.stats.held) == (1, 0)
 
 
 async def test_a_jump_is_checked_again_after_an_outage_of_the_log() -> None:
-    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
+    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2)
     answers: list[int | Exception] = [Transient("broker", "away"), Transient("broker", "away"), 2]
 
     async def first_at_or_after(tp: TP, offset: int) -> int | None:
@@ -494,23 +648,18 @@ async def test_a_jump_is_checked_again_after_an_outage_of_the_log() -> None:
             raise answer
         return answer
 
-    acked: list[int] = []
-
-    async def acknowledge(item: tuple[TP, int]) -> None:
-        acked.append(item[1])
-
     world.lanes._first_at_or_after = first_at_or_after
-    world.lanes._acknowledge = acknowledge
-    await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
-    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
-    assert (answers, acked, world.crashed) == ([], [2], None)
+    world.lanes._acknowledged = None
+    world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0)
+    await wait_for(lambda: world.lanes.committable() == {(TOPIC_A, 0): 3}, "the event", deadline=10, pause=0)
+    assert (answers, world.crashed) == ([], None)
 
 
 @pytest.mark.parametrize("by", ["a failed event", "the app"])
 async def test_a_drain_after_a_crash_does_not_wait(by: str) -> None:
     """A crash ends the producer's buffer, so a wait for a changelog entry would never end."""
     log = {(TOPIC_A, 0): ["done", "stuck", "odd"]}
-    world = World(log, seed=1, in_flight=4, backlog=8)
+    world = World(log, seed=1, in_flight=4)
     crashed = [False]
     world.lanes._crashed = lambda: crashed[0]
     world.lanes._drain_timeout = 60.0
@@ -526,14 +675,11 @@ async def test_a_drain_after_a_crash_does_not_wait(by: str) -> None:
             raise RuntimeError("on purpose")
         world.done.add(item)
 
-    async def acknowledge(item: tuple[TP, int]) -> None:
-        return
-
     world.lanes._handle = handle
-    world.lanes._acknowledge = acknowledge
+    world.lanes._acknowledged = None
     for offset, key in enumerate(log[TOPIC_A, 0]):
         item = ((TOPIC_A, 0), offset)
-        await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
+        world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0)
     await wait_for(
         lambda: world.crashed is not None or len(world.done) == 2,
         "a crash or two finished events",
@@ -565,15 +711,13 @@ async def test_an_event_whose_decision_stands_gives_its_slot_back() -> None:
 
     lanes: Lanes[str] = Lanes(
         handle=handle,
-        acknowledge=nothing,
         commit=committed,
         first_at_or_after=nothing,
         crash=nothing,
         in_flight=1,
-        backlog=4,
     )
     for offset, item in enumerate(("first", "second")):
-        await lanes.submit((TOPIC_A, 0), offset, item, item, committed=0, current=lambda: True)
+        lanes.submit((TOPIC_A, 0), offset, item, item, committed=0)
     await asyncio.wait_for(decided.wait(), 5)
     assert lanes.stats.running == 1
     effects.set()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from memstream.streams.faust.transports.fast_delivery import DeliversAtOnce
+from memstream.streams.faust.transports.lane_feed import AsksLanes
 
 
 class Faust:
@@ -29,7 +29,7 @@ class Channel:
     queue: asyncio.Queue[str]
 
 
-class Consumer(DeliversAtOnce, Faust):
+class Consumer(AsksLanes, Faust):
     def __init__(self) -> None:
         super().__init__()
         self.suspend_flow = asyncio.Event()

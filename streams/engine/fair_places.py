@@ -1,0 +1,49 @@
+"""A limit of calls at once that tenants share fairly, for calls that need no event's slot (fair_queue.py)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from .fair_queue import FairQueue
+
+
+class FairPlaces:
+    """So many places. A free one goes to the tenant with the fewest (`Places` of adapters/ports.py)."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
+
+    @asynccontextmanager
+    async def place(self, tenant_id: str) -> AsyncIterator[None]:
+        """Hold a place during the block. Waits for one."""
+        await self._take(tenant_id)
+        try:
+            yield
+        finally:
+            self._give_back(tenant_id)
+
+    async def _take(self, tenant_id: str) -> None:
+        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.push(tenant_id, given)
+        self._hand_out()
+        try:
+            await given
+        except BaseException:  # cancelled, perhaps just when it had got the place
+            if not self._queue.remove(tenant_id, given):
+                self._give_back(tenant_id)
+            raise
+
+    def _give_back(self, tenant_id: str) -> None:
+        self._free += 1
+        self._queue.release(tenant_id)
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._free and (turn := self._queue.pop()) is not None:
+            self._free -= 1
+            _, given = turn
+            if not given.done():
+                given.set_result(None)

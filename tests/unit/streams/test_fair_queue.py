@@ -1,0 +1,109 @@
+"""Fair shares by tenant, compared with their rules over random pushes, pops and releases."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.streams.engine.fair_queue import FairQueue
+
+TENANTS = "abcde"
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("push"), st.sampled_from(TENANTS)),
+        st.tuples(st.just("release"), st.integers(0, 100)),
+        st.tuples(st.just("remove"), st.sampled_from(TENANTS)),
+    ),
+    max_size=200,
+)
+
+
+class Model:
+    """The places, what waits and since when, and how many turns others had meanwhile."""
+
+    def __init__(self, places: int) -> None:
+        self.places = places
+        self.queue: FairQueue[int] = FairQueue()
+        self.waiting: dict[str, deque[int]] = {tenant: deque() for tenant in TENANTS}
+        self.held: list[str] = []
+        self.passed_over: Counter[str] = Counter()
+        """By tenant that waits without a place: how many turns others had since then."""
+        self.work = 0
+
+    def push(self, tenant: str) -> None:
+        self.work += 1
+        self.queue.push(tenant, self.work)
+        self.waiting[tenant].append(self.work)
+
+    def remove(self, tenant: str) -> None:
+        waiting = self.waiting[tenant]
+        if waiting:
+            assert self.queue.remove(tenant, waiting[-1])
+            waiting.pop()
+        assert not self.queue.remove(tenant, -1)
+        if not waiting:
+            del self.passed_over[tenant]
+
+    def release(self, which: int) -> None:
+        if self.held:
+            tenant = self.held.pop(which % len(self.held))
+            self.queue.release(tenant)
+
+    def fill(self) -> None:
+        """Hand out every free place, and check each turn."""
+        while len(self.held) < self.places:
+            found = self.queue.pop()
+            if found is None:
+                assert not any(self.waiting.values()), "a place is free and work waits"
+                return
+            tenant, work = found
+            held = Counter(self.held)
+            assert work == self.waiting[tenant].popleft(), "the order within a tenant"
+            candidates = [each for each, waiting in self.waiting.items() if waiting or each == tenant]
+            assert held[tenant] == min(held[each] for each in candidates), "another tenant held fewer places"
+            self.held.append(tenant)
+            del self.passed_over[tenant]
+            for each in candidates:
+                if each != tenant and not held[each]:
+                    self.passed_over[each] += 1
+                    assert self.passed_over[each] < len(TENANTS), "a tenant without a place waited for too many turns"
+        assert len(self.queue) == sum(map(len, self.waiting.values()))
+        assert all(self.queue.in_use(tenant) == Counter(self.held)[tenant] for tenant in TENANTS)
+
+
+@given(steps=steps, places=st.integers(1, 6))
+def test_each_free_place_goes_to_the_tenant_with_the_fewest_and_none_stays_free(
+    steps: list[tuple[str, str | int]], places: int
+) -> None:
+    model = Model(places)
+    for what, value in steps:
+        if what == "release":
+            model.release(int(value))
+        elif what == "push":
+            model.push(str(value))
+        else:
+            model.remove(str(value))
+        model.fill()
+
+
+def test_a_flood_of_one_tenant_costs_another_one_turn() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for n in range(1_000):
+        queue.push("flood", f"f{n}")
+    assert [queue.pop() for _ in range(4)] == [("flood", f"f{n}") for n in range(4)]
+    queue.push("calm", "c0")
+    queue.release("flood")
+    assert queue.pop() == ("calm", "c0")
+
+
+def test_what_is_dropped_gives_no_place_back() -> None:
+    queue: FairQueue[str] = FairQueue()
+    queue.push("a", "1")
+    queue.push("a", "2")
+    assert queue.pop() == ("a", "1")
+    queue.clear()
+    assert (len(queue), queue.pop(), queue.in_use("a")) == (0, None, 1)
+    queue.release("a")
+    assert queue.in_use("a") == 0
