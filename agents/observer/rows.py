@@ -7,6 +7,7 @@ session's row that counts it, and deleted after the outcome that observed it is 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated
 
@@ -177,6 +178,11 @@ def waiting_key(session_key: str, n: int) -> str:
 def session_of_waiting_key(key: str) -> str | None:
     """Return the session key of a waiting turn's row key; None for other row keys (a session key has three parts)."""
     return key.rpartition("/")[0] if key.count("/") == 3 else None
+
+
+def waiting_turns(sessions: Mapping[bytes, bytes]) -> int:
+    """Count the turns that wait in these sessions' rows."""
+    return sum(SessionRow.read(raw).waiting for raw in sessions.values())
 
 
 class Sessions:

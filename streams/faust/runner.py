@@ -27,6 +27,7 @@ from ..engine.lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
 from ..engine.metrics import StageMetrics
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls, is_of_a_tenant
+from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, StageApp, create_app, without_faust
 from .table import event_scope, open_rows
@@ -160,10 +161,12 @@ class StageRunner:
         self.app = create_app(
             name=group_of(name), broker=settings.broker, datadir=settings.datadir / "tables", settings=settings.app
         )
+        self.app.log_client = log_client
         self.sender = Sender(self.app)
         table = TABLES.get(name)  # type: ignore[call-overload]
         self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
         self._stage = build_stage(self)
+        self.app.sources = tuple(topic.name for topic in self._stage.reads)
         self.handler: Handler[Any] = Handler(
             stage=self._stage,
             rows=self.rows,
@@ -176,6 +179,7 @@ class StageRunner:
             decided=lambda: self._lanes.release_slot(),
             fence=self.app.check_lease,
             kept=kept,
+            count=CountCheck(log_client, partitions=settings.app.partitions),
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,

@@ -123,6 +123,16 @@ class EmbeddedLog:
             check_topic(topic.name, topic.partitions)
         await self._opened().create([(topic.name, topic.partitions, topic.config) for topic in wanted])
 
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        check_topic(topic, partitions)
+        if self._topic(topic) is None:
+            raise unknown_topic(topic)
+        await self._opened().add_partitions(topic, partitions)
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        parts = self._parts(topic)
+        await self._opened().commit(group, {parts[partition]: offset for partition, offset in offsets.items()})
+
     async def delete(self, topics: Sequence[str]) -> None:
         await self._opened().delete(topics)
 

@@ -125,6 +125,14 @@ class Log(Protocol):
         """Create topics that do not exist. Existing ones are not changed."""
         ...
 
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        """Let a topic have so many partitions, when it has fewer. New ones are empty. Return when they can be used."""
+        ...
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Set committed offsets of a consumer group without members: partition → the next offset to read."""
+        ...
+
     async def delete(self, topics: Sequence[str]) -> None: ...
 
 

@@ -57,6 +57,9 @@ class MemoryRows:
             else:
                 self.rows[key] = value
 
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        return None
+
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
         return iter(list(self.rows.items()))
 

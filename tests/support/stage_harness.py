@@ -82,6 +82,9 @@ class HarnessRows:
                     part[key] = value
                 self._passed(f"{name} {key}")
 
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        return None
+
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
         return iter(sorted(self.local.items()))
 

@@ -33,6 +33,9 @@ class OneRow:
     async def put(self, rows: Mapping[str, bytes | None]) -> None:
         raise NotImplementedError
 
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        return None
+
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
         raise NotImplementedError
 

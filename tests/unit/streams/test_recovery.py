@@ -17,9 +17,10 @@ from faust.types import TP, RecordMetadata
 from memstream.schemas.errors import Transient
 from memstream.streams.engine.process_exit import BROKEN, UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust.app import StageApp
-from memstream.streams.faust.changelog_check import MARKER_KEY, ChangelogLost, Marker
+from memstream.streams.faust.changelog_check import ChangelogLost
 from memstream.streams.faust.recovery import StageRecovery
 from memstream.streams.faust.table import open_rows
+from memstream.streams.log.markers import MARKER_KEY, Marker
 from tests.support.faust_fakes import TOPIC, ScriptedProducer, spin, stage_app
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")

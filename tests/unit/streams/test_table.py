@@ -17,7 +17,6 @@ from faust.types import TP, RecordMetadata
 from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust.app import StageApp
-from memstream.streams.faust.changelog_check import Marker
 from memstream.streams.faust.rocksdb_memory import BUFFERS
 from memstream.streams.faust.table import (
     MAX_VALUE,
@@ -28,6 +27,7 @@ from memstream.streams.faust.table import (
     event_scope,
     open_rows,
 )
+from memstream.streams.log.markers import Marker
 from tests.support.faust_fakes import ScriptedProducer, event, spin, stage_app
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
