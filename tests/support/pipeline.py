@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from memstream.schemas import ids
+from memstream.schemas.cloudevents import MOVED_HEADER
 from memstream.schemas.commands import Command
 from memstream.schemas.errors import Transient
 from memstream.schemas.facts import Fact, FactUpdated
@@ -189,6 +190,8 @@ class Pipeline(Processes):
         """Read memory.facts as compaction leaves it: the last record of each key."""
         state: dict[bytes | None, Json] = {}
         for record in await self.records(FACTS.name):
+            if any(name == MOVED_HEADER for name, _ in record.headers):
+                continue  # the key lies on another partition now
             state[record.key] = comparable(json.loads(record.value or b"{}"))
         return {fact["fact_id"]: fact for fact in state.values() if fact.get("tenant_id") == self.tenant}
 
