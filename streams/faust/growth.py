@@ -7,7 +7,6 @@ command may be interrupted anywhere and called again. It finds what is left to d
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -16,7 +15,17 @@ from faust.types import TP
 
 from ...schemas.cloudevents import MOVED_HEADER
 from ...schemas.errors import Fatal
-from ...schemas.topics import FACTS, STAGES, TURNS, StageName, Topic, catalogue, changelog_of, group_of, read_by
+from ...schemas.topics import (
+    FACTS,
+    STAGES,
+    TURNS,
+    StageName,
+    Topic,
+    catalogue,
+    changelog_of,
+    group_of,
+    read_by,
+)
 from ..log.append_window import AppendWindow
 from ..log.growth_plan import (
     SHOWN,
@@ -30,11 +39,12 @@ from ..log.growth_plan import (
     plan_moves,
     steps,
 )
-from ..log.markers import Growth, Marker, TopicOffsets, marker_entry
+from ..log.markers import TopicOffsets
 from ..log.partitioner import partition_for
 from ..log.port import Log, Record
 from ..log.waiting_records import WaitingRange, in_order, waiting_ranges
 from .changelog_check import ChangelogState, not_whole
+from .growth_markers import GrowthMarkers, was_added
 
 WaitingTurns = Callable[[Mapping[bytes, bytes]], int]
 """Count the turns that wait to be observed in these rows of the observer's table."""
@@ -99,6 +109,7 @@ class TopicGrowth:
         self._tell = tell
         self._counts: dict[str, int] = {}
         self._sent_again: dict[str, int] = {}
+        self._markers = GrowthMarkers(log, partitions=partitions, tell=tell)
         self._ran: frozenset[StageName] = frozenset()
         """Stages whose group has committed something."""
 
@@ -123,7 +134,8 @@ class TopicGrowth:
         await self._add_partitions([topic.name for topic in growing_topics() if topic != TURNS])
         for table in tables:
             await self._move(table)
-            await self._mark(table)
+            if table.stage is not None:
+                await self._markers.write(table.topic, table.stage, table.image)
         await self._move(facts)
         sources = dict.fromkeys(topic for stage in STAGES for topic in read_by(stage))
         again: TopicOffsets = {}
@@ -133,7 +145,8 @@ class TopicGrowth:
             again |= await self._send_again(topic.name)
         if again:
             for table in tables:
-                await self._note_sent_again(table, again)
+                if table.stage is not None:
+                    await self._markers.note_sent_again(table.topic, table.stage, table.image, again)
         rows = {table.topic: table.plan for table in (*tables, facts)}
         return [self._grown(topic.name, rows.get(topic.name)) for topic in growing_topics()]
 
@@ -256,22 +269,13 @@ class TopicGrowth:
             }
             state = ChangelogState(TP(topic, partition), start, end, -1)
             marker = image[partition].marker
-            if self._was_added(partition, image) and marker is None:
+            if marker is None and was_added(partition, image, self._partitions):
                 continue
             if (why := not_whole(state, marker, used, was_whole=False)) is not None:
                 raise Fatal(
                     f"rows are missing from {topic}, partition {partition}: {why}. Start a worker of {stage}: it says "
                     "what can be done. Nothing was changed"
                 )
-
-    def _was_added(self, partition: int, image: Sequence[CompactedPartition]) -> bool:
-        """Whether a partition was added by this growth, or by hand."""
-        counts = {part.marker.partitions for part in image if part.marker is not None}
-        earlier = counts - {self._partitions, None}
-        if earlier:
-            return all(partition >= count for count in earlier if count is not None)
-        marked = [n for n, part in enumerate(image) if part.marker is not None]
-        return bool(marked) and partition > max(marked)
 
     async def _move(self, table: _Table) -> None:
         """Move the rows, and look whether each is in its one place. Raises Fatal when one is not."""
@@ -331,70 +335,6 @@ class TopicGrowth:
             timestamp=timestamp,
         )
 
-    # ------------------------------------------------------------------------------------------------ markers
-    async def _mark(self, table: _Table) -> None:
-        """Write the markers of the new count. They say until where events were applied under the count before."""
-        markers = [part.marker for part in table.image]
-        known = [marker for marker in markers if marker is not None]
-        done = [marker is not None and marker.partitions == self._partitions for marker in markers]
-        if not known or (all(done) and len(done) == self._partitions):
-            return
-        growths = await self._growths(table, known)
-        places = list(zip(await self._log.starts(table.topic), await self._log.ends(table.topic), strict=True))
-        # Partitions without a marker come first, one after the other: while one is missing, the markers of the others
-        # say that it was added (`_was_added`), and not that it was lost.
-        unmarked = [n for n in range(len(places)) if n >= len(markers) or markers[n] is None]
-        others = [n for n, marker in enumerate(markers) if marker is not None and marker.partitions != self._partitions]
-        for partition in (*unmarked, *others):
-            start, end = places[partition]
-            marker = markers[partition] if partition < len(markers) else None
-            new = Marker(
-                identity=uuid.uuid4().hex if marker is None else marker.identity,
-                whole_from=start if marker is None else marker.whole_from,
-                written_at=end,
-                partitions=self._partitions,
-                growths=growths,
-            )
-            await self._write_marker(table, partition, new)
-        self._tell(f"{table.topic}: markers name {self._partitions} partitions")
-
-    async def _write_marker(self, table: _Table, partition: int, marker: Marker) -> None:
-        key, value = marker_entry(marker)
-        await self._log.append(table.topic, key=key, value=value, partition=partition)
-        while len(table.image) <= partition:
-            table.image.append(CompactedPartition())
-        table.image[partition].marker = marker
-
-    async def _growths(self, table: _Table, known: Sequence[Marker]) -> tuple[Growth, ...]:
-        """Return the growths that the markers name from now on. Those that were written already say so."""
-        for marker in known:
-            if marker.partitions == self._partitions:
-                return marker.growths
-        counts = [marker.partitions for marker in known if marker.partitions is not None]
-        before = counts[0] if counts else len(known)
-        if before == self._partitions:
-            return known[0].growths  # nothing grows: an earlier version named no count
-        assert table.stage is not None
-        group = group_of(table.stage)
-        until = {
-            topic.name: tuple(offset or 0 for offset in (await self._log.committed(group, topic.name)))
-            for topic in read_by(table.stage)
-        }
-        return (*known[0].growths, Growth(partitions=before, until=until))
-
-    async def _note_sent_again(self, table: _Table, again: TopicOffsets) -> None:
-        assert table.stage is not None
-        mine = {topic.name: again[topic.name] for topic in read_by(table.stage) if topic.name in again}
-        for partition, part in enumerate(list(table.image)):
-            marker = part.marker
-            if marker is None or not marker.growths or not mine:
-                continue
-            last = marker.growths[-1]
-            last = last.model_copy(update={"sent_again": last.sent_again | mine})
-            ends = await self._log.ends(table.topic)
-            changed = marker.model_copy(update={"growths": (*marker.growths[:-1], last), "written_at": ends[partition]})
-            await self._write_marker(table, partition, changed)
-
     # ------------------------------------------------------------------------------------------------ topics
     async def _add_partitions(self, topics: Sequence[str]) -> None:
         for topic in topics:
@@ -408,7 +348,11 @@ class TopicGrowth:
         All of it is sent, in the order in which it came, so that a key's records keep their order. The groups go on
         behind the old records. Return where those end.
         """
-        readers = [group_of(stage) for stage in STAGES if stage in self._ran and topic in map(_name, read_by(stage))]
+        readers = [
+            group_of(stage)
+            for stage in STAGES
+            if stage in self._ran and topic in {each.name for each in read_by(stage)}
+        ]
         ranges = await waiting_ranges(self._log, readers, topic) if readers else {}
         if not await self._some_misplaced(topic, ranges):
             return {}
@@ -448,7 +392,3 @@ class TopicGrowth:
             partition=record.position.partition if record.key is None else None,
             timestamp=record.timestamp if record.timestamp >= 0 else None,
         )
-
-
-def _name(topic: Topic) -> str:
-    return topic.name

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
-from ...schemas.errors import Fatal
+from ...schemas.errors import Fatal, Transient
 from . import group_lock
 from .kafka_rules import check_size, check_topic, choose_partition, unknown_topic
 from .log_registry import close_log, open_log
@@ -89,6 +89,8 @@ class EmbeddedLog:
                     if not follow:
                         return
                     await grown.wait()
+                    if len(self._parts(topic)) > len(parts):
+                        raise Transient("broker", f"follow {topic}: it has more partitions now")
         finally:
             if unwatch is not None:
                 unwatch()

@@ -32,6 +32,8 @@ MAX_REQUEST = 4 * 1024 * 1024
 PAUSE = 0.05
 #: milliseconds that one fetch waits for records
 FETCH_WAIT = 200
+#: milliseconds after which clients learn of new partitions
+METADATA_AGE = 30_000
 #: seconds between two attempts of a call that the broker cannot answer yet
 BACKOFF = 0.2
 
@@ -179,6 +181,8 @@ class KafkaLog:
                         if follow or raw.offset < ends[tp.partition]:
                             yield _record(raw)
                 if follow:
+                    if len(consumer.partitions_for_topic(topic) or ()) > len(ends):
+                        raise self._away(f"follow {topic}: it has more partitions now", None)
                     continue
                 before = len(open_)
                 open_ = {tp for tp in open_ if await self._place(consumer, tp) < ends[tp.partition]}
@@ -325,6 +329,7 @@ class KafkaLog:
             "bootstrap_servers": self._servers,
             "client_id": self._client_id,
             "request_timeout_ms": int(self._timeout * 1000),
+            "metadata_max_age_ms": METADATA_AGE,
         }
 
     def _consumer(self, group: str | None = None) -> Any:

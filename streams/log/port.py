@@ -95,8 +95,9 @@ class Log(Protocol):
     ) -> AsyncGenerator[Record]:
         """Read records of all partitions, or of those in `start` from these offsets on; each partition in order.
 
-        It ends at the ends of the time of the call; with `follow` it goes on without end. It uses no consumer group. It
-        holds a connection, so a caller that breaks off must close it (contextlib.aclosing).
+        It ends at the ends of the time of the call; with `follow` it goes on without end, and raises Transient when the
+        topic has got more partitions: begin again. It uses no consumer group. It holds a connection, so a caller that
+        breaks off must close it (contextlib.aclosing).
         """
         ...
 
