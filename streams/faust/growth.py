@@ -32,7 +32,7 @@ from ..log.growth_plan import (
     CompactedPartition,
     KeyOf,
     MovePlan,
-    Step,
+    MoveStep,
     event_key,
     misplaced_rows,
     own_key,
@@ -211,8 +211,8 @@ class TopicGrowth:
         for table in tables:
             if table.stage == "observer" and (turns := await self._turns_to_observe(table)):
                 raise StillWaiting(
-                    f"{group_of('observer')}: {turns} turns wait in its table to be observed. Let it run until "
-                    "memstream_waiting_turns is 0, or ask with `memstream flush`, then stop it"
+                    f"{group_of('observer')}: {turns} turns wait in its table to be observed. Let it run until they "
+                    "are, or ask for a session with `memstream flush`, then stop it"
                 )
 
     async def _turns_to_observe(self, table: _Table) -> int:
@@ -294,7 +294,7 @@ class TopicGrowth:
         table.image = image
         self._tell(f"{table.topic}: {len(table.plan.rows)} rows before and after, each in one place")
 
-    async def _write(self, table: _Table, group: Sequence[Step]) -> int:
+    async def _write(self, table: _Table, group: Sequence[MoveStep]) -> int:
         """Take the steps of a group. Return how many rows are off their old partition."""
         window = AppendWindow()
         if not group:

@@ -90,7 +90,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MoveStep:
     """One write: a row's value to its target, or the tombstone on its source."""
 
     kind: Literal["copy", "remove"]
@@ -145,13 +145,13 @@ def plan_moves(
     return MovePlan(moves, rows)
 
 
-def steps(moves: Sequence[Move]) -> Iterator[Sequence[Step]]:
+def steps(moves: Sequence[Move]) -> Iterator[Sequence[MoveStep]]:
     """Return the steps in groups. A group begins when the one before is durable; within one the order does not
     matter."""
     for source in sorted({move.source for move in moves}):
         here = [move for move in moves if move.source == source]
-        yield [Step("copy", move) for move in here if move.copy]
-        yield [Step("remove", move) for move in here]
+        yield [MoveStep("copy", move) for move in here if move.copy]
+        yield [MoveStep("remove", move) for move in here]
 
 
 def misplaced_rows(plan: MovePlan, image: Sequence[CompactedPartition], partitions: int, *, key_of: KeyOf) -> list[str]:

@@ -68,6 +68,8 @@ class HarnessRows:
     def __init__(self, passed: Callable[[str], None]) -> None:
         self.local: dict[str, bytes] = {}
         self.changelog: dict[str, bytes] = {}
+        self.until: dict[tuple[str, int], int] = {}
+        """What a growth notes of topics and partitions: below it everything was applied."""
         self._passed = passed
 
     def row(self, key: str) -> bytes | None:
@@ -83,7 +85,7 @@ class HarnessRows:
                 self._passed(f"{name} {key}")
 
     def applied_before(self, partition: int, topic: str, source: int) -> int | None:
-        return None
+        return self.until.get((topic, source))
 
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
         return iter(sorted(self.local.items()))

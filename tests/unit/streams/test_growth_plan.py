@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memstream.schemas.cloudevents import MOVED_HEADER
 from memstream.streams.log.growth_plan import (
     CompactedPartition,
-    Step,
+    MoveStep,
     Unplaceable,
     event_key,
     misplaced_rows,
@@ -47,7 +47,7 @@ def image_of(topic: Topic) -> list[CompactedPartition]:
     return image
 
 
-def take(step: Step, topic: Topic) -> None:
+def take(step: MoveStep, topic: Topic) -> None:
     move = step.move
     if step.kind == "copy":
         topic[move.target].append((move.key, topic[move.source][move.offset][1], ()))
