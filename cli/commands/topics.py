@@ -21,6 +21,7 @@ from ..wiring.ports import own_folders
 from ..wiring.settings import Settings
 
 GROWN = ("topic", "before", "partitions", "rows", "moved", "again")
+PARTITIONS_MAX = 10_000
 PATIENCE = 0.0
 """A worker that holds the folder does not release it, so waiting is useless."""
 
@@ -47,7 +48,7 @@ def check(context: CommandContext, as_json: bool) -> None:
 
 
 @topics.command()
-@click.option("--partitions", type=click.IntRange(min=1), required=True, help="The new partition count.")
+@click.option("--partitions", type=click.IntRange(1, PARTITIONS_MAX), required=True, help="The new partition count.")
 @options.as_json
 @pass_context
 def grow(context: CommandContext, partitions: int, as_json: bool) -> None:

@@ -165,7 +165,10 @@ class TopicGrowth:
         live = {group_of(stage): await self._log.members(group_of(stage)) for stage in STAGES}
         named = ", ".join(f"{group} ({members})" for group, members in live.items() if members)
         if named:
-            raise GrowthRefused(f"workers are running: {named}. Stop all workers first")
+            raise GrowthRefused(
+                f"workers are running: {named}. Stop all workers first; one with MEMSTREAM_WORKER_ID counts until its "
+                "session time-out is over"
+            )
 
     async def _present_counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}

@@ -293,6 +293,7 @@ class StageRecovery(Recovery):
     async def _resume_streams(self, generation_id: int = 0) -> None:
         app = self.app
         await app.on_rebalance_complete.send()
+        await self.app.check_count()
         if await self._start_sources(generation_id):
             self.tables.on_actives_ready()
             self.tables.on_standbys_ready()

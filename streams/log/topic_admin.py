@@ -15,6 +15,8 @@ from .port import Log, TopicLayout, TopicSpec
 
 CREATE = "memstream topics create"
 GROW = "memstream topics grow"
+NAMED = 3
+"""Topics that a problem of many names."""
 _KAFKA_DEFAULTS = {"cleanup.policy": "delete"}
 
 
@@ -57,6 +59,20 @@ def plan(topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deploym
     """Compare `topics` with the log's `layouts`. Return one report a topic, in their order; others are ignored."""
     remedy = _fix_partitions(layouts, deployment.partitions)
     return [_report(topic, layouts.get(topic.name), deployment=deployment, fix_count=remedy) for topic in topics]
+
+
+def problems(reports: Sequence[TopicReport]) -> list[tuple[str, str]]:
+    """Return what is wrong and its remedy. Topics with the same problem are named together."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for report in reports:
+        if not report.ok:
+            together.setdefault((report.detail, report.fix), []).append(report.topic)
+    return [(f"{_named(topics)}: {detail}", fix) for (detail, fix), topics in together.items()]
+
+
+def _named(topics: Sequence[str]) -> str:
+    more = f" and {len(topics) - NAMED} more" if len(topics) > NAMED else ""
+    return ", ".join(topics[:NAMED]) + more
 
 
 async def check(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | None = None) -> list[TopicReport]:

@@ -8,7 +8,7 @@ import pytest
 
 from memstream.schemas.topics import catalogue
 from memstream.streams.log.port import TopicLayout
-from memstream.streams.log.topic_admin import CREATE, Deployment, TopicReport, plan, wanted
+from memstream.streams.log.topic_admin import CREATE, Deployment, TopicReport, plan, problems, wanted
 
 TWELVE = Deployment(partitions=12, replication=1, servers="kafka:9092")
 CATALOGUE = catalogue()
@@ -86,6 +86,12 @@ def test_a_missing_topic_is_created_with_the_count_of_the_others() -> None:
     del layouts["memory.commands.session"]
     (made,) = wanted(CATALOGUE, layouts, deployment=TWELVE)
     assert (made.name, made.partitions) == ("memory.commands.session", 24)
+
+
+def test_topics_with_the_same_problem_are_named_together() -> None:
+    found = problems(list(reports(as_made(replace(TWELVE, partitions=24))).values()))
+    assert [fix for _, fix in found] == ["set MEMSTREAM_PARTITIONS=24"]
+    assert found[0][0].startswith("memory.turns, memory.commands.session, memory.observations and 10 more: has 24")
 
 
 def test_no_remedy_deletes_a_topic() -> None:
