@@ -28,9 +28,9 @@ from rich.console import Console
 from rich.table import Table
 
 from memstream.streams.faust.app import MAX_REQUEST, AppSettings, create_app
-from memstream.streams.faust.changelog_check import Marker, marker_entry
 from memstream.streams.faust.table import open_rows
 from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.log.markers import Marker, marker_entry
 from memstream.streams.log.port import Log, TopicSpec
 from memstream.streams.log.sqlite_log import SqliteLog
 from tests.support.logs import log_at

@@ -21,7 +21,7 @@ COMMANDS = {
     "serve": "Serve memory over HTTP: take turns, answer recall, stream changes of facts.",
     "mcp": "Serve memory to one agent over MCP on standard input and output.",
     "tokens": "Make a bearer token for `serve`.",
-    "topics": "Create the topics, or compare them with the catalogue.",
+    "topics": "Create the topics, compare them with the catalogue, or give them more partitions.",
     "produce": "Send turns from a file or standard input.",
     "watch": "Print changes of facts as they come.",
     "show": "Show facts, episodes, the working set, the digest, or turns.",

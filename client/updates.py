@@ -200,7 +200,8 @@ class LogUpdates:
                     raise PositionLost(
                         f"{FACTS_UPDATED.name} no longer holds what follows the position: begin with STATE"
                     )
-                start = dict(enumerate(places.offsets))
+                # a partition that the topic got later is read from its beginning
+                start = {partition: places.of(partition) for partition in range(len(starts.offsets))}
                 async with aclosing(self._log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
                     async for record in records:
                         wait, places = BACKOFF_FIRST, places.after(record.position)

@@ -22,6 +22,8 @@ EventType = Literal[
 ]
 MAJOR_VERSION = 1
 REKEYED_HEADER = "memstream-rekeyed"
+MOVED_HEADER = "memstream-moved-to"
+"""On a tombstone of memory.facts that erases nothing: the number of the partition where the key lies now."""
 MASKED_HEADER = "memstream-masked"
 """On a dead letter whose value is not the refused record's own, because a secret in it is masked."""
 

@@ -19,6 +19,7 @@ from ..memory.policies import MemoryPolicy
 from ..memory.tenant_policies import TurnPolicies
 from ..schemas import ids
 from ..schemas.budgets import StoredBudget
+from ..schemas.cloudevents import MOVED_HEADER
 from ..schemas.collections import BUDGETS
 from ..schemas.collections import FACTS as FACTS_COLLECTION
 from ..schemas.errors import Fatal
@@ -43,6 +44,7 @@ from ..schemas.topics import (
 from ..streams.log.port import Log, Position, Record
 from . import decoding
 from .decoding import DecodedTurn, UnreadableRecord
+from .partition_counts import PartitionCounts, read_growths
 from .rows import (
     EventRow,
     History,
@@ -109,7 +111,6 @@ class _Reader:
         self._policy = scope.policy
         self._of_turns = TurnPolicies(scope.policy)
         self._history = History(tenant=scope.tenant)
-        self._partitions: dict[str, int] = {}
         self._tenants: set[str] = set() if scope.tenant is None else {scope.tenant}
         self._wanted_originals: set[Position] = set()
         self._quotes: dict[TurnName, list[tuple[str, str]]] = {}
@@ -121,6 +122,8 @@ class _Reader:
         history = self._history
         history.committed = await self._commits()
         history.spans = await self._spans()
+        now = {name: len(spans) for name, spans in history.spans.items()}
+        history.counts = PartitionCounts(now, await read_growths(self._log))
         for name in _DEAD_LETTER_TOPICS:
             await self._each(name, self._dead_letter)
         await self._each(RESULTS.name, self._result)
@@ -135,10 +138,10 @@ class _Reader:
         await self._waiting()
         await self._collections()
         ends = {name: tuple(span.end for span in spans) for name, spans in history.spans.items()}
-        now = {name: tuple(span.end for span in spans) for name, spans in (await self._spans()).items()}
+        now_ends = {name: tuple(span.end for span in spans) for name, spans in (await self._spans()).items()}
         commits = await self._commits()
         history.moved = (
-            *(name for name in ends if now.get(name) != ends[name]),
+            *(name for name in ends if now_ends.get(name) != ends[name]),
             *(f"{stage}:{topic}" for (stage, topic), at in history.committed.items() if commits[stage, topic] != at),
         )
         return history
@@ -157,7 +160,6 @@ class _Reader:
             count = await self._log.partitions(name)
             if count is None:
                 continue
-            self._partitions[name] = count
             since = self._scope.since.get(name, {})
             ends = await self._log.ends(name)
             firsts = await self._log.starts(name)
@@ -183,7 +185,9 @@ class _Reader:
             return
         async for record in self._log.read(name, start=start):
             partition = record.position.partition
-            if record.position.offset < spans[partition].end:
+            if record.position.offset < spans[partition].end and not self._history.counts.was_sent_again(
+                record.position
+            ):
                 self._history.first_kept.setdefault((name, partition), record.timestamp)
                 yield record
 
@@ -218,6 +222,8 @@ class _Reader:
             rows.append(row)
 
     def _state(self, record: Record) -> None:
+        if any(name == MOVED_HEADER for name, _ in record.headers):
+            return
         fact = decoding.state(record)
         key = decoding.key_of(record)
         tenants = {ids.split(key)[0]} | ({fact.tenant_id} if fact is not None else set())
@@ -244,7 +250,7 @@ class _Reader:
 
     def _recorded(self, record: Record) -> None:
         self._original(record)
-        row = decoding.recorded(record, partitions=self._partitions[record.position.topic])
+        row = decoding.recorded(record, partitions=self._history.counts.of(record.position))
         if isinstance(row, Refusal):
             self._refused(row)
         elif self._keep(row.tenant_id):
@@ -254,7 +260,7 @@ class _Reader:
 
     def _command(self, record: Record) -> None:
         self._original(record)
-        row = decoding.command(record, partitions=self._partitions[record.position.topic])
+        row = decoding.command(record, partitions=self._history.counts.of(record.position))
         if isinstance(row, Refusal):
             self._refused(row)
         elif self._keep(row.tenant_id):
@@ -264,7 +270,7 @@ class _Reader:
         self._original(record)
         read = decoding.observed(
             record,
-            partitions=self._partitions[record.position.topic],
+            partitions=self._history.counts.of(record.position),
             policy=self._policy,
             of_turns=self._of_turns,
         )
@@ -286,7 +292,7 @@ class _Reader:
 
     def _turn(self, record: Record) -> None:
         self._original(record)
-        read = decoding.turn(record, partitions=self._partitions[record.position.topic], policy=self._policy)
+        read = decoding.turn(record, partitions=self._history.counts.of(record.position), policy=self._policy)
         if isinstance(read, Refusal):
             self._refused(read)
             return

@@ -38,7 +38,7 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
         if refused_at.get(turn.name, -1) >= turn.timestamp:
             continue  # it came while the refused one still counted as seen
         known = first.get(turn.name)
-        if known is None or turn.position.offset < known.position.offset:
+        if known is None or history.counts.place(turn.position) < history.counts.place(known.position):
             first[turn.name] = turn
     sessions: dict[str, list[tuple[TurnRow, ObservedRow]]] = defaultdict(list)
     for name, turn in first.items():
@@ -46,7 +46,7 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
         if history.is_complete(TURNS.name, turn.session_key):
             sessions[turn.session_key].append((turn, observed))
     for rows in sessions.values():
-        rows.sort(key=lambda pair: pair[0].position.offset)
+        rows.sort(key=lambda pair: history.counts.place(pair[0].position))
         for (turn_before, before), (turn, after) in pairwise(rows):
             findings.require(
                 before.turn_number < after.turn_number,
@@ -78,7 +78,7 @@ def _reflected_in_order(history: History, findings: Findings) -> None:
         session_key = name[0]
         sessions[owner_key, session_key].append(rows[0])
     for recorded in sessions.values():
-        recorded.sort(key=lambda row: row.position.offset)
+        recorded.sort(key=lambda row: history.counts.place(row.position))
         for before, after in pairwise(recorded):
             findings.require(
                 before.turn_number < after.turn_number,

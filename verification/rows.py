@@ -3,13 +3,13 @@ and no violation contains content."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..schemas.budgets import StoredBudget
 from ..schemas.topics import DEAD_LETTER_SUFFIX, StageName
-from ..streams.log.partitioner import partition_for
 from ..streams.log.port import Position
+from .partition_counts import PartitionCounts
 
 TurnName = tuple[str, str]
 """Session key and turn id."""
@@ -302,6 +302,7 @@ class History:
     spans: dict[str, tuple[Span, ...]] = field(default_factory=dict)
     committed: dict[tuple[StageName, str], tuple[int | None, ...]] = field(default_factory=dict)
     """Offsets that were read before everything else: records below them had all of their effects."""
+    counts: PartitionCounts = field(default_factory=PartitionCounts)
     moved: tuple[str, ...] = ()
     """Topics that grew and commits that advanced during the reading."""
     turns: list[TurnRow] = field(default_factory=list)
@@ -347,7 +348,11 @@ class History:
     def is_complete(self, topic: str, key: str) -> bool:
         """Whether every record that was ever sent under this key is still in the topic."""
         spans = self.spans.get(topic, ())
-        return bool(spans) and spans[partition_for(key.encode(), len(spans))].is_complete
+        return bool(spans) and all(spans[each].is_complete for each in self._partitions_of(topic, key))
+
+    def _partitions_of(self, topic: str, key: str) -> Collection[int]:
+        now = len(self.spans.get(topic, ()))
+        return self.counts.partitions_of(topic, key, now=now) if now else ()
 
     def all_complete(self, topic: str) -> bool:
         return all(span.is_complete for span in self.spans.get(topic, ()))
@@ -364,7 +369,7 @@ class History:
         """Whether every record sent after this time under this key (None: under any key) is still in the topic. An
         effect has a later timestamp than its cause."""
         spans = self.spans.get(topic, ())
-        partitions = range(len(spans)) if key is None else (partition_for(key.encode(), len(spans)),) if spans else ()
+        partitions = range(len(spans)) if key is None else self._partitions_of(topic, key)
         return all(
             spans[each].is_complete or timestamp > self.first_kept.get((topic, each), timestamp) for each in partitions
         )

@@ -7,6 +7,7 @@ session's row that counts it, and deleted after the outcome that observed it is 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -189,6 +190,11 @@ def waiting_index(key: str, raw: bytes) -> tuple[str, ...]:
     """Return the index row that a row of an earlier version needs: one for the session of each waiting turn."""
     session = session_of_waiting_key(key)
     return () if session is None else (index_key(WAITS, session),)
+
+
+def waiting_turns(sessions: Mapping[bytes, bytes]) -> int:
+    """Count the turns that wait in these sessions' rows."""
+    return sum(SessionRow.read(raw).waiting for raw in sessions.values())
 
 
 class Sessions:

@@ -113,12 +113,13 @@ async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
 
 async def _topics(log: Log, settings: Settings) -> Check:
     reports = await topic_admin.check(log, deployment=deployment(settings))
-    wrong = [report for report in reports if not report.ok]
+    wrong = topic_admin.problems(reports)
     if not wrong:
         return Check("topics", True, f"{len(reports)} as they should be")
-    named = "; ".join(f"{report.topic} {report.detail}" for report in wrong[:3])
-    more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-    return Check("topics", False, named + more, " && ".join(dict.fromkeys(report.fix for report in wrong[:3])))
+    shown = wrong[: topic_admin.NAMED]
+    named = "; ".join(problem for problem, _ in shown)
+    more = f"; and {len(wrong) - len(shown)} more" if len(wrong) > len(shown) else ""
+    return Check("topics", False, named + more, " && ".join(dict.fromkeys(fix for _, fix in shown)))
 
 
 async def _stage(log: Log, stage: StageName) -> Check:

@@ -1,25 +1,34 @@
-"""`memstream topics create|check`: create the topics of the catalogue, or compare them."""
+"""`memstream topics create|check|grow`: create the topics, compare them with the catalogue, give them partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 
 import click
 
+from ...agents.observer.rows import waiting_turns
+from ...streams.faust.growth import GrownTopic, GrowthRefused, StillWaiting, TopicGrowth
 from ...streams.log import topic_admin
 from ...streams.log.topic_admin import TopicReport
 from .. import options
 from ..context import CommandContext, pass_context, run
-from ..errors import Exit
+from ..errors import CommandFailed, Exit, usage
 from ..output import console
-from ..wiring.broker import deployment, opened_log
+from ..wiring.broker import deployment, opened_log, require_memory
+from ..wiring.ports import own_folders
 from ..wiring.settings import Settings
+
+GROWN = ("topic", "before", "partitions", "rows", "moved", "again")
+PARTITIONS_MAX = 10_000
+PATIENCE = 0.0
+"""A worker that holds the folder does not release it, so waiting is useless."""
 
 
 @click.group()
 def topics() -> None:
-    """Create the topics, or compare them with the catalogue."""
+    """Create the topics, compare them with the catalogue, or give them more partitions."""
 
 
 @topics.command()
@@ -36,6 +45,41 @@ def create(context: CommandContext, as_json: bool) -> None:
 def check(context: CommandContext, as_json: bool) -> None:
     """Compare the topics with the catalogue. Exit 1 if something differs."""
     _report(run(_check(context.settings)), as_json)
+
+
+@topics.command()
+@click.option("--partitions", type=click.IntRange(1, PARTITIONS_MAX), required=True, help="The new partition count.")
+@options.as_json
+@pass_context
+def grow(context: CommandContext, partitions: int, as_json: bool) -> None:
+    """Give the topics more partitions, and move every row of the tables to the partition of its key.
+
+    Stop all workers first, when everything is observed and reflected. The command may be interrupted and called again.
+    Afterwards start the workers with MEMSTREAM_PARTITIONS set to the new count. Exit 1: something still waits to be
+    observed or reflected. Exit 2: workers run, or the count is below the present one. Exit 4: rows cannot be placed.
+    """
+    grown = run(_grow(context.settings, partitions))
+    if as_json:
+        for each in grown:
+            console.line(asdict(each))
+    else:
+        rows = [[str(value) for value in asdict(each).values()] for each in grown]
+        console.table(GROWN, rows, empty="no topics")
+    console.advice(f"done: start the workers with MEMSTREAM_PARTITIONS={partitions}")
+
+
+async def _grow(settings: Settings, partitions: int) -> list[GrownTopic]:
+    require_memory(settings.broker_folder)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(own_folders(settings, purpose="topics grow", patience=PATIENCE))
+        log = await stack.enter_async_context(opened_log(settings, make_topics=False))
+        growth = TopicGrowth(log, partitions=partitions, waiting_turns=waiting_turns, tell=console.advice)
+        try:
+            return await growth.run()
+        except GrowthRefused as error:
+            raise usage(str(error)) from error
+        except StillWaiting as error:
+            raise CommandFailed(Exit.PARTLY, str(error)) from error
 
 
 async def _create(settings: Settings) -> list[TopicReport]:

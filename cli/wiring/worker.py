@@ -278,7 +278,7 @@ async def prepare_topics(client: Log, settings: Settings) -> None:
         reports = await topic_admin.create(client, deployment=deployment(settings))
     else:
         reports = await topic_admin.check(client, deployment=deployment(settings))
-    wrong = [f"{report.topic} {report.detail}; fix: {report.fix}" for report in reports if not report.ok]
+    wrong = [f"{problem}; fix: {fix}" for problem, fix in topic_admin.problems(reports)]
     if wrong:
         raise usage("\n".join(["the topics are not as they must be:", *wrong]))
     for report in reports:

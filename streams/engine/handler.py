@@ -18,6 +18,7 @@ from ...schemas.base import describe
 from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
+from ..log.partition_count import CountCheck
 from ..log.port import Position, Record
 from .codec import lane_key, tenant_of
 from .crash_points import CrashPoint, Step
@@ -41,6 +42,11 @@ class Rows(Protocol):
         handed over, and readable, before it waits for the first time."""
         ...
 
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        """Return the offset of a source partition below which every event had all of its effects when the rows of
+        `partition` were moved there by a growth of the topics; None when no growth says so."""
+        ...
+
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         """Return the next rows of a partition by key: some that begin with `prefix` and are greater than `after`. An
         empty page is the end. Rows that the changelog has not acknowledged are not among them."""
@@ -56,6 +62,9 @@ class NoRows:
     async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         if rows:
             raise AssertionError("this stage has no table")
+
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        return None
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         return ()
@@ -192,6 +201,7 @@ class Handler(Generic[W]):
         decided: Callable[[], None] = lambda: None,
         fence: Callable[[], None] = lambda: None,
         kept: Callable[[Record], Record] = lambda record: record,
+        count: CountCheck | None = None,
     ) -> None:
         self._stage = stage
         self._rows = rows
@@ -207,6 +217,7 @@ class Handler(Generic[W]):
         """Raises LeaseLost when other workers may own our partitions. Table and producer check the lease themselves."""
         self._kept = kept
         """Returns a refused record as its dead letter may keep it."""
+        self._partition_count = count
         self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
         """By partition and key: the hash of the row whose outcome this process has applied in full."""
 
@@ -225,9 +236,11 @@ class Handler(Generic[W]):
 
         async def handle() -> None:
             if isinstance(routed, UndecodableEvent):
+                await self._confirm_count(record, record.key)
                 raise routed.poison
             if isinstance(routed, DecodeCrash):
                 raise routed.failure
+            await self._confirm_count(record, routed.lane.encode())
             await self.handle(record, routed.work)
 
         async def refuse(poison: Poison, attempts: int) -> None:
@@ -235,6 +248,12 @@ class Handler(Generic[W]):
 
         with self._metrics.in_flight(record):
             await self._boundary.run(record.position, handle, refuse, tenant_id=lambda: tenant_of(record.value))
+
+    async def _confirm_count(self, record: Record, key: bytes | None) -> None:
+        """Make sure that a record which is misplaced is so by the partition count of now. Raises CountChanged."""
+        count = self._partition_count
+        if count is not None and key is not None and count.misplaces(record, key):
+            await self._calls.call("broker", lambda: count.confirm(record.position.topic))
 
     async def handle(self, record: Record, work: W) -> None:
         """Run decide → table → store → publish. The commit follows later."""
@@ -262,6 +281,9 @@ class Handler(Generic[W]):
             return False
         if (source.topic, source.partition) == (position.topic, position.partition) and source.offset < position.offset:
             return True  # delivery is in order of offsets: it was done, or committed
+        if source.partition != position.partition:  # the topics have grown since, and the row was moved
+            until = self._rows.applied_before(position.partition, source.topic, source.partition)
+            return until is not None and source.offset < until
         if last.row is not None and self._known_applied.get((position.partition, last.key)) == hash(last.row):
             return True
         committed = self._committed(source.topic, source.partition)

@@ -23,7 +23,9 @@ from ..engine.process_exit import (
     tell_thrown_out,
 )
 from ..log.broker_url import embedded_folder, is_embedded, kafka_servers
-from ..log.port import Drainable
+from ..log.markers import Marker, some_marker
+from ..log.partition_count import CountCheck
+from ..log.port import Drainable, Log
 from .assignor import StageAssignor
 from .recovery import StageTableManager
 from .table import DurableTable
@@ -79,6 +81,10 @@ class StageApp(faust.App):
     """
 
     lanes: Drainable | None = None
+    #: Asks the log itself: the group's metadata may be older. The runner sets it; without it nothing is checked.
+    log_client: Log | None = None
+    #: topics that the stage reads
+    sources: tuple[str, ...] = ()
     #: seconds until a crash, or a stop, that hangs is cut off
     crash_grace: float = 20.0
     stop_grace: float = 60.0
@@ -158,6 +164,22 @@ class StageApp(faust.App):
         if not self._crashed.is_set():
             lost = Transient("broker", "the producer lost its place in a partition's sequence after an outage of Kafka")
             self.add_future(self.crash(lost))
+
+    # ----------------------------------------------------------------- partition count
+    async def check_count(self) -> None:
+        """Check that the stage's topics and changelogs have the partition count of this worker.
+
+        Raises:
+            CountChanged: one of them has another.
+            Transient: the log does not answer.
+        """
+        if self.log_client is not None:
+            check = CountCheck(self.log_client, partitions=int(self.conf.topic_partitions))
+            await check.confirm(*self.sources, *self.tables.changelog_topics)
+
+    async def some_marker(self, changelog: str) -> Marker | None:
+        """Return a marker of any partition of a changelog. Raises Transient."""
+        return None if self.log_client is None else await some_marker(self.log_client, changelog)
 
     # ----------------------------------------------------------------- ready
     def ready(self) -> bool:

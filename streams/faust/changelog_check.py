@@ -20,16 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from faust.types import TP
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...schemas.errors import Fatal
+from ..log.markers import OWN_KEYS, Marker
+from ..log.partition_count import CountChanged, grow_advice
 
-#: The prefix of keys of our own. The key of a row never has a control character.
-OWN_KEYS = "__memstream\0"
-MARKER_KEY = OWN_KEYS + "marker__"
 #: In the local table only: the marker with which it was last found whole. A load that was cut off leaves none.
 WHOLE_KEY = OWN_KEYS + "whole__"
 #: In the local table only: the time at which it was last complete (seconds since 1970).
@@ -37,43 +34,10 @@ COMPLETE_AT_KEY = OWN_KEYS + "seen__"
 #: Seconds. Compaction keeps a tombstone for a day (`delete.retention.ms`). An older local table may have rows whose
 #: tombstones are gone. The load itself may take an hour.
 TOMBSTONES_KEPT = 23 * 3600.0
-Offset = Annotated[int, Field(ge=0)]
 
 
 class ChangelogLost(Fatal):
     """Rows of a table are missing from its changelog. No event was handled."""
-
-
-class Marker(BaseModel):
-    """The first entry of a changelog partition.
-
-    `identity` distinguishes two topics of one name. From offset `whole_from` on the log has all entries. The marker
-    itself lies at `written_at` or shortly behind it.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    identity: str
-    whole_from: Offset
-    written_at: Offset
-
-    def to_bytes(self) -> bytes:
-        return self.model_dump_json().encode()
-
-    @classmethod
-    def of(cls, raw: bytes | None) -> Marker | None:
-        """Decode a marker; None where there is none that this version can read."""
-        if raw is None:
-            return None
-        try:
-            return cls.model_validate_json(raw)
-        except ValidationError:
-            return None
-
-
-def marker_entry(marker: Marker) -> tuple[bytes, bytes]:
-    """Return key and value of the marker's record."""
-    return MARKER_KEY.encode(), marker.to_bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +87,18 @@ def not_whole(
     if state.start > marker.whole_from and not was_whole:
         return f"entries {marker.whole_from} to {state.start - 1} were deleted"
     return None
+
+
+def of_another_count(table: str, found: Mapping[TP, int | None], partitions: int) -> CountChanged:
+    """Build the error for partitions whose rows lie by another count than `partitions`. None: by one that is not known,
+    because the partition was added beside partitions of an earlier version."""
+    counts = {count for count in found.values() if count is not None}
+    by = ", ".join(map(str, sorted(counts))) or "a smaller number of"
+    return CountChanged(
+        f"table {table}: the rows in {', '.join(sorted({tp.topic for tp in found}))} lie by {by} partitions, and there "
+        f"are {partitions}: partitions {', '.join(str(tp.partition) for tp in sorted(found))}. Nothing was handled: "
+        + grow_advice(max({partitions} | counts))
+    )
 
 
 def another_topic(state: ChangelogState) -> str:

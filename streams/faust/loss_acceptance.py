@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from ...schemas.errors import Fatal
 from ...schemas.row_keys import INDEX_BUILT, INDEX_FENCE
 from ...schemas.topics import StageName, changelog_of, group_of, read_by
+from ..log.markers import Marker, marker_entry
 from ..log.port import Log
-from .changelog_check import Marker, marker_entry
 
 #: Stages that number turns → stages that remember the numbers.
 REMEMBERS_NUMBERS: dict[StageName, tuple[StageName, ...]] = {"observer": ("reflector", "consolidation")}
@@ -88,11 +88,11 @@ async def _delete_session_rows(log: Log, topic: str) -> int:
 async def _mark(log: Log, topic: str) -> int:
     if await log.partitions(topic) is None:
         raise LossRefused(f"there is no topic {topic}: `memstream topics create` makes it")
-    places = zip(await log.starts(topic), await log.ends(topic), strict=True)
+    places = list(zip(await log.starts(topic), await log.ends(topic), strict=True))
     for partition, (start, end) in enumerate(places):
-        marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end)
+        marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end, partitions=len(places))
         key, value = marker_entry(marker)
         await log.append(topic, key=key, value=value, partition=partition)
         for mark in (INDEX_BUILT, INDEX_FENCE):  # index rows may be lost: the next worker builds the index again
             await log.append(topic, key=mark.encode(), value=None, partition=partition)
-    return len(await log.ends(topic))
+    return len(places)

@@ -31,15 +31,15 @@ from faust.types import TP
 from mode import Service
 
 from ...schemas.errors import Fatal, Relinquished, Transient
+from ..log.markers import MARKER_KEY, Marker
 from .bulk_load import READ_WAIT, BulkLoad, ChangelogSource, load
 from .bulk_writes import BulkWrites
 from .changelog_check import (
-    MARKER_KEY,
     ChangelogState,
-    Marker,
     another_topic,
     lost,
     not_whole,
+    of_another_count,
     outdated,
     sources_of,
     unreadable,
@@ -137,6 +137,11 @@ class StageRecovery(Recovery):
         for tp in self.active_tps:
             table: DurableTable = self.tp_to_table[tp]
             have = self.active_offsets[tp]
+            local = table.marker(tp.partition)
+            if local is not None and local.partitions not in (None, self._partitions):
+                log.warning("table_of_another_count", table=table.name, partition=tp.partition, count=local.partitions)
+                table.forget(tp.partition)  # it is read anew: rows have moved, or will
+                have = None
             state = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
             is_outdated = outdated(state, complete_at=table.complete_at(tp.partition), now=self._checked_at)
             if is_outdated and unreadable(state) is None:
@@ -175,10 +180,12 @@ class StageRecovery(Recovery):
         )
 
     async def _check_whole(self, generation_id: int) -> None:
-        """Check that each changelog has its marker, and write one for a new changelog. Raises `ChangelogLost`.
+        """Check that each changelog has its marker, and write one for a new changelog. Raises `ChangelogLost`, and
+        `CountChanged` where rows lie by another partition count.
 
         Runs after the load, when the committed offsets are known, and before any event flows.
         """
+        await self.app.check_count()
         found: dict[TP, str | None] = {}
         markers: dict[TP, Marker | None] = {}
         for tp, state in self._states.items():
@@ -190,17 +197,43 @@ class StageRecovery(Recovery):
             if marker is not None and was_whole and tp not in self._known and not await self._has_marker(marker, state):
                 found[tp] = another_topic(state)
         self._raise_if_lost(found, generation_id)
+        await self._check_counts(markers, generation_id)
         if self.app.consumer_generation_id != generation_id:
             return  # the result is of an older assignment
         for tp, state in self._states.items():
-            table, marker = self.tp_to_table[tp], markers[tp]
+            table, marker, count = self.tp_to_table[tp], markers[tp], self._partitions
             if marker is None:
-                marker = Marker(identity=uuid.uuid4().hex, whole_from=state.end, written_at=state.end)
+                marker = Marker(identity=uuid.uuid4().hex, whole_from=state.end, written_at=state.end, partitions=count)
+                await table.write_marker(tp.partition, marker)
+            elif marker.partitions is None:  # of an earlier version: from now on the count of now stands in it
+                marker = marker.model_copy(update={"written_at": state.end, "partitions": count})
                 await table.write_marker(tp.partition, marker)
             if tp not in self._known:
                 table.note_whole(tp.partition, marker)
                 self._known.add(tp)
             table.note_complete(tp.partition, self._checked_at)
+
+    @property
+    def _partitions(self) -> int:
+        return int(self.app.conf.topic_partitions)
+
+    async def _check_counts(self, markers: Mapping[TP, Marker | None], generation_id: int) -> None:
+        """Check that the rows lie by this worker's partition count. Raises `CountChanged`.
+
+        A partition without a marker is new. Beside partitions that have one, it was added later: their count decides.
+        """
+        found: dict[TP, int | None] = {}
+        for tp, marker in markers.items():
+            if marker is not None and marker.partitions not in (None, self._partitions):
+                found[tp] = marker.partitions
+        new = [tp for tp, marker in markers.items() if marker is None]
+        beside = {topic: await self.app.some_marker(topic) for topic in {tp.topic for tp in new}}
+        for tp in new:
+            other = beside[tp.topic]
+            if other is not None and other.partitions != self._partitions:
+                found[tp] = other.partitions
+        if found and self.app.consumer_generation_id == generation_id:
+            raise of_another_count(self.tp_to_table[next(iter(found))].name, found, self._partitions)
 
     async def _has_marker(self, marker: Marker, state: ChangelogState) -> bool:
         """Whether the log still has the marker that the local table knows. Checked once per process and partition."""
@@ -260,6 +293,7 @@ class StageRecovery(Recovery):
     async def _resume_streams(self, generation_id: int = 0) -> None:
         app = self.app
         await app.on_rebalance_complete.send()
+        await self.app.check_count()
         if await self._start_sources(generation_id):
             self.tables.on_actives_ready()
             self.tables.on_standbys_ready()

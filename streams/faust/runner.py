@@ -29,6 +29,7 @@ from ..engine.lanes import HELD_BYTES, Lanes
 from ..engine.metrics import StageMetrics
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls, is_of_a_tenant
+from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, StageApp, create_app, without_faust
 from .table import event_scope, open_rows
@@ -163,12 +164,13 @@ class StageRunner:
         self.app = create_app(
             name=group_of(name), broker=settings.broker, datadir=settings.datadir / "tables", settings=settings.app
         )
+        self.app.log_client = log_client
         self.sender = Sender(self.app)
         table = TABLES.get(name)  # type: ignore[call-overload]
         self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
         self._stage = build_stage(self)
         self._timers = TimerOwnership(self._stage, self.rows, crash=self.app.crash)
-        self._topics = frozenset(topic.name for topic in self._stage.reads)
+        self.app.sources = tuple(topic.name for topic in self._stage.reads)
         self.handler: Handler[Any] = Handler(
             stage=self._stage,
             rows=self.rows,
@@ -181,6 +183,7 @@ class StageRunner:
             decided=lambda: self._lanes.release_slot(),
             fence=self.app.check_lease,
             kept=kept,
+            count=CountCheck(log_client, partitions=settings.app.partitions),
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,
@@ -194,7 +197,7 @@ class StageRunner:
             in_flight=self._settings.in_flight,
             held_bytes=self._settings.held_bytes,
             has_room_again=lambda: self.app.consumer.has_room_again(),
-            partitions=lambda: sum(topic in self._topics for topic, _ in self.app.assigned()),
+            partitions=lambda: sum(topic in self.app.sources for topic, _ in self.app.assigned()),
             drain_timeout=self._settings.drain_timeout,
         )
         self.app.lanes = self._lanes

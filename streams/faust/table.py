@@ -23,8 +23,9 @@ from faust.streams import _current_event  # private, but the partition of a tabl
 from rocksdict import WriteBatch
 
 from ...schemas.errors import Fatal, Transient
+from ..log.markers import MARKER_KEY, OWN_KEYS, Marker
 from .bulk_writes import StoreErrors
-from .changelog_check import COMPLETE_AT_KEY, MARKER_KEY, OWN_KEYS, WHOLE_KEY, Marker
+from .changelog_check import COMPLETE_AT_KEY, WHOLE_KEY
 from .rocksdb_memory import SharedMemoryOptions
 from .unacked_rows import UnackedRow, UnackedRows
 
@@ -330,6 +331,12 @@ class TableRows:
                 # its tombstone was never sent.
                 self._table.write(key, value, partition=partition)
             await writes.durable()
+
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        """Return the offset of a source partition below which everything was applied when rows were moved to
+        `partition`."""
+        marker = self._table.marker(partition)
+        return None if marker is None else marker.applied_before(topic, source)
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         """Return the next rows of a partition, at most `PAGE_ROWS`, and no more after `PAGE_BYTES` of values."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
-from ...schemas.errors import Fatal
+from ...schemas.errors import Fatal, Transient
 from . import group_lock
 from .kafka_rules import check_size, check_topic, choose_partition, unknown_topic
 from .log_registry import close_log, open_log
@@ -89,6 +89,8 @@ class EmbeddedLog:
                     if not follow:
                         return
                     await grown.wait()
+                    if len(self._parts(topic)) > len(parts):
+                        raise Transient("broker", f"follow {topic}: it has more partitions now")
         finally:
             if unwatch is not None:
                 unwatch()
@@ -122,6 +124,16 @@ class EmbeddedLog:
         for topic in wanted:
             check_topic(topic.name, topic.partitions)
         await self._opened().create([(topic.name, topic.partitions, topic.config) for topic in wanted])
+
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        check_topic(topic, partitions)
+        if self._topic(topic) is None:
+            raise unknown_topic(topic)
+        await self._opened().add_partitions(topic, partitions)
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        parts = self._parts(topic)
+        await self._opened().commit(group, {parts[partition]: offset for partition, offset in offsets.items()})
 
     async def delete(self, topics: Sequence[str]) -> None:
         await self._opened().delete(topics)

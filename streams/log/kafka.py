@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
     KafkaError,
@@ -32,6 +32,8 @@ MAX_REQUEST = 4 * 1024 * 1024
 PAUSE = 0.05
 #: milliseconds that one fetch waits for records
 FETCH_WAIT = 200
+#: milliseconds after which clients learn of new partitions
+METADATA_AGE = 30_000
 #: seconds between two attempts of a call that the broker cannot answer yet
 BACKOFF = 0.2
 
@@ -179,6 +181,8 @@ class KafkaLog:
                         if follow or raw.offset < ends[tp.partition]:
                             yield _record(raw)
                 if follow:
+                    if len(consumer.partitions_for_topic(topic) or ()) > len(ends):
+                        raise self._away(f"follow {topic}: it has more partitions now", None)
                     continue
                 before = len(open_)
                 open_ = {tp for tp in open_ if await self._place(consumer, tp) < ends[tp.partition]}
@@ -279,6 +283,31 @@ class KafkaLog:
                 while not await self._has_leaders(w.name):  # noqa: ASYNC110 - the broker sends no notice
                     await asyncio.sleep(PAUSE)
 
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        admin = self._started_part(self._admin)
+        async with self._reach(f"add partitions to {topic}"):
+            if (await self.partitions(topic) or 0) < partitions:
+                await admin.create_partitions({topic: NewPartitions(partitions)})
+            while not await self._has_leaders(topic, at_least=partitions):  # noqa: ASYNC110 - the broker sends no notice
+                await asyncio.sleep(PAUSE)
+            clients = [self._started_part(self._producer).client, self._started_part(self._probe)._client]
+            for client in clients:  # they would learn of the partitions in five minutes
+                while len(client.cluster.partitions_for_topic(topic) or ()) < partitions:
+                    client.add_topic(topic)
+                    await client.force_metadata_update()
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        if not offsets:
+            return
+        places = {TopicPartition(topic, partition): offset for partition, offset in offsets.items()}
+        async with self._reach(f"commit offsets of {group}"):
+            consumer = await self._started(self._consumer(group))
+            try:
+                consumer.assign(list(places))
+                await consumer.commit(places)
+            finally:
+                await stop_consumer(consumer)
+
     async def delete(self, topics: Sequence[str]) -> None:
         admin = self._started_part(self._admin)
         if not topics:
@@ -300,12 +329,13 @@ class KafkaLog:
             "bootstrap_servers": self._servers,
             "client_id": self._client_id,
             "request_timeout_ms": int(self._timeout * 1000),
+            "metadata_max_age_ms": METADATA_AGE,
         }
 
-    def _consumer(self) -> Any:
+    def _consumer(self, group: str | None = None) -> Any:
         return AIOKafkaConsumer(
             **self._common(),
-            group_id=None,
+            group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level=ISOLATION,
@@ -371,10 +401,11 @@ class KafkaLog:
         async with self._reach(f"position in {tp.topic}"):
             return int(await consumer.position(tp))
 
-    async def _has_leaders(self, topic: str) -> bool:
+    async def _has_leaders(self, topic: str, *, at_least: int = 1) -> bool:
         found = await self._started_part(self._admin).describe_topics([topic])
         parts: Iterable[Any] = found[0]["partitions"] if found else ()
-        return bool(parts) and all(for_code(p["error_code"]) is NoError and p["leader"] >= 0 for p in parts)
+        parts = list(parts)
+        return len(parts) >= at_least and all(for_code(p["error_code"]) is NoError and p["leader"] >= 0 for p in parts)
 
 
 def _record(raw: Any) -> Record:

@@ -6,10 +6,15 @@ Source: `org.apache.kafka.common.utils.Utils.murmur2`.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+KEYS_KEPT = 8_192
+"""Keys whose partition is kept: an event asks for that of its key several times."""
 SEED, FACTOR, SHIFT = 0x9747B28C, 0x5BD1E995, 24
 MASK = 0xFFFFFFFF
 
 
+@lru_cache(maxsize=KEYS_KEPT)
 def partition_for(key: bytes, n: int) -> int:
     """Return the partition of `key` in a topic of `n` partitions.
 

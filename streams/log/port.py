@@ -109,8 +109,9 @@ class Log(Protocol):
     ) -> AsyncGenerator[Record]:
         """Read records of all partitions, or of those in `start` from these offsets on; each partition in order.
 
-        It ends at the ends of the time of the call; with `follow` it goes on without end. It uses no consumer group. It
-        holds a connection, so a caller that breaks off must close it (contextlib.aclosing).
+        It ends at the ends of the time of the call; with `follow` it goes on without end, and raises Transient when the
+        topic has got more partitions: begin again. It uses no consumer group. It holds a connection, so a caller that
+        breaks off must close it (contextlib.aclosing).
         """
         ...
 
@@ -137,6 +138,14 @@ class Log(Protocol):
 
     async def create(self, wanted: Sequence[TopicSpec]) -> None:
         """Create topics that do not exist. Existing ones are not changed."""
+        ...
+
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        """Let a topic have so many partitions, when it has fewer. New ones are empty. Return when they can be used."""
+        ...
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Set committed offsets of a consumer group without members: partition → the next offset to read."""
         ...
 
     async def delete(self, topics: Sequence[str]) -> None: ...

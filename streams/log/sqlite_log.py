@@ -165,6 +165,10 @@ class SqliteLog:
 
         return self._submit(work)
 
+    def add_partitions(self, name: str, partitions: int) -> asyncio.Future[None]:
+        """Add partitions to a topic that has fewer."""
+        return self._submit(lambda conn: sql.add_partitions(conn, name, partitions))
+
     def delete(self, names: Iterable[str]) -> asyncio.Future[None]:
         topics = list(names)
 

@@ -182,6 +182,18 @@ def create(conn: sqlite3.Connection, name: str, partitions: int, config: Mapping
     conn.execute("UPDATE layout SET version = version + 1")
 
 
+def add_partitions(conn: sqlite3.Connection, name: str, partitions: int) -> None:
+    """Add the partitions that a topic lacks within a transaction."""
+    row = conn.execute(
+        "SELECT topic.id, count(part.id) FROM topic LEFT JOIN part ON part.topic = topic.id WHERE name = ?", (name,)
+    ).fetchone()
+    if row[0] is None or row[1] >= partitions:
+        return
+    rows = [(row[0], number) for number in range(row[1], partitions)]
+    conn.executemany("INSERT INTO part (topic, number) VALUES (?, ?)", rows)
+    conn.execute("UPDATE layout SET version = version + 1")
+
+
 def delete(conn: sqlite3.Connection, name: str) -> None:
     """Delete a topic and its committed offsets within a transaction.
 

@@ -1,8 +1,8 @@
 """Topic admin: create the topics of the catalogue, compare existing ones, and name the remedy for a difference.
 
-`plan` is pure. A difference that would break a stage is refused (`ok` is False): a missing topic, different partition
-counts among the topics of one stage, compaction on a log, deletion on a compacted topic, a record limit below our
-records. Other differences (such as another retention) are the operator's choice; `detail` names them.
+`plan` is pure. A difference that would break a stage is refused (`ok` is False): a missing topic, a partition count
+other than the deployment's, compaction on a log, deletion on a compacted topic, a record limit below our records.
+Other differences (such as another retention) are the operator's choice; `detail` names them. No remedy deletes a topic.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...schemas.topics import STAGES, Topic, catalogue, changelog_of, partitions_of, read_by
+from ...schemas.topics import Topic, catalogue, partitions_of
 from .port import Log, TopicLayout, TopicSpec
 
 CREATE = "memstream topics create"
+GROW = "memstream topics grow"
+NAMED = 3
+"""Topics that a problem of many names."""
 _KAFKA_DEFAULTS = {"cleanup.policy": "delete"}
 
 
@@ -36,29 +39,14 @@ class Deployment:
     servers: str | None = None
 
 
-def companions() -> tuple[frozenset[str], ...]:
-    """Return the groups of topics that must have the same partition count.
-
-    The sources of a stage and its changelog share a table by partition number. Stages that share a source belong to one
-    group.
-    """
-    groups: list[frozenset[str]] = []
-    for stage in STAGES:
-        changelog = changelog_of(stage)
-        group = frozenset(topic.name for topic in (*read_by(stage), *([changelog] if changelog else [])))
-        bound = [other for other in groups if other & group]
-        groups = [other for other in groups if not other & group] + [group.union(*bound)]
-    return tuple(groups)
-
-
 def wanted(
     topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment
 ) -> tuple[TopicSpec, ...]:
-    """Return the topics to create, with the partition count of existing companions, else the deployment's."""
+    """Return the topics to create, with the partition count of those that exist, else the deployment's."""
     return tuple(
         TopicSpec(
             topic.name,
-            _expected(topic, topics, layouts, deployment=deployment),
+            partitions_of(topic, default=max(_present(layouts), default=deployment.partitions)),
             deployment.replication,
             topic.settings(),
         )
@@ -69,15 +57,22 @@ def wanted(
 
 def plan(topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment) -> list[TopicReport]:
     """Compare `topics` with the log's `layouts`. Return one report a topic, in their order; others are ignored."""
-    return [
-        _report(
-            topic,
-            layouts.get(topic.name),
-            _expected(topic, topics, layouts, deployment=deployment),
-            deployment=deployment,
-        )
-        for topic in topics
-    ]
+    remedy = _fix_partitions(layouts, deployment.partitions)
+    return [_report(topic, layouts.get(topic.name), deployment=deployment, fix_count=remedy) for topic in topics]
+
+
+def problems(reports: Sequence[TopicReport]) -> list[tuple[str, str]]:
+    """Return what is wrong and its remedy. Topics with the same problem are named together."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for report in reports:
+        if not report.ok:
+            together.setdefault((report.detail, report.fix), []).append(report.topic)
+    return [(f"{_named(topics)}: {detail}", fix) for (detail, fix), topics in together.items()]
+
+
+def _named(topics: Sequence[str]) -> str:
+    more = f" and {len(topics) - NAMED} more" if len(topics) > NAMED else ""
+    return ", ".join(topics[:NAMED]) + more
 
 
 async def check(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | None = None) -> list[TopicReport]:
@@ -101,28 +96,21 @@ async def create(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | 
 
 
 # ------------------------------------------------------------------------------------------------ one topic
-def _expected(
-    topic: Topic, topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment
-) -> int:
-    """Return the deployment's count if a companion has it or none exists, else the count of the first that exists."""
-    configured = partitions_of(topic, default=deployment.partitions)
-    group = next((group for group in companions() if topic.name in group), frozenset((topic.name,)))
-    counts = [layouts[other.name].partitions for other in topics if other.name in group and other.name in layouts]
-    return configured if not counts or configured in counts else counts[0]
+def _present(layouts: Mapping[str, TopicLayout]) -> set[int]:
+    """Return the counts of the existing topics whose count is the deployment's."""
+    return {
+        layouts[topic.name].partitions for topic in catalogue() if topic.partitions is None and topic.name in layouts
+    }
 
 
-def _report(topic: Topic, layout: TopicLayout | None, expected: int, *, deployment: Deployment) -> TopicReport:
+def _report(topic: Topic, layout: TopicLayout | None, *, deployment: Deployment, fix_count: str) -> TopicReport:
     if layout is None:
         return TopicReport(topic.name, False, "is missing", CREATE)
     wrong: list[tuple[str, str]] = []
     notes: list[str] = []
-    if layout.partitions != expected:
-        shared = next((group for group in companions() if topic.name in group), frozenset())
-        others = ", ".join(sorted(shared - {topic.name}))
-        detail = f"has {layout.partitions} partitions, and {expected} are needed: it must have as many as {others}"
-        wrong.append((detail, _fix_partitions(topic, layout, expected, deployment=deployment)))
-    elif topic.partitions is None and expected != deployment.partitions:
-        notes.append(f"MEMSTREAM_PARTITIONS says {deployment.partitions}, the topics stand with {expected}")
+    if topic.partitions is None and layout.partitions != deployment.partitions:
+        detail = f"has {layout.partitions} partitions, and MEMSTREAM_PARTITIONS is {deployment.partitions}"
+        wrong.append((f"{detail}: all topics of a deployment have the same count", fix_count))
     for name, value in topic.settings().items():
         found = layout.config.get(name, _KAFKA_DEFAULTS.get(name))
         if found is None or found == value:
@@ -151,14 +139,16 @@ def _less(found: str, value: str) -> bool:
     return found.isdigit() and int(found) < int(value)
 
 
-def _fix_partitions(topic: Topic, layout: TopicLayout, expected: int, *, deployment: Deployment) -> str:
-    """Return the command for another partition count. A topic that a table depends on has to be created again."""
-    if deployment.servers is None:
-        return f"MEMSTREAM_PARTITIONS={layout.partitions} with a new folder in MEMSTREAM_BROKER"
-    kafka = f"kafka-topics.sh --bootstrap-server {deployment.servers}"
-    if layout.partitions < expected and topic.clean_up == "delete":
-        return f"{kafka} --alter --topic {topic.name} --partitions {expected}"
-    return f"{kafka} --delete --topic {topic.name} && {CREATE}"
+def _fix_partitions(layouts: Mapping[str, TopicLayout], configured: int) -> str:
+    """Return what to do about counts that differ from each other or from the setting."""
+    present = _present(layouts)
+    most = max(present, default=configured)
+    if len(present) == 1 and most > configured:
+        return f"set MEMSTREAM_PARTITIONS={most}"
+    count = max(most, configured)
+    remedy = f"stop all workers, run `{GROW} --partitions {count}`"
+    others = f", or set MEMSTREAM_PARTITIONS={most}" if len(present) == 1 else ""
+    return remedy + (f", then set MEMSTREAM_PARTITIONS={count}" if count != configured else "") + others
 
 
 def _fix_config(topic: Topic, name: str, value: str, *, deployment: Deployment) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from memstream.schemas.errors import Fatal, Poison
+from memstream.schemas.errors import Fatal, Poison, Transient
+from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Headers, Log, Position, Record, TopicSpec
 
@@ -232,6 +233,43 @@ async def test_following_goes_on_with_what_comes(log: Log, topics: Topics) -> No
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert seen == [b"%d" % n for n in range(10)]
+
+
+async def test_partitions_are_added_and_keep_what_is_there(log: Log, topics: Topics) -> None:
+    topic = await topics.make("t", partitions=2)
+    await fill(log, topic, [b"0", b"1"])
+    await log.commit(topics.name("group"), topic, {0: 1})
+    for _ in range(2):  # the second time it changes nothing
+        await log.add_partitions(topic, 5)
+        assert await log.partitions(topic) == len(await log.ends(topic)) == 5
+    assert await values(log, topic) == [b"0", b"1"]
+    assert await log.committed(topics.name("group"), topic) == (1, None, None, None, None)
+    keys = [b"k%d" % n for n in range(20)]
+    placed = {key: (await log.append(topic, key=key, value=b"new")).partition for key in keys}
+    assert placed == {key: partition_for(key, 5) for key in keys}
+
+
+async def test_commits_of_a_group_without_members(log: Log, topics: Topics) -> None:
+    topic, group = await topics.make("t", partitions=3), topics.name("group")
+    await log.commit(group, topic, {0: 4, 2: 7})
+    await log.commit(group, topic, {2: 9})
+    assert await log.committed(group, topic) == (4, None, 9)
+
+
+async def test_a_follower_learns_that_its_topic_has_grown(log: Log, topics: Topics) -> None:
+    topic = await topics.make("t")
+    if isinstance(log, KafkaLog):
+        pytest.skip("its client learns of it after half a minute")
+
+    async def follow() -> None:
+        async for _ in log.read(topic, follow=True):
+            pass
+
+    following = asyncio.create_task(follow())
+    await asyncio.sleep(0)
+    await log.add_partitions(topic, 2)
+    with pytest.raises(Transient, match="more partitions"):
+        await asyncio.wait_for(following, 20)
 
 
 async def test_two_may_follow_one_topic(log: Log, topics: Topics) -> None:

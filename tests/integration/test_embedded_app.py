@@ -18,11 +18,11 @@ from faust.types import TP
 from yarl import URL
 
 from memstream.schemas.errors import Fatal
-from memstream.streams.faust.changelog_check import OWN_KEYS
 from memstream.streams.faust.transports.embedded import EmbeddedTransport
 from memstream.streams.log import group_lock
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.log_registry import close_log, open_log
+from memstream.streams.log.markers import OWN_KEYS
 from memstream.streams.log.port import TopicSpec
 from tests.support.polling import at_least, wait_for
 from tests.support.small_app import WITHIN, SmallApp

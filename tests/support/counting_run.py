@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
-from memstream.streams.faust.changelog_check import MARKER_KEY
 from memstream.streams.log import topic_admin
+from memstream.streams.log.markers import MARKER_KEY
 from memstream.streams.log.port import Log, Record
 from tests.support.counting_stage import CountRow
 from tests.support.polling import Probe, at_least, has_ended, wait_for

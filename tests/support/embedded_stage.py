@@ -58,6 +58,9 @@ class MemoryRows:
             else:
                 self.rows[key] = value
 
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        return None
+
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         return page_of(self.rows, prefix=prefix, after=after)
 

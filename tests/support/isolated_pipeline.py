@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from memstream.schemas.topics import STAGES, StageName, changelog_of, group_of, read_by
-from memstream.streams.faust.changelog_check import OWN_KEYS, Marker, marker_entry
+from memstream.streams.log.markers import OWN_KEYS, Marker, marker_entry
 from memstream.streams.log.port import Log
 from tests.support.polling import wait_for
 from tests.support.verification import ends_of

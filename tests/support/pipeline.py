@@ -6,6 +6,7 @@ The model is scripted over the OpenAI protocol. `Pipeline` also reads the output
 from __future__ import annotations
 
 import contextlib
+import heapq
 import json
 import signal
 import uuid
@@ -18,6 +19,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from memstream.schemas import ids
+from memstream.schemas.cloudevents import MOVED_HEADER
 from memstream.schemas.commands import Command
 from memstream.schemas.errors import Transient
 from memstream.schemas.facts import Fact, FactUpdated
@@ -153,9 +155,16 @@ class Pipeline(Processes):
     async def records(self, topic: str) -> list[Record]:
         return [record async for record in self.log.read(topic)]
 
+    async def fact_events(self) -> list[Record]:
+        """Read memory.facts.updated, in order within an owner, also when an owner's partition has changed."""
+        partitions: dict[int, list[Record]] = defaultdict(list)
+        for record in await self.records(FACTS_UPDATED.name):
+            partitions[record.position.partition].append(record)
+        return list(heapq.merge(*partitions.values(), key=lambda record: record.timestamp))
+
     async def updates(self) -> list[FactUpdated]:
         """Read memory.facts.updated, in order within an owner."""
-        told = [FactUpdated.read(record.value or b"") for record in await self.records(FACTS_UPDATED.name)]
+        told = [FactUpdated.read(record.value or b"") for record in await self.fact_events()]
         return [event for event in told if event.tenant_id == self.tenant]
 
     async def observed(self) -> list[bytes]:
@@ -189,6 +198,8 @@ class Pipeline(Processes):
         """Read memory.facts as compaction leaves it: the last record of each key."""
         state: dict[bytes | None, Json] = {}
         for record in await self.records(FACTS.name):
+            if any(name == MOVED_HEADER for name, _ in record.headers):
+                continue  # the key lies on another partition now
             state[record.key] = comparable(json.loads(record.value or b"{}"))
         return {fact["fact_id"]: fact for fact in state.values() if fact.get("tenant_id") == self.tenant}
 
@@ -255,7 +266,7 @@ class Pipeline(Processes):
         """Check that repeated events are equal in every byte and that versions of a fact go up by one."""
         values: dict[str, set[bytes]] = defaultdict(set)
         versions: dict[str, list[int]] = defaultdict(list)
-        for record in await self.records(FACTS_UPDATED.name):
+        for record in await self.fact_events():
             event = FactUpdated.read(record.value or b"")
             values[event.event_id].add(record.value or b"")
             if event.fact.version not in versions[event.fact.fact_id]:

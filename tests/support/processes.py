@@ -56,6 +56,10 @@ class Processes:
         text = f"[memory.consolidation]\n{self._consolidation}\n{policy}"
         (self.folder / "memstream.toml").write_text(text)
 
+    def use(self, **env: str) -> None:
+        """Add settings for every process that starts from now on."""
+        self._env |= env
+
     def environment(self, **more: str) -> dict[str, str]:
         env = clean_environment() | {
             **worker_settings(self.broker, self.folder / "data", session_timeout=3),

@@ -70,6 +70,8 @@ class HarnessRows:
     def __init__(self, passed: Callable[[str], None]) -> None:
         self.local: dict[str, bytes] = {}
         self.changelog: dict[str, bytes] = {}
+        self.until: dict[tuple[str, int], int] = {}
+        """What a growth notes of topics and partitions: below it everything was applied."""
         self._passed = passed
 
     def row(self, key: str, *, partition: int | None = None) -> bytes | None:
@@ -83,6 +85,9 @@ class HarnessRows:
                 else:
                     part[key] = value
                 self._passed(f"{name} {key}")
+
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        return self.until.get((topic, source))
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         return page_of(self.local, prefix=prefix, after=after)

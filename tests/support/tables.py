@@ -18,8 +18,8 @@ from aiokafka.admin.records_to_delete import RecordsToDelete
 from rocksdict import AccessType, Options, Rdict
 
 from memstream.schemas.topics import OBSERVATIONS
-from memstream.streams.faust.changelog_check import OWN_KEYS, Marker, marker_entry
 from memstream.streams.log.broker_url import embedded_folder, is_embedded
+from memstream.streams.log.markers import OWN_KEYS, Marker, marker_entry
 from memstream.streams.log.port import Record
 from memstream.streams.log.sqlite_tables import FILE
 from tests.support.counting_run import CHANGELOG, CountingRun

@@ -33,6 +33,9 @@ class OneRow:
     async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         raise NotImplementedError
 
+    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
+        return None
+
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         raise NotImplementedError
 

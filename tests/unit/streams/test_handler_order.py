@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
 from memstream.streams.engine.process_exit import LeaseLost
+from memstream.streams.log.partition_count import CountChanged, CountCheck
+from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record
 from tests.support.counting_stage import Counting
 from tests.support.stage_harness import Kill, Killed, StageHarness, Topics
@@ -70,6 +73,72 @@ async def test_a_committed_outcome_is_not_sent_again_by_the_next_process() -> No
     harness.handler._committed = lambda topic, partition: 1 if topic == TURNS.name else None
     await harness.deliver(counted(topics, COMMANDS_SESSION.name, "b"))
     assert ids_sent(harness) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("until", "sent"), [(1, ["a", "b"]), (0, ["a", "a", "b"]), (None, ["a", "a", "b"])])
+async def test_the_outcome_of_a_row_that_was_moved_is_applied_again_unless_it_surely_was(
+    until: int | None, sent: list[str]
+) -> None:
+    """Topics have grown: the row's source lies on another partition than the key's next event."""
+    topics, harness = Topics(), new_harness()
+    await harness.deliver(counted(topics, TURNS.name, "a"))
+    harness.start()
+    if until is not None:
+        harness.rows.until[TURNS.name, 0] = until
+    moved = topics.record(TURNS.name, b"k", json.dumps({"id": "b", "value": "x"}).encode(), partition=3)
+    await harness.deliver(moved)
+    assert ids_sent(harness) == sent
+    assert json.loads(harness.rows.changelog["k"])["count"] == 2
+
+
+class CountedLog:
+    """A log that answers with this partition count."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions_now, self.asked = partitions, 0
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def partitions(self, topic: str) -> int:
+        self.asked += 1
+        found = self.partitions_now
+        await self.answers.wait()
+        return found
+
+
+async def test_a_misplaced_event_is_judged_by_the_count_of_now() -> None:
+    topics, harness = Topics(), new_harness()
+    log = CountedLog(4)
+    harness.handler._partition_count = CountCheck(log, partitions=2)  # type: ignore[arg-type]
+    home = partition_for(b"k", 2)
+    event = json.dumps({"id": "a", "value": "x"}).encode()
+    await harness.deliver(topics.record(TURNS.name, b"k", event, partition=home))
+    assert log.asked == 0
+    with pytest.raises(CountChanged, match="memstream topics grow --partitions 4"):
+        await harness.deliver(topics.record(TURNS.name, b"k", event, partition=home + 2))
+    with pytest.raises(CountChanged):  # also before a dead letter is written
+        await harness.deliver(topics.record(TURNS.name, b"k", b"no json", partition=home + 2))
+    assert ids_sent(harness) == ["a"]
+    assert harness.on(f"{TURNS.name}.dlq") == []
+    log.partitions_now = 2
+    await harness.deliver(topics.record(TURNS.name, b"k", b"no json", partition=home + 2))
+    assert len(harness.on(f"{TURNS.name}.dlq")) == 1
+
+
+async def test_questions_for_the_count_share_an_answer_that_was_asked_for_after_each() -> None:
+    log = CountedLog(2)
+    check = CountCheck(log, partitions=2)  # type: ignore[arg-type]
+    log.answers.clear()
+    first = asyncio.create_task(check.confirm(TURNS.name))
+    await asyncio.sleep(0)
+    log.partitions_now = 4  # while the first question is under way
+    later = [asyncio.create_task(check.confirm(TURNS.name)) for _ in range(20)]
+    await asyncio.sleep(0)
+    log.answers.set()
+    results = await asyncio.gather(*later, return_exceptions=True)
+    assert all(isinstance(each, CountChanged) for each in results)
+    assert log.asked == 2
+    await first
 
 
 async def test_a_worker_without_a_lease_stores_nothing() -> None:

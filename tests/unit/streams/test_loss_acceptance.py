@@ -9,10 +9,10 @@ import pytest
 
 from memstream.schemas.row_keys import INDEX_BUILT, INDEX_FENCE
 from memstream.schemas.topics import OBSERVATIONS, StageName, changelog_of
-from memstream.streams.faust.changelog_check import MARKER_KEY, Marker
 from memstream.streams.faust.loss_acceptance import LossRefused, accept_loss
 from memstream.streams.log import topic_admin
 from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.markers import MARKER_KEY, Marker
 
 PARTITIONS = 2
 OWNER, SESSION = b"acme/user/u1", b"acme/user/u1/acme/u1/s1"

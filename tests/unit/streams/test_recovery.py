@@ -17,9 +17,11 @@ from faust.types import TP, RecordMetadata
 from memstream.schemas.errors import Transient
 from memstream.streams.engine.process_exit import BROKEN, UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust.app import StageApp
-from memstream.streams.faust.changelog_check import MARKER_KEY, ChangelogLost, Marker
+from memstream.streams.faust.changelog_check import ChangelogLost
 from memstream.streams.faust.recovery import StageRecovery
 from memstream.streams.faust.table import open_rows
+from memstream.streams.log.markers import MARKER_KEY, Marker
+from memstream.streams.log.partition_count import CountChanged
 from tests.support.faust_fakes import TOPIC, ScriptedProducer, spin, stage_app
 from tests.support.table_rows import all_rows
 
@@ -27,6 +29,8 @@ STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faus
 BOTH = [pytest.param(StageRecovery, id="ours"), pytest.param(Recovery, id="stock", marks=STOCK_FAILS)]
 SOURCE = TP(TOPIC, 0)
 CHANGELOG = TP("memory-test-rows-changelog", 0)
+PARTITIONS = 2
+"""Of `stage_app`."""
 
 
 @pytest.fixture
@@ -184,7 +188,7 @@ async def test_the_watchdog_leaves_progress_alone(app: StageApp, what: str) -> N
 
 
 # --------------------------------------------------------------------------- 6: the whole way of a recovery
-MARKER = Marker(identity="one", whole_from=0, written_at=0)
+MARKER = Marker(identity="one", whole_from=0, written_at=0, partitions=PARTITIONS)
 
 
 class LoggedConsumer(FlowingConsumer):
@@ -369,7 +373,7 @@ async def test_a_changelog_without_its_first_entry_is_refused(app: StageApp) -> 
 
 
 async def test_deleted_entries_are_missed_also_when_a_marker_was_written_later(app: StageApp) -> None:
-    accepted = Marker(identity="two", whole_from=3, written_at=6)
+    accepted = Marker(identity="two", whole_from=3, written_at=6, partitions=PARTITIONS)
     recovery, rows, _ = await assigned(app, {5: b"5", 6: accepted.to_bytes()}, end=7, start=5)
     with pytest.raises(ChangelogLost, match="entries 3 to 4 were deleted"):
         await recovery._recover(app.consumer_generation_id)
@@ -379,8 +383,59 @@ async def test_deleted_entries_are_missed_also_when_a_marker_was_written_later(a
         await again(app, recovery, rows)
 
 
+async def test_rows_that_lie_by_another_count_are_refused(app: StageApp) -> None:
+    other = Marker(identity="one", whole_from=0, written_at=0, partitions=PARTITIONS - 1)
+    recovery, _, consumer = await assigned(app, numbered(3, other), end=4)
+    with pytest.raises(CountChanged, match=f"memstream topics grow --partitions {PARTITIONS}"):
+        await recovery._recover(app.consumer_generation_id)
+    assert consumer.resumed == set()
+
+
+async def test_a_marker_of_an_earlier_version_gets_the_count_of_now_once(app: StageApp) -> None:
+    earlier = Marker(identity="one", whole_from=0, written_at=0)
+    recovery, rows, _ = await assigned(app, numbered(3, earlier), end=4)
+    await recovery._recover(app.consumer_generation_id)
+    written = rows._table.marker(0)
+    assert len(app._producer.sent) == 1
+    assert written == Marker(identity="one", whole_from=0, written_at=4, partitions=PARTITIONS)
+
+
+@pytest.mark.parametrize("count", [None, PARTITIONS - 1])
+async def test_a_new_partition_beside_one_of_another_count_is_refused(app: StageApp, count: int | None) -> None:
+    async def some_marker(changelog: str) -> Marker | None:
+        return Marker(identity="one", whole_from=0, written_at=0, partitions=count)
+
+    app.some_marker = some_marker  # type: ignore[method-assign]
+    recovery, _, _ = await assigned(app, {}, end=0)
+    with pytest.raises(CountChanged, match="topics grow"):
+        await recovery._recover(app.consumer_generation_id)
+    assert app._producer.sent == []
+
+
+async def test_a_topic_that_has_grown_meanwhile_is_refused(app: StageApp) -> None:
+    class GrownLog:
+        async def partitions(self, topic: str) -> int:
+            return PARTITIONS + 1
+
+    app.log_client = GrownLog()  # type: ignore[assignment]
+    recovery, _, consumer = await assigned(app, numbered(3), end=4)
+    with pytest.raises(CountChanged, match=f"has {PARTITIONS + 1} partitions"):
+        await recovery._recover(app.consumer_generation_id)
+    assert consumer.resumed == set()
+
+
+async def test_a_local_table_of_another_count_is_read_anew(app: StageApp) -> None:
+    recovery, rows, _ = await assigned(app, numbered(5), end=6)
+    await recovery._recover(app.consumer_generation_id)
+    earlier = Marker(identity="one", whole_from=0, written_at=0, partitions=PARTITIONS - 1)
+    rows._table.data._db_for_partition(0).put(MARKER_KEY.encode(), earlier.to_bytes())
+    rows._table.data._db_for_partition(0).put(b"moved", b"away")
+    await again(app, recovery, rows)
+    assert dict(rows.scan(0)) == rows_of(5)
+
+
 async def test_an_accepted_loss_is_no_loss(app: StageApp) -> None:
-    accepted = Marker(identity="two", whole_from=5, written_at=6)
+    accepted = Marker(identity="two", whole_from=5, written_at=6, partitions=PARTITIONS)
     recovery, rows, _ = await assigned(app, {5: b"5", 6: accepted.to_bytes()}, end=7, start=5)
     await recovery._recover(app.consumer_generation_id)
     assert all_rows(rows, 0) == {"k5": b"5"}
@@ -405,7 +460,10 @@ async def test_a_local_table_before_the_changelogs_begin_is_refused(app: StageAp
 async def test_a_topic_made_anew_that_has_outgrown_the_local_table_is_refused(app: StageApp) -> None:
     recovery, rows, consumer = await assigned(app, numbered(5), end=6)
     await recovery._recover(app.consumer_generation_id)
-    consumer.entries, consumer.end_of_changelog = numbered(9, Marker(identity="two", whole_from=0, written_at=0)), 10
+    consumer.entries, consumer.end_of_changelog = (
+        numbered(9, Marker(identity="two", whole_from=0, written_at=0, partitions=PARTITIONS)),
+        10,
+    )
     with pytest.raises(ChangelogLost, match="of another topic of this name"):
         await again(app, recovery, rows)
 

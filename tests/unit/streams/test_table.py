@@ -18,7 +18,6 @@ from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust import table
 from memstream.streams.faust.app import StageApp
-from memstream.streams.faust.changelog_check import Marker
 from memstream.streams.faust.rocksdb_memory import BUFFERS
 from memstream.streams.faust.table import (
     MAX_VALUE,
@@ -29,6 +28,7 @@ from memstream.streams.faust.table import (
     event_scope,
     open_rows,
 )
+from memstream.streams.log.markers import Marker
 from tests.support.faust_fakes import ScriptedProducer, event, spin, stage_app
 from tests.support.table_rows import all_rows
 

@@ -8,7 +8,7 @@ import pytest
 
 from memstream.schemas.topics import catalogue
 from memstream.streams.log.port import TopicLayout
-from memstream.streams.log.topic_admin import CREATE, Deployment, TopicReport, companions, plan, wanted
+from memstream.streams.log.topic_admin import CREATE, Deployment, TopicReport, plan, problems, wanted
 
 TWELVE = Deployment(partitions=12, replication=1, servers="kafka:9092")
 CATALOGUE = catalogue()
@@ -25,19 +25,6 @@ def reports(layouts: dict[str, TopicLayout], deployment: Deployment = TWELVE) ->
 
 def refused(layouts: dict[str, TopicLayout], deployment: Deployment = TWELVE) -> dict[str, TopicReport]:
     return {name: report for name, report in reports(layouts, deployment).items() if not report.ok}
-
-
-def test_topics_of_one_stage_are_companions() -> None:
-    session = {"memory.turns", "memory.commands.session", "memory-observer-working_set-changelog"}
-    owner = {
-        "memory.observations",
-        "memory.commands",
-        "memory.episodes.recorded",
-        "memory.recalled",
-        "memory-reflector-ledger-changelog",
-        "memory-consolidation-progress-changelog",
-    }
-    assert set(companions()) == {frozenset(session), frozenset(owner)}
 
 
 @pytest.mark.parametrize("deployment", [TWELVE, Deployment(partitions=1, replication=1), replace(TWELVE, partitions=2)])
@@ -58,44 +45,63 @@ def test_dead_letters_have_three_partitions_and_large_records() -> None:
     assert made["memory.turns.dlq"].config["max.message.bytes"] == str(4 * 1024 * 1024)
 
 
-def test_another_count_in_a_group_is_refused_by_name() -> None:
-    layouts = as_made()
-    layouts["memory.commands.session"] = replace(layouts["memory.commands.session"], partitions=6)
-    found = refused(layouts)
-    assert set(found) == {"memory.commands.session"}
-    report = found["memory.commands.session"]
-    assert "has 6 partitions, and 12 are needed" in report.detail
-    assert "memory.turns" in report.detail
-    assert report.fix == (
-        "kafka-topics.sh --bootstrap-server kafka:9092 --alter --topic memory.commands.session --partitions 12"
+def with_count(partitions: int, *topics: str) -> dict[str, TopicLayout]:
+    return {
+        name: replace(layout, partitions=partitions) if name in topics else layout for name, layout in as_made().items()
+    }
+
+
+@pytest.mark.parametrize("name", ["memory.commands.session", "memory.facts", "memory-reflector-ledger-changelog"])
+def test_a_topic_of_another_count_is_refused_by_name(name: str) -> None:
+    found = refused(with_count(6, name))
+    assert set(found) == {name}
+    assert "has 6 partitions, and MEMSTREAM_PARTITIONS is 12" in found[name].detail
+    assert found[name].fix == "stop all workers, run `memstream topics grow --partitions 12`"
+
+
+def test_partitions_that_were_added_by_hand_are_taken_over() -> None:
+    found = refused(with_count(24, "memory.turns"))
+    assert set(found) == {"memory.turns"}
+    assert found["memory.turns"].fix == (
+        "stop all workers, run `memstream topics grow --partitions 24`, then set MEMSTREAM_PARTITIONS=24"
     )
 
 
-def test_a_changelog_of_another_count_must_be_created_again() -> None:
-    layouts = as_made()
-    name = "memory-reflector-ledger-changelog"
-    layouts[name] = replace(layouts[name], partitions=6)
-    assert refused(layouts)[name].fix.endswith(f"--delete --topic {name} && {CREATE}")
+@pytest.mark.parametrize(
+    ("partitions", "fix"),
+    [
+        (24, "set MEMSTREAM_PARTITIONS=24"),
+        (6, "stop all workers, run `memstream topics grow --partitions 12`, or set MEMSTREAM_PARTITIONS=6"),
+    ],
+)
+def test_another_count_than_the_settings_is_refused(partitions: int, fix: str) -> None:
+    found = refused(as_made(replace(TWELVE, partitions=partitions)))
+    assert {report.fix for report in found.values()} == {fix}
+    assert "memory.policies" not in found
+    assert not any(name.endswith(".dlq") for name in found)
 
 
-def test_partitions_cannot_be_removed() -> None:
-    layouts = as_made()
-    layouts["memory.commands"] = replace(layouts["memory.commands"], partitions=24)
-    assert "--delete" in refused(layouts)["memory.commands"].fix
-
-
-def test_a_whole_group_with_another_count_than_the_settings_is_ok_and_reported() -> None:
-    layouts = as_made(replace(TWELVE, partitions=24))
-    found = reports(layouts)
-    assert all(report.ok for report in found.values())
-    assert "MEMSTREAM_PARTITIONS says 12, the topics stand with 24" in found["memory.turns"].detail
-
-
-def test_a_missing_topic_is_created_with_the_count_of_its_companions() -> None:
+def test_a_missing_topic_is_created_with_the_count_of_the_others() -> None:
     layouts = as_made(replace(TWELVE, partitions=24))
     del layouts["memory.commands.session"]
     (made,) = wanted(CATALOGUE, layouts, deployment=TWELVE)
     assert (made.name, made.partitions) == ("memory.commands.session", 24)
+
+
+def test_topics_with_the_same_problem_are_named_together() -> None:
+    found = problems(list(reports(as_made(replace(TWELVE, partitions=24))).values()))
+    assert [fix for _, fix in found] == ["set MEMSTREAM_PARTITIONS=24"]
+    assert found[0][0].startswith("memory.turns, memory.commands.session, memory.observations and 10 more: has 24")
+
+
+def test_no_remedy_deletes_a_topic() -> None:
+    for one in (replace(TWELVE, servers=None), TWELVE):
+        for partitions in (1, 6, 24):
+            layouts = {
+                name: TopicLayout(name, partitions, {"cleanup.policy": "compact", "max.message.bytes": "1"})
+                for name in as_made()
+            }
+            assert not any("--delete" in report.fix for report in refused(layouts, one).values())
 
 
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])

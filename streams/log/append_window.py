@@ -1,0 +1,32 @@
+"""Appends on their way to a log, a bounded number at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+RECORDS = 500
+BYTES = 16 * 1024 * 1024
+"""Appends that are on their way at a time, and bytes of their values."""
+
+
+class AppendWindow:
+    """Begins appends in the order of the calls."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Future[object]] = []
+        self._bytes = 0
+
+    async def add(self, append: Awaitable[object], *, size: int = 0) -> None:
+        """Begin an append of `size` bytes. When the window is full, wait until all of it is durable."""
+        self._tasks.append(asyncio.ensure_future(append))
+        self._bytes += size
+        if len(self._tasks) >= RECORDS or self._bytes >= BYTES:
+            await self.durable()
+
+    async def durable(self) -> None:
+        """Wait for all of them. Raises the first error when all have ended."""
+        tasks, self._tasks, self._bytes = self._tasks, [], 0
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result

@@ -1,0 +1,172 @@
+"""Which rows of a compacted topic move when it gets more partitions. Pure: the records come in, the steps go out.
+
+A row moves in two steps: it is written to the partition of its key, and when that is durable, a tombstone takes it off
+the partition where it was. So it is never in no place. A plan made after any of the steps takes the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ...schemas.cloudevents import MOVED_HEADER
+from ...schemas.errors import Fatal
+from ...schemas.row_keys import INDEX_BUILT, partition_key
+from .markers import MARKER_KEY, OWN_KEYS, Marker
+from .partitioner import partition_for
+from .port import Record
+
+SHOWN = 5
+"""Rows that an error names."""
+KeyOf = Callable[[bytes], bytes]
+"""Return the key whose partition a row belongs to. Raises ValueError for a row that has none."""
+
+
+class Unplaceable(Fatal):
+    """Rows whose partition cannot be found, or that are in two places with different values. Nothing was moved."""
+
+
+def event_key(row_key: bytes) -> bytes:
+    """Return the key of the events that write a table's row: of the session, or of the owner. Raises ValueError."""
+    key = partition_key(row_key.decode())
+    if key is None or not all(key.split("/")):
+        raise ValueError("it does not begin with the key of a session or an owner")
+    return key.encode()
+
+
+def own_key(key: bytes) -> bytes:
+    """Return the key of a record whose own key chooses the partition."""
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The last record of a key in a partition."""
+
+    offset: int
+    digest: bytes
+    """Of the value."""
+
+
+@dataclass(slots=True)
+class CompactedPartition:
+    """What compaction keeps of a partition. Some 200 bytes a row."""
+
+    rows: dict[bytes, Row] = field(default_factory=dict)
+    erased: set[bytes] = field(default_factory=set)
+    """Keys whose last record is a tombstone, apart from rows that were moved away."""
+    marker: Marker | None = None
+
+    def take(self, record: Record) -> None:
+        """Take the next record."""
+        key = record.key
+        if key is None:
+            return
+        if key == MARKER_KEY.encode():
+            self.marker = Marker.of(record.value)
+        elif key.startswith((OWN_KEYS.encode(), INDEX_BUILT.encode())):
+            return  # of the partition: the next worker builds the index for the new count
+        elif record.value is not None:
+            self.rows[key] = Row(record.position.offset, hashlib.blake2b(record.value, digest_size=16).digest())
+            self.erased.discard(key)
+        else:
+            self.rows.pop(key, None)
+            if not any(name == MOVED_HEADER for name, _ in record.headers):
+                self.erased.add(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A row to be moved. `copy`: its value is not on the target yet."""
+
+    key: bytes
+    source: int
+    target: int
+    offset: int
+    copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStep:
+    """One write: a row's value to its target, or the tombstone on its source."""
+
+    kind: Literal["copy", "remove"]
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """What moves, and what the topic has afterwards: the digest of each row's value, by key."""
+
+    moves: Sequence[Move]
+    rows: Mapping[bytes, bytes]
+
+
+def plan_moves(
+    topic: str,
+    image: Sequence[CompactedPartition],
+    partitions: int,
+    *,
+    key_of: KeyOf,
+    newest_on_target: bool = False,
+) -> MovePlan:
+    """Plan the moves to the partitions of `partitions`.
+
+    `newest_on_target`: producers have written by the new count already, so what the target has of a key is its last
+    state. Otherwise two values of one key contradict each other. Raises Unplaceable.
+    """
+    moves: list[Move] = []
+    rows: dict[bytes, bytes] = {}
+    problems: list[str] = []
+    for source, part in enumerate(image):
+        for key, row in part.rows.items():
+            try:
+                target = partition_for(key_of(key), partitions)
+            except ValueError as error:
+                problems.append(f"partition {source}: the row {_shown(key)}: {error}")
+                continue
+            there = image[target] if target < len(image) else CompactedPartition()
+            known = None if source == target else there.rows.get(key)
+            erased = newest_on_target and source != target and key in there.erased
+            if known is not None and known.digest != row.digest and not newest_on_target:
+                problems.append(f"the row {_shown(key)} has two values, on partitions {source} and {target}")
+            elif known is None and not erased and rows.setdefault(key, row.digest) != row.digest:
+                problems.append(f"the row {_shown(key)} has two values, one of them on partition {source}")
+            if source != target:
+                moves.append(Move(key, source, target, row.offset, copy=known is None and not erased))
+    if problems:
+        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        raise Unplaceable(
+            f"{topic} has rows that cannot be placed, nothing was moved: {'; '.join(problems[:SHOWN])}{more}"
+        )
+    return MovePlan(moves, rows)
+
+
+def steps(moves: Sequence[Move]) -> Iterator[Sequence[MoveStep]]:
+    """Return the steps in groups. A group begins when the one before is durable; within one the order does not
+    matter."""
+    for source in sorted({move.source for move in moves}):
+        here = [move for move in moves if move.source == source]
+        yield [MoveStep("copy", move) for move in here if move.copy]
+        yield [MoveStep("remove", move) for move in here]
+
+
+def misplaced_rows(plan: MovePlan, image: Sequence[CompactedPartition], partitions: int, *, key_of: KeyOf) -> list[str]:
+    """Compare a topic after the moves with its plan. Return what is wrong: nothing when each row is in its place."""
+    problems: list[str] = []
+    found: dict[bytes, bytes] = {}
+    for partition, part in enumerate(image):
+        for key, row in part.rows.items():
+            if partition_for(key_of(key), partitions) != partition:
+                problems.append(f"the row {_shown(key)} is on partition {partition}")
+            elif plan.rows.get(key) != row.digest:
+                problems.append(f"the row {_shown(key)} has another value than before")
+            found[key] = row.digest
+    problems += [f"the row {_shown(key)} is missing" for key in plan.rows if key not in found]
+    return problems
+
+
+def _shown(key: bytes) -> str:
+    return repr(key.decode("utf-8", "backslashreplace")[:200])

@@ -1,0 +1,62 @@
+"""The partition count by which a record was judged: of now, or of the time before a growth of the topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..schemas.topics import STAGES, changelog_of
+from ..streams.log.markers import Growth, some_marker
+from ..streams.log.partitioner import partition_for
+from ..streams.log.port import Log, Position
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCounts:
+    """Counts by topic. `growths`: those that the markers of its stage's table name, oldest first."""
+
+    now: Mapping[str, int] = field(default_factory=dict)
+    growths: Mapping[str, Sequence[Growth]] = field(default_factory=dict)
+
+    def of(self, position: Position) -> int:
+        """Return the count by which the record at this position was judged."""
+        later = self.growths.get(position.topic, ())[self._growths_before(position) :]
+        return later[0].partitions if later else self.now[position.topic]
+
+    def place(self, position: Position) -> tuple[int, int]:
+        """Return what orders the records of one key: after a growth they may lie on another partition."""
+        return self._growths_before(position), position.offset
+
+    def was_sent_again(self, position: Position) -> bool:
+        """Whether a growth sent this record again, so that no stage handled it here."""
+        return any(
+            _offset(growth.until, position) <= position.offset < _offset(growth.sent_again, position)
+            for growth in self.growths.get(position.topic, ())
+        )
+
+    def partitions_of(self, topic: str, key: str, *, now: int) -> set[int]:
+        """Return the partitions that have, or had, the records of a key. `now`: the topic's count."""
+        counts = {growth.partitions for growth in self.growths.get(topic, ())} | {now}
+        return {partition_for(key.encode(), count) for count in counts}
+
+    def _growths_before(self, position: Position) -> int:
+        growths = self.growths.get(position.topic, ())
+        return sum(_offset(growth.until, position) <= position.offset for growth in growths)
+
+
+def _offset(offsets: Mapping[str, Sequence[int]], position: Position) -> int:
+    known = offsets.get(position.topic, ())
+    return known[position.partition] if position.partition < len(known) else 0
+
+
+async def read_growths(log: Log) -> dict[str, Sequence[Growth]]:
+    """Return the growths of the topics that the stages read, by topic. Raises Transient."""
+    found: dict[str, Sequence[Growth]] = {}
+    for stage in STAGES:
+        changelog = changelog_of(stage)
+        if changelog is None or await log.partitions(changelog.name) is None:
+            continue
+        marker = await some_marker(log, changelog.name)
+        for topic in {topic for growth in (marker.growths if marker else ()) for topic in growth.until}:
+            found.setdefault(topic, [each for each in marker.growths if topic in each.until] if marker else ())
+    return found
