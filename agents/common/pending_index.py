@@ -62,13 +62,15 @@ async def forget(rows: Rows, partition: int, kind: str, key: str) -> None:
 async def _build(
     rows: Rows, partition: int, *, partitions: int, indexed: Callable[[str, bytes], Iterable[str]]
 ) -> None:
-    """Write the index rows of all rows of a partition, then the mark. Until then each start begins anew."""
+    """Write the missing index rows of all rows of a partition, then the mark. Until then each start looks at all rows
+    again, and writes what the one before it did not."""
     raw = rows.row(INDEX_BUILT, partition=partition)
     if raw is not None and IndexMark.read(raw).partitions == partitions:
         return
     found: dict[str, bytes | None] = {}
     async for key, value in scan(rows, partition, after=AFTER_INDEX):
-        found |= dict.fromkeys(indexed(key, value), INDEX_ROW)
+        missing = [each for each in indexed(key, value) if rows.row(each, partition=partition) is None]
+        found |= dict.fromkeys(missing, INDEX_ROW)
         if len(found) >= _WRITTEN_AT_ONCE:
             await rows.put(found, partition=partition)
             found = {}

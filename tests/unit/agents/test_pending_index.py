@@ -42,6 +42,11 @@ class WatchedRows(MemoryRows):
         super().__init__()
         self.rows = dict(rows or {})
         self.looked_at = 0
+        self.written: list[str] = []
+
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
+        self.written += rows
+        await super().put(rows, partition=partition)
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         self.looked_at += not prefix
@@ -130,6 +135,15 @@ async def test_a_search_that_is_cut_off_leaves_no_mark() -> None:
         [key async for key in pending_keys(rows, 0, WAITS, partitions=1, indexed=fails)]
     assert INDEX_BUILT not in rows.rows
     assert len(await waiting(rows)) == 20
+
+
+async def test_a_search_that_begins_again_writes_only_what_is_missing() -> None:
+    rows = WatchedRows({f"acme/u/s{n}/0": b"a turn" for n in range(20)})
+    await waiting(rows)
+    del rows.rows[INDEX_BUILT], rows.rows[index_key(WAITS, "acme/u/s7")]
+    rows.written.clear()
+    assert len(await waiting(rows)) == 20
+    assert set(rows.written) == {index_key(WAITS, "acme/u/s7"), INDEX_BUILT, INDEX_FENCE}
 
 
 async def test_workers_of_an_earlier_version_stop_at_the_marks() -> None:
