@@ -166,6 +166,8 @@ class Lanes(Generic[T]):
         if slot is None:
             self.stats.redelivered += 1
             self._let_go(size)
+            if window.reopen():  # it may have been the only one, and as large as the bound
+                self._has_room_again()
             return
         self.stats.gaps += slot.offset > expected
         place = (window.tp[1], slot.key)

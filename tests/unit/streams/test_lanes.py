@@ -388,6 +388,17 @@ async def test_bytes_of_done_events_make_room_behind_an_unfinished_head() -> Non
     await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
 
 
+async def test_a_large_record_that_comes_again_leaves_no_partition_without_room() -> None:
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["x"]}, seed=1, in_flight=2)
+    world.lanes._held_bytes = 8
+    for _ in range(2):
+        world.lanes.submit(tp, 0, "x", (tp, 0), committed=0, size=100)
+        await wait_for(world.finished_of(tp), "the event", deadline=10, pause=0)
+    assert (world.lanes.stats.redelivered, world.lanes.stats.held_bytes) == (1, 0)
+    assert world.lanes.has_room(tp)
+
+
 async def test_a_hot_key_holds_up_nobody_else() -> None:
     """Once the waiting events of one session filled the backlog that all partitions shared."""
     tp, other = (TOPIC_A, 0), (TOPIC_A, 1)
