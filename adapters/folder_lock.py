@@ -1,4 +1,4 @@
-"""Lock that lets one process at a time hold a folder, and writes that replace a file as a whole.
+"""Lock that lets one process at a time hold a folder.
 
 The lock is the operating system's (`flock`), so `kill -9` frees it and nobody has to clean up. The holder's name is
 written beside it, for the message that another process prints.
@@ -15,47 +15,19 @@ from types import TracebackType
 
 from filelock import FileLock, Timeout
 
+from .durable_files import make_folder, write_atomically
+
 LOCK_FILE = ".lock"
 HOLDER_FILE = ".holder"
 POLL_SECONDS = 0.05
 PRIVATE = 0o700
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` by `data`. A reader sees the old content or the new one, also after a crash; when this returns,
-    the new content is on disk.
-
-    `mode` is the permissions of the new file. By default only the owner may read it, because files with tokens and
-    addresses are written here.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        os.fchmod(descriptor, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in `folder` survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _make_private(folder: Path) -> None:
     """Create the folder for its owner alone. One that an earlier version made, or that is empty, becomes private too;
     one that holds other things keeps its mode, because it serves others."""
     try:
-        folder.mkdir(mode=PRIVATE, parents=True)
+        make_folder(folder, mode=PRIVATE)
     except FileExistsError:
         state = folder.stat()
         ours = state.st_uid == os.geteuid() and ((folder / LOCK_FILE).exists() or not any(folder.iterdir()))

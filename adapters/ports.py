@@ -218,9 +218,9 @@ class VectorStore(Protocol):
     """Qdrant, remote or embedded. Collection names are those of schemas/collections.py (`facts`, `episodes` …).
 
     Every read needs a tenant: it is a filter inside the query, and the `tenant_id` of every payload that comes back is
-    checked again (another one is `Fatal`). A write returns when it is durable; a time-out is `Transient`. Payload
-    values are JSON. Before they reach the engine, NaN and infinities are refused (`Fatal`), and so is a text with a
-    lone surrogate (`Poison("invalid")`: bad input that the codec accepted).
+    checked again (another one is `Fatal`). A write returns when it is durable (embedded: synced to the disk); a
+    time-out is `Transient`. Payload values are JSON. Before they reach the engine, NaN and infinities are refused
+    (`Fatal`), and so is a text with a lone surrogate (`Poison("invalid")`: bad input that the codec accepted).
     """
 
     async def ensure(self, *collections: str) -> None:

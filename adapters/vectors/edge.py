@@ -4,7 +4,7 @@ collection).
 Methods are async because they have the client's form, but they run inline. The bindings hold the GIL, so a thread would
 cost a switch and free nothing; calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
 blocked Python for 25 s at 40 000 points. A separate process does it (edge_index.py). A write is in the engine's
-write-ahead log before the call returns and survives `kill -9`; `flush` (10 to 100 ms) only shortens that log.
+write-ahead log, on the disk, before the call returns (edge_sync.py); `flush` (10 to 100 ms) only shortens that log.
 
 One process holds the folder (adapters/folder_lock.py); this class does not check that. On disk are `aliases.json`
 (alias → collection) and a folder for each collection (edge_collection.py).
@@ -17,13 +17,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import qdrant_edge as edge
 from qdrant_client import models
 
-from ..folder_lock import sync_folder, write_atomically
+from ..durable_files import SYNCS_AT_ONCE, make_folder, sync_folder, write_atomically
 from . import edge_models as translate
 from .edge_collection import DESCRIPTION, EdgeCollection, call
 from .engine import EngineRefused
@@ -41,7 +42,9 @@ class EdgeEngine:
     def __init__(self, *, folder: Path) -> None:
         """Open every collection in `folder` (0.2 s for 10 000 points). `EngineRefused` when one cannot be opened."""
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            make_folder(folder)
+        self._threads = ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="qdrant-sync")
         self._closed = False
         self._aliases: dict[str, str] = self._read_aliases()
         self._collections: dict[str, EdgeCollection] = {}
@@ -49,7 +52,7 @@ class EdgeEngine:
             if entry.name.startswith((_CREATING, _DELETED)):
                 shutil.rmtree(entry)  # left by a crash while it was created or deleted
             elif (entry / DESCRIPTION).exists():
-                self._collections[entry.name] = EdgeCollection(folder=entry)
+                self._collections[entry.name] = EdgeCollection(folder=entry, threads=self._threads)
 
     def collections(self) -> Iterator[tuple[str, EdgeCollection]]:
         """Iterate over the present collections with their names."""
@@ -147,7 +150,7 @@ class EdgeEngine:
         final = self._folder / collection_name
         os.rename(aside, final)
         sync_folder(self._folder)
-        self._collections[collection_name] = EdgeCollection(folder=final)
+        self._collections[collection_name] = EdgeCollection(folder=final, threads=self._threads)
         return True
 
     async def delete_collection(self, collection_name: str) -> bool:
@@ -183,11 +186,11 @@ class EdgeEngine:
     async def create_payload_index(
         self, collection_name: str, field_name: str, field_schema: Any = None, *, wait: bool = True
     ) -> models.UpdateResult:
-        """Create a payload index. Without effect when it exists."""
-        return await self._update(
-            collection_name,
-            edge.UpdateOperation.create_field_index(field_name, translate.index(field_schema)),
-        )
+        """Create a payload index. Without effect when it exists. It is not waited for until it is on the disk: the
+        next start creates one that is missing."""
+        operation = edge.UpdateOperation.create_field_index(field_name, translate.index(field_schema))
+        await self._find(collection_name).update(operation, durably=False)
+        return _DONE
 
     # -------------------------------------------------------------------------------------------- writes
     async def upsert(
@@ -319,6 +322,7 @@ class EdgeEngine:
         self._closed = True
         for collection in self._collections.values():
             collection.close()
+        self._threads.shutdown()
 
     def _find(self, name: str) -> EdgeCollection:
         collection = self._collections.get(self._aliases.get(name, name))

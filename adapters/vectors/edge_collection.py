@@ -17,6 +17,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +25,8 @@ from typing import Any, TypeVar
 import qdrant_edge as edge
 from qdrant_client import models
 
-from ..folder_lock import write_atomically
+from ..durable_files import sync_tree, write_atomically
+from .edge_sync import GroupSync, WriteAheadLog
 from .engine import EngineRefused
 
 T = TypeVar("T")
@@ -62,16 +64,19 @@ class _Current:
 class EdgeCollection:
     """One collection, open from its construction until `close`."""
 
-    def __init__(self, *, folder: Path) -> None:
-        """Open the collection. `EngineRefused`: the shard cannot be opened. ValueError: a file does not have the
-        expected content."""
+    def __init__(self, *, folder: Path, threads: Executor) -> None:
+        """Open the collection; `threads` sync its files. `EngineRefused`: the shard cannot be opened. OSError,
+        ValueError: a file cannot be read or synced, or does not have the expected content."""
         self._folder = folder
+        self._threads = threads
         self.described = models.CreateCollection.model_validate_json((folder / DESCRIPTION).read_bytes())
         self._current = _current(folder)
         for each in folder.glob(f"{SHARD}*"):
             if each.is_dir() and each.name != self._current.shard:
                 shutil.rmtree(each)
         self.shard: edge.EdgeShard = call(edge.EdgeShard.load, str(folder / self._current.shard))
+        WriteAheadLog(folder / self._current.shard).sync()  # what a killed process wrote is read from now on
+        self._sync = self._group_sync(self._current.shard)
         self._writes = 0
         self._open = asyncio.Event()
         self._open.set()
@@ -84,19 +89,24 @@ class EdgeCollection:
 
     @staticmethod
     def create(folder: Path, described: models.CreateCollection, config: Any) -> None:
-        """Write the files of a new collection into an existing, empty folder."""
+        """Write the files of a new collection into an existing, empty folder. They are on the disk then."""
         call(call(edge.EdgeShard.create, str(folder / SHARD), config).close)
         _describe(folder, described)
+        sync_tree(folder)
 
-    async def update(self, operation: Any) -> None:
-        """Apply a write. When this returns, it is in the engine's write-ahead log."""
+    async def update(self, operation: Any, *, durably: bool = True) -> None:
+        """Apply a write. When this returns, it is in the engine's write-ahead log, and `durably` on the disk. `Fatal`
+        when the disk refused a sync."""
         await self._open.wait()
+        self._sync.check()
         if self._journal is not None:
             self._journal.append(operation)
         call(self.shard.update, operation)
         self._writes += 1
         if self._writes % FLUSH_EVERY == 0:
             call(self.shard.flush)
+        if durably:
+            await self._sync.synced()
 
     def describe(self, described: models.CreateCollection) -> None:
         self.described = described
@@ -111,10 +121,7 @@ class EdgeCollection:
     def without_graph(self) -> int:
         """Count the vectors that have no graph but could have one. Those that the last build left out are not
         counted."""
-        info = call(self.shard.info)
-        dense = self.described.vectors if isinstance(self.described.vectors, dict) else {}
-        every = info.points_count * (len(dense) + len(self.described.sparse_vectors or {}))
-        return max(0, every - info.indexed_vectors_count - self._current.left)
+        return max(0, _without_graph(self.shard, self.described) - self._current.left)
 
     def settle(self) -> None:
         """Record that vectors without a graph need none at present; counting begins again from here."""
@@ -139,30 +146,51 @@ class EdgeCollection:
         return copy
 
     async def replace_shard(self, copy: Path) -> None:
-        """Put the copy in the shard's place after it has received the journalled writes. `EngineRefused`: the copy
-        cannot be opened or written, and the old shard stays in use."""
+        """Put the copy in the shard's place after it has received the journalled writes. New writes wait while the last
+        of them are synced. `EngineRefused`, OSError: the copy cannot be opened or written, and the old shard stays in
+        use."""
         shard: edge.EdgeShard = call(edge.EdgeShard.load, str(copy))
+        await asyncio.to_thread(sync_tree, copy)
         while self._journal:
             some, self._journal = self._journal[:REPLAYED_AT_ONCE], self._journal[REPLAYED_AT_ONCE:]
             for operation in some:
                 _apply_again(shard, operation)
             await asyncio.sleep(0)
-        old, self.shard, self._journal = self.shard, shard, None
-        before, self._current = self._current, _Current(copy.name)
-        self._current = _Current(copy.name, left=self.without_graph())
-        contents = {"shard": self._current.shard, "left": self._current.left}
-        write_atomically(self._folder / CURRENT, json.dumps(contents).encode())
+        self._open.clear()
+        try:
+            await self._sync.synced()  # whoever waits for the old shard's log has it before the files go
+            await asyncio.to_thread(WriteAheadLog(copy).sync)
+            used = _Current(copy.name, left=_without_graph(shard, self.described))
+            contents = {"shard": used.shard, "left": used.left}
+            write_atomically(self._folder / CURRENT, json.dumps(contents).encode())
+            old, self.shard, self._journal = self.shard, shard, None
+            before, self._current = self._current, used
+            self._sync = self._group_sync(used.shard)
+        finally:
+            self._open.set()
         call(old.close)
         await asyncio.to_thread(shutil.rmtree, self._folder / before.shard)
 
+    def _group_sync(self, shard: str) -> GroupSync:
+        return GroupSync(WriteAheadLog(self._folder / shard).sync, threads=self._threads)
+
     async def discard_copy(self, copy: Path) -> None:
-        """Drop the copy and continue with the old shard."""
+        """Drop the copy and continue with the old shard. Without effect on a copy that is in use already."""
+        if copy.name == self._current.shard:
+            return
         self._journal = None
         await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
 
 def _describe(folder: Path, described: models.CreateCollection) -> None:
     write_atomically(folder / DESCRIPTION, described.model_dump_json(exclude_none=True).encode())
+
+
+def _without_graph(shard: edge.EdgeShard, described: models.CreateCollection) -> int:
+    info = call(shard.info)
+    dense = described.vectors if isinstance(described.vectors, dict) else {}
+    every: int = info.points_count * (len(dense) + len(described.sparse_vectors or {}))
+    return max(0, every - info.indexed_vectors_count)
 
 
 def _current(folder: Path) -> _Current:

@@ -25,7 +25,8 @@ import click
 import structlog
 from aiohttp import web
 
-from ..folder_lock import FolderLock, write_atomically
+from ..durable_files import write_atomically
+from ..folder_lock import FolderLock
 from . import rest
 from .edge import EdgeEngine
 

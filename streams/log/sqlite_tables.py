@@ -9,6 +9,7 @@ contiguous and never reused, also when retention has removed every record.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import struct
 import time
@@ -95,7 +96,7 @@ def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
     `shared`: several threads use the connection, one at a time.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(folder)
     except OSError as exc:
         raise Fatal(f"{folder} cannot be used as a folder for the log: {exc}; name another folder") from exc
     deadline = time.monotonic() + BUSY_SECONDS
@@ -111,6 +112,18 @@ def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
             raise translate(exc, folder) from exc
 
 
+def _make_folder(folder: Path) -> None:
+    """Create the folder with its parents, on the disk when this returns. SQLite syncs what is in it."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        descriptor = os.open(each.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
     conn = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
     try:
@@ -118,6 +131,7 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
         if mode != "wal":
             raise Fatal(f"the file system of {folder} cannot carry the log (SQLite's WAL mode): name a local folder")
         conn.execute("PRAGMA synchronous = FULL")  # an acknowledged append survives a power cut, as with acks=all
+        conn.execute("PRAGMA fullfsync = ON")  # macOS: the drive's cache too
         conn.execute("PRAGMA journal_size_limit = 67108864")
         (version,) = conn.execute("PRAGMA user_version").fetchone()
         if version == 0:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from memstream.adapters.folder_lock import FolderLock, holder_of, holder_pid, write_atomically
+from memstream.adapters.durable_files import write_atomically
+from memstream.adapters.folder_lock import FolderLock, holder_of, holder_pid
 
 HOLD = """
 import sys
