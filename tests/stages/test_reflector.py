@@ -37,6 +37,7 @@ async def test_a_log_that_is_away_opens_no_breaker_of_the_store(bench: Bench) ->
     away = [Transient("broker", "away") for _ in range(6)]
 
     async def send(record: OutRecord) -> None:
+        assert bench.calls.away() == {}
         if away:
             raise away.pop()
         bench.sent.append(record)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memstream.agents.observer.batch import source_role
 from memstream.agents.observer.prompt import ShownTurn
-from memstream.agents.observer.turn_cut import CHARACTERS_A_TOKEN, Said, cut_to_size
+from memstream.agents.observer.turn_cut import CHARACTERS_A_TOKEN, HEAD, Said, cut_to_size
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.turns import Turn
 
@@ -61,8 +61,9 @@ def test_beginning_and_end_may_be_quoted_and_nothing_between_or_across() -> None
     shown = long_turn()
     assert source_role(shown, "I work at Google.") == "user"
     assert source_role(shown, 'My mother says: "la') is None, "not shown"
-    head, tail = shown.said[0][1], shown.said[1][1]
-    assert source_role(shown, head[-20:] + tail[:20]) is None, "it was never said"
+    user = "".join(text for role, text in shown.said if role == "user")
+    seam = round(len(user) * HEAD)
+    assert source_role(shown, user[seam - 20 : seam + 20]) is None, "it was never said"
 
 
 def test_who_said_it_is_told_by_the_whole_message() -> None:
