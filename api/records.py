@@ -27,7 +27,7 @@ from ..schemas.base import TAGS_MAX, Subject, Tag
 from ..schemas.digests import Digest
 from ..schemas.episodes import Episode
 from ..schemas.facts import Decision, Fact, FactAction, FactCause, FactState, FactUpdated
-from ..schemas.observations import AppliedPolicy, Category, Observation
+from ..schemas.observations import AppliedPolicy, Category, Observation, TurnCut
 from ..schemas.working_set import StoredMessage, StoredWorkingEntry
 from .credentials import Caller, Credentials, caller_with
 from .owner_params import (
@@ -187,6 +187,8 @@ class ObservationMade(_Answer):
     observation: Observation
     applied: AppliedPolicy | None
     """What the tenant's policy or the agent's persona changed for the turn."""
+    cut: TurnCut | None
+    """What the model did not see of a long turn."""
 
 
 class TraceAnswer(_Answer):
@@ -343,6 +345,7 @@ def _seen(each: SourceTurn) -> ObservationMade:
         turn_id=each.turn_id,
         observation=each.observation,
         applied=each.applied,
+        cut=each.cut,
     )
 
 

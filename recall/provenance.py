@@ -24,7 +24,7 @@ from ..schemas.base import Contract
 from ..schemas.collections import FACTS, TURNS
 from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
-from ..schemas.observations import AppliedPolicy, Observation, Observed
+from ..schemas.observations import AppliedPolicy, Observation, Observed, TurnCut
 from ..schemas.topics import FACTS as FACTS_TOPIC
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
 from ..schemas.turns import Sensitivity, up_to
@@ -76,6 +76,8 @@ class SourceTurn:
     observation: Observation
     applied: AppliedPolicy | None = None
     """What the tenant's policy or the agent's persona changed for the turn."""
+    cut: TurnCut | None = None
+    """What the model did not see of the turn."""
 
     @property
     def boosted(self) -> bool:
@@ -114,6 +116,7 @@ class ProvenanceChain:
                 seen.observation.to_payload()
                 | {"user_id": seen.user_id, "session_id": seen.session_id, "turn_id": seen.turn_id}
                 | {"applied": None if seen.applied is None else seen.applied.to_payload()}
+                | {"cut": None if seen.cut is None else seen.cut.to_payload()}
                 for seen in self.observations
             ],
             "turns": [message.to_payload() for message in self.turns],
@@ -226,8 +229,9 @@ class FactTracer:
             if observed is not None and observed.tenant_id == ref.tenant_id:
                 for each in observed.observations:
                     if each.observation_id in wanted:
+                        cause = observed.cause
                         seen[each.observation_id] = SourceTurn(
-                            observed.user_id, observed.session_id, observed.turn_id, each, observed.cause.applied
+                            observed.user_id, observed.session_id, observed.turn_id, each, cause.applied, cause.cut
                         )
             return whole()
 

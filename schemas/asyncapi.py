@@ -25,6 +25,7 @@ from .topics import (
     FACTS,
     FACTS_UPDATED,
     OBSERVATIONS,
+    PARKED,
     POLICIES,
     RECALLED,
     RESULTS,
@@ -79,6 +80,7 @@ KEYS: Final = {
     "tenant": "tenant, percent-encoded",
     "command id": "the command id, percent-encoded",
     "table key": "the key of the row",
+    "stage/table key": "stage, `/`, the key of the row",
     "as it came": "the key of the refused record, as it came",
 }
 
@@ -106,7 +108,8 @@ def document() -> Json:
         "operations": dict(operation for topic in catalogue() for operation in _operations(topic)),
         "components": {
             "schemas": schemas.components | {"CloudEvent": _cloud_event(), "DeadLetterHeaders": _dead_letter_headers()},
-            "messages": messages | {"dead_letter": _dead_letter(), "changelog_entry": _changelog_entry()},
+            "messages": messages
+            | {"dead_letter": _dead_letter(), "changelog_entry": _changelog_entry(), "parked_key": _parked_key()},
         },
     }
 
@@ -151,6 +154,8 @@ def _pointed(schema: Any, names: dict[str, str]) -> Any:
 def _message_names(topic: Topic) -> list[str]:
     if topic.name in VALUES:
         return [VALUES[topic.name].contract, *(_message_name(topic, kind) for kind in ARGS.get(topic.name, ()))]
+    if topic == PARKED:
+        return ["parked_key"]
     return ["dead_letter" if topic.name.endswith(DEAD_LETTER_SUFFIX) else "changelog_entry"]
 
 
@@ -290,6 +295,14 @@ def _changelog_entry() -> Json:
         "summary": "A row of a stage's table. It belongs to the stage; nobody else reads it.",
         "contentType": "application/octet-stream",
         "payload": {"description": "The row's raw value; null deletes the row."},
+    }
+
+
+def _parked_key() -> Json:
+    return {
+        "summary": "A key whose last outcome cannot be applied. It belongs to the stages; operators may read it.",
+        "contentType": "application/json",
+        "payload": {"description": "Stage, key, event, time and error; null once the outcome is applied."},
     }
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-DeadLetterReason = Literal["undecodable", "invalid", "oversized", "refused_by_model", "unsupported_version", "fatal"]
+DeadLetterReason = Literal[
+    "undecodable", "invalid", "oversized", "refused_by_model", "unsupported_version", "fatal", "parked"
+]
 
 
 class StageError(Exception):
@@ -73,5 +75,10 @@ class Fatal(StageError):
     """A broken invariant or a wrong setting. The worker stops with this message and commits nothing more."""
 
 
-class LaterVersion(Fatal):
+class DeploymentFault(Fatal):
+    """Something is wrong for every key alike: the version, a collection, a topic. No record and no key is at fault, so
+    nothing is counted, refused or parked for it."""
+
+
+class LaterVersion(DeploymentFault):
     """A row of this stage was written by a later version of memstream. The event in hand is not at fault."""

@@ -89,6 +89,15 @@ class AppliedPolicy(Contract):
     """The observations whose importance was raised."""
 
 
+class TurnCut(Contract):
+    """What a long turn said beyond what the model saw of it."""
+
+    messages: Annotated[int, Field(ge=1)]
+    """Messages of which a part in the middle was left out."""
+    tokens: Annotated[int, Field(ge=1)]
+    """Of what was left out, at 4 characters a token."""
+
+
 class ObservedBy(Contract):
     """The model and prompt that made the observations. `usage` stands on the first turn of a call."""
 
@@ -97,6 +106,8 @@ class ObservedBy(Contract):
     usage: TokenUsage | None = None
     applied: AppliedPolicy | None = None
     """None: the deployment's policy held as it is."""
+    cut: TurnCut | None = None
+    """None: the model saw the whole turn."""
 
 
 class Observed(Contract):

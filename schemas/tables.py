@@ -27,7 +27,7 @@ from .links import StoredLinks
 from .procedures import StoredProcedure
 from .prospective import StoredTask
 from .tasks import TASKS
-from .topics import COMMANDS, COMMANDS_SESSION, DEAD_LETTER_SUFFIX, TOPICS, Topic, catalogue
+from .topics import COMMANDS, COMMANDS_SESSION, DEAD_LETTER_SUFFIX, PARKED, TOPICS, Topic, catalogue
 from .working_set import StoredMessage, StoredWorkingEntry
 
 STORED: Final[dict[str, type[Contract]]] = {
@@ -82,7 +82,7 @@ def topics() -> str:
 def _topic(topic: Topic) -> list[str]:
     settings = topic.settings()
     size = settings.get("max.message.bytes")
-    count = "deployment" if topic in TOPICS else "as its stage"
+    count = "deployment" if topic in TOPICS else "1" if topic == PARKED else "as its stage"
     kept = "the last of each key" if topic.retention_days is None else _days(topic.retention_days)
     return [
         f"`{topic.name}`",

@@ -70,6 +70,9 @@ TOPICS: tuple[Topic, ...] = (
 )
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 
+PARKED = Topic("memory-parked", "stage/table key", "compact", None, STAGES[1:], STAGES[1:], partitions=1)
+"""The keys whose last outcome cannot be applied. It belongs to the stages, as their changelogs do."""
+
 DEAD_LETTER_SUFFIX = ".dlq"
 
 
@@ -121,10 +124,10 @@ def changelog_of(stage: StageName) -> Topic | None:
 
 
 def catalogue() -> tuple[Topic, ...]:
-    """Return every topic of this version: work topics, their dead letters and the changelogs."""
+    """Return every topic of this version: work topics, their dead letters, the changelogs, and that of parked keys."""
     dead_letters = tuple(dead_letters_of(topic) for topic in TOPICS if set(topic.read_by) & set(STAGES))
     changelogs = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
-    return TOPICS + dead_letters + changelogs
+    return TOPICS + dead_letters + changelogs + (PARKED,)
 
 
 def partitions_of(topic: Topic, *, default: int) -> int:

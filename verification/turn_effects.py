@@ -13,6 +13,7 @@ from itertools import pairwise
 from ..agents.common.seen_ids import SEEN_KEPT
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.topics import OBSERVATIONS, RESULTS, TURNS
+from ..streams.engine.parking import RETRY
 from ..streams.log.port import Position
 from .reflector_effects import observations_are_reflected
 from .rows import CommandRow, History, ObservedRow, PointRow, TurnName, TurnRow
@@ -158,10 +159,12 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
 
 # ------------------------------------------------------------------------------------------------ commands
 def _answered(history: History, expected: Expected, findings: Findings) -> None:
-    """Check that each command has exactly one result, however often the command came."""
+    """Check that each command has exactly one result, however often the command came. A worker's outcome.retry has
+    none."""
     commands: dict[tuple[str, str], list[CommandRow]] = defaultdict(list)
     for row in history.commands:
-        commands[row.key, row.command_id].append(row)
+        if row.kind != RETRY:
+            commands[row.key, row.command_id].append(row)
     for (key, command_id), rows in commands.items():
         stage = rows[0].stage
         if stage not in expected.stages:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from ...schemas.errors import Fatal, Transient
+from ...schemas.errors import DeploymentFault, Fatal, Transient
 from .engine import EngineRefused
 
 COMPONENT = "store"
@@ -56,7 +56,7 @@ def _for_status(status: int, message: str) -> Transient | Fatal:
     if status in (408, 429) or status >= 500:
         return Transient(COMPONENT, message, remedy=AWAY_REMEDY)
     if status == 404:
-        return Fatal(
+        return DeploymentFault(
             f"{message}. A collection that this process uses does not exist any more: start a worker with an empty "
             "Qdrant, or fill `facts` again with `memstream rebuild facts`."
         )

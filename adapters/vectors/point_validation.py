@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 
 from ...schemas.collections import TENANT_FIELD
-from ...schemas.errors import Fatal, Poison
+from ...schemas.errors import DeploymentFault, Fatal, Poison
 from ..ports import Payload, Point, StoredPoint
 from .engine import EngineHit, EngineRow
 
@@ -46,9 +46,10 @@ def require_tenant(tenant_id: str) -> str:
 
 
 def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
-    """Check a vector. `Fatal`: its length is not the embedder's, or it contains NaN or an infinity."""
+    """Check a vector. `DeploymentFault`: its length is not the embedder's; `Fatal`: it contains NaN or an infinity."""
     if len(dense) != dimension:
-        raise Fatal(f"{what}: the vector has {len(dense)} dimensions, the embedder of this store makes {dimension}")
+        said = f"{what}: the vector has {len(dense)} dimensions, the embedder of this store makes {dimension}"
+        raise DeploymentFault(said)
     if not math.isfinite(sum(dense)):  # NaN and infinities survive in a sum; it is the fastest check
         raise Fatal(f"{what}: the vector holds NaN or an infinity")
 

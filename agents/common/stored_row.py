@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...schemas.base import explain
 from ...schemas.errors import LaterVersion
 from ...streams.engine.handler import Rows
+from ...streams.engine.parking import without_mark
 
 FIRST_VERSION = 1
 """The version of a row that names none."""
@@ -42,9 +43,10 @@ class StoredRow(RowPart):
 
     @classmethod
     def read(cls, raw: bytes) -> Self:
-        """Raises LaterVersion for a row that this version does not understand."""
+        """Parse a stored row, that of a parked key too. Raises LaterVersion for one that this version does not
+        understand."""
         try:
-            row = cls.model_validate_json(raw)
+            row = cls.model_validate_json(without_mark(raw))
         except ValidationError as error:
             raise _later(explain(error)) from None
         if row.row_version > ROW_VERSION:

@@ -19,10 +19,9 @@ from ...memory.trust.evidence import TRUST_ORDER, judge_evidence, words_of
 from ...memory.trust.forget_requests import is_forget_request
 from ...memory.trust.instructions import instruction_rule
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn, withdraw
-from ...memory.working_set.importance import boosted_importance
 from ...schemas import ids
 from ...schemas.errors import Poison
-from ...schemas.observations import AppliedPolicy, Emotion, Observation, Observed, ObservedBy, TokenUsage
+from ...schemas.observations import AppliedPolicy, Observation, Observed
 from ...schemas.turns import SENSITIVITIES, Owner, Role, Sensitivity, Turn
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.retry import Calls
@@ -33,6 +32,7 @@ from ..common.turn_routing import occurred_at
 from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
 from .flush import origins_after
 from .item_protection import with_cut_quotes, without_secrets
+from .observation_cause import applied_policy, cause_of, emotion_of, importance_of, raised
 from .prompt import ObservePrompt, ShownTurn, recent_messages
 from .rows import EntryOrigin, SessionRow
 from .turn_source import TurnSource
@@ -174,7 +174,7 @@ def conclude(
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
         mine = [each for each in usable if each.turn == name]
         candidates = [_candidate(item, shown, each, names, counted, policy.capture) for each in mine]
-        raised = _raised(candidates, mine)
+        counting_more = raised(candidates, [each.item.importance for each in mine])
         candidates = with_cut_quotes(candidates, secrets)
         orders = [each for each in candidates if instruction_rule(each.observation.content) is not None]
         counted += ["instruction"] * len(orders)
@@ -186,6 +186,7 @@ def conclude(
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
         counted += ["evicted"] * len(applied.evicted_entries)
+        counted += ["turn_cut"] * (shown.cut is not None and answer is not None)
         origins = origins_after(
             session.origins, (_origin(item, each.observation) for each in candidates), applied.working
         )
@@ -211,7 +212,13 @@ def conclude(
                 agent_id=item.turn.agent_id,
                 observations=recorded,
                 evicted=applied.evicted,
-                cause=_cause(prompt, answer, with_usage=place == 0, applied=_applied(by_policy, recorded, raised)),
+                cause=cause_of(
+                    prompt,
+                    answer,
+                    with_usage=place == 0,
+                    applied=applied_policy(by_policy, recorded, counting_more),
+                    cut=shown.cut,
+                ),
             )
         )
     return Batch(session=session, observed=tuple(observed), counted=tuple(counted))
@@ -351,7 +358,7 @@ def _candidate(
         entry_id=observation_id,
         subject=item.subject,
         content=item.content,
-        importance=_importance(item, policy),
+        importance=importance_of(item, policy),
         durability=item.durability,
         category=item.category,
         is_correction=item.is_correction,
@@ -360,7 +367,7 @@ def _candidate(
         valid_from=item.valid_from,
         valid_to=item.valid_to,
         sensitivity=max(item.sensitivity, floor, key=SENSITIVITIES.index),
-        emotion=_emotion(item) if policy.emotion else None,
+        emotion=emotion_of(item) if policy.emotion else None,
         source_role=usable.role,
         evidence=item.evidence,
     )
@@ -408,50 +415,3 @@ def _recorded(
         for candidate in candidates
         if candidate.observation.observation_id not in applied.skipped
     )
-
-
-def _importance(item: ObservationItem, policy: CapturePolicy) -> float:
-    return boosted_importance(
-        item.importance,
-        category=item.category,
-        is_correction=item.is_correction,
-        emotion=_emotion(item),
-        policy=policy,
-    )
-
-
-def _emotion(item: ObservationItem) -> Emotion | None:
-    given = item.emotion
-    return None if given is None else Emotion(valence=given.valence, arousal=given.arousal)
-
-
-def _raised(candidates: Sequence[EntryCandidate], items: Sequence[ValidObservation]) -> frozenset[str]:
-    """Return the ids of the observations that count more than the model says."""
-    return frozenset(
-        each.observation.observation_id
-        for each, usable in zip(candidates, items, strict=True)
-        if each.observation.importance > usable.item.importance
-    )
-
-
-def _applied(
-    by_policy: AppliedPolicy | None, recorded: Sequence[Observation], raised: frozenset[str]
-) -> AppliedPolicy | None:
-    boosted = tuple(each.observation_id for each in recorded if each.observation_id in raised)
-    if not boosted:
-        return by_policy
-    return (by_policy or AppliedPolicy(settings={})).model_copy(update={"boosted": boosted})
-
-
-def _cause(
-    prompt: ObservePrompt,
-    answer: Completion[ParsedItems[ObservationItem]] | None,
-    *,
-    with_usage: bool,
-    applied: AppliedPolicy | None,
-) -> ObservedBy:
-    if answer is None:
-        return ObservedBy(applied=applied)
-    used = answer.usage
-    usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
-    return ObservedBy(model=answer.model, prompt=prompt.name, usage=usage if with_usage else None, applied=applied)

@@ -14,26 +14,29 @@ from ...memory.policies import CapturePolicy
 from ...memory.recall.prompt_framing import remove_framed
 from ...memory.trust.evidence import SaidText
 from ...schemas.cloudevents import rfc3339
+from ...schemas.observations import TurnCut
 from ...schemas.turns import Role, Turn
 from ...schemas.working_set import WorkingEntry, WorkingSet
 from .answer_schema import WHOLE, AnswerForm
 from .rows import RecentMessage
+from .turn_cut import CHARACTERS_A_TOKEN, cut_to_size
 from .turn_source import TurnSource, text_of
-
-CHARACTERS_A_TOKEN = 4
 
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """A turn as the prompt shows it: the captured roles, with the assistant's text cut to a limit. Recalled memories
-    that
-    were rendered into the turn are left out, so that they are neither learnt again nor quoted as evidence."""
+    """A turn as the prompt shows it: the captured roles, with the assistant's text cut to a limit, and a long turn cut
+    to its own. Recalled memories that were rendered into the turn are left out, so that they are neither learnt again
+    nor quoted as evidence."""
 
     turn_id: str
     occurred_at: datetime
     said: tuple[tuple[Role, str], ...]
     messages: tuple[tuple[Role, str], ...] | None = None
-    """The turn's own messages, to tell who said what, when a source function made the text."""
+    """The turn's own messages, to tell who said what, when a source function made the text or the turn is cut: where a
+    quotation begins may be left out."""
+    cut: TurnCut | None = None
+    """What is left out of a long turn."""
 
     @classmethod
     def of(
@@ -42,15 +45,17 @@ class ShownTurn:
         if source is not None:
             text = remove_framed(text_of(turn, source))
             own = tuple((message.role, remove_framed(message.text)) for message in turn.messages)
-            return cls(turn.turn_id, occurred_at, (("user", text),) if text.strip() else (), own)
-        said = []
+            shown, cut = cut_to_size((("user", text),) if text.strip() else (), tokens=policy.turn_tokens)
+            return cls(turn.turn_id, occurred_at, shown, own, cut)
+        said: list[tuple[Role, str]] = []
         for message in turn.messages:
             text = remove_framed(message.text)
             if message.role == "assistant":
                 text = text[: policy.max_assistant_chars]
             if message.role in policy.roles and text.strip():
                 said.append((message.role, text))
-        return cls(turn.turn_id, occurred_at, tuple(said))
+        shown, cut = cut_to_size(tuple(said), tokens=policy.turn_tokens)
+        return cls(turn.turn_id, occurred_at, shown, None if cut is None else tuple(said), cut)
 
     @property
     def tokens(self) -> int:
@@ -64,7 +69,7 @@ class ShownTurn:
 
     @cached_property
     def own_texts(self) -> tuple[SaidText, ...]:
-        """The turn's own messages: what is shown, unless a source function made it."""
+        """The turn's own messages: what is shown, unless a source function made it or the turn is cut."""
         return self.texts if self.messages is None else tuple(SaidText(role, text) for role, text in self.messages)
 
 

@@ -7,11 +7,11 @@ after it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
-from ...adapters.ports import VectorStore
+from ...adapters.ports import StoredPoint, VectorStore
 from ...schemas import ids
 from ...schemas.collections import FACTS as FACTS_COLLECTION
 from ...schemas.errors import Fatal
@@ -21,6 +21,7 @@ from ...schemas.topics import FACTS
 from ...streams.log.port import Log
 from .messages import fact_state
 
+ReadFacts = Callable[[], Awaitable[Mapping[str, StoredPoint]]]
 SendDurably = Callable[[OutRecord], Awaitable[None]]
 ROUNDS_MAX = 20
 SAMPLE = 100
@@ -29,18 +30,17 @@ SAMPLE = 100
 async def publish_state(
     fact_ids: Sequence[str],
     *,
-    tenant_id: str,
-    store: VectorStore,
+    read: ReadFacts,
     send_durably: SendDurably,
     now: Callable[[], datetime],
 ) -> None:
-    """Send each row as it is, until the last version sent is the stored one.
+    """Send each row as it is, until the last version sent is the stored one. `read` returns the stored rows by id.
 
     A row that is gone is skipped: whoever erased it writes the tombstone. Raises Fatal when rows go on changing.
     """
     sent: dict[str, int] = {}
     for _ in range(ROUNDS_MAX):
-        found = await store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=fact_ids)
+        found = await read()
         rows = [StoredFact.from_payload(found[each].payload) for each in fact_ids if each in found]
         changed = [row for row in rows if sent.get(row.fact_id, 0) < row.version]
         if not changed:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 import structlog
@@ -34,6 +35,7 @@ from ...memory.secrets.secret_filter import SecretFilter, at_least
 from ...memory.tenant_policies import TenantPolicies, TurnPolicies
 from ...schemas import ids
 from ...schemas.base import REASON_MAX, Contract, explain
+from ...schemas.collections import FACTS
 from ...schemas.command_kinds import command_kind
 from ...schemas.commands import (
     Command,
@@ -421,13 +423,11 @@ class Reflector:
         await apply_writes(self._store, writes)
 
     async def publish_state(self, outcome: Outcome) -> None:
-        assert outcome.tenant_id is not None  # an outcome with state_ids has it
+        tenant_id, fact_ids = outcome.tenant_id, outcome.state_ids
+        assert tenant_id is not None  # an outcome with state_ids has it
+        get = partial(self._store.get, FACTS, tenant_id=tenant_id, ids=fact_ids)
         await publish_state(
-            outcome.state_ids,
-            tenant_id=outcome.tenant_id,
-            store=self._store,
-            send_durably=self._send_durably,
-            now=self._now,
+            fact_ids, read=lambda: self._calls.call("store", get), send_durably=self._send_durably, now=self._now
         )
 
     # ------------------------------------------------------------------------------------------------ reminders

@@ -28,8 +28,8 @@ from memstream.schemas.collections import LABELS
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner, turn_value
-from memstream.streams.engine.handler import NoRows
 from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.no_rows import NoRows
 from memstream.streams.engine.retry import Calls
 from memstream.streams.log.port import Position, Record
 

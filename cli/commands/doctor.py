@@ -18,6 +18,7 @@ from ...memory.policies import MemoryPolicy
 from ...schemas.collections import COLLECTIONS
 from ...schemas.errors import StageError, Transient
 from ...schemas.topics import STAGES, StageName, group_of, read_by
+from ...streams.engine.parking import REMEDY, read_parked_keys
 from ...streams.log import topic_admin
 from ...streams.log.port import Log
 from .. import options
@@ -30,6 +31,8 @@ from ..wiring.checks import Check
 from ..wiring.model_checks import check_models
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 from ..wiring.settings import Settings
+
+PARKED_SHOWN = 20
 
 
 @click.command()
@@ -105,6 +108,7 @@ async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
         yield await _topics(log, settings)
         for stage in STAGES:
             yield await _stage(log, stage)
+        yield await _parked(log)
     except StageError as error:
         yield Check("broker", False, *_remedy(error))
     finally:
@@ -134,6 +138,19 @@ async def _stage(log: Log, stage: StageName) -> Check:
         behind += sum(end - max(start, done or 0) for start, end, done in zip(starts, ends, committed, strict=True))
     members = await log.members(group)
     return Check(f"stage {stage}", True, f"{members} workers, {behind} records behind")
+
+
+async def _parked(log: Log) -> Check:
+    """List the keys whose last outcome cannot be applied."""
+    entries = sorted((await read_parked_keys(log)).values(), key=lambda each: each.parked_at)
+    if not entries:
+        return Check("parked keys", True, "none")
+    named = [
+        f"{each.stage} {each.key} since {each.parked_at:%Y-%m-%d %H:%M} UTC: {each.error}"
+        for each in entries[:PARKED_SHOWN]
+    ]
+    more = [f"and {len(entries) - PARKED_SHOWN} more"] if len(entries) > PARKED_SHOWN else []
+    return Check("parked keys", False, "; ".join([*named, *more]), REMEDY)
 
 
 # ------------------------------------------------------------------------------------------------ store and embedder

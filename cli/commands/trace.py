@@ -67,6 +67,10 @@ def _print(chain: ProvenanceChain) -> None:
     for seen in chain.observations:
         click.echo(f"  {seen.session_id}/{seen.turn_id}: {console.printable(seen.observation.content)}")
         click.echo(f"      “{console.printable(seen.observation.evidence)}”")
+        if seen.cut is not None:
+            click.echo(
+                f"      the model did not see {seen.cut.tokens} tokens of this turn, of {seen.cut.messages} messages"
+            )
         if seen.applied is not None:
             by = "the tenant's policy" if seen.applied.persona is None else f"the persona {seen.applied.persona}"
             more = ["counted more", *_pairs(seen.applied.settings)] if seen.boosted else _pairs(seen.applied.settings)

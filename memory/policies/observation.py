@@ -28,6 +28,9 @@ class CapturePolicy:
     """Observations of a turn, at most."""
     max_assistant_chars: int = 500
     """Characters of an assistant's message that are shown."""
+    turn_tokens: int = 8_000
+    """Tokens of a turn that are shown, at most. Of a longer turn every message is shown, the longest ones without their
+    middle. A token is 4 characters."""
     context_messages: int = 6
     """Earlier messages that are shown for context, at most."""
     context_tokens: int = 2_000
@@ -50,6 +53,7 @@ class CapturePolicy:
         require(not self.source or is_named, f"capture.source must be package.module:function, not {self.source!r}")
         require(bool(self.roles), "capture.roles must name at least one role")
         between("capture.max_per_turn", self.max_per_turn, 1, 64)
+        at_least("capture.turn_tokens", self.turn_tokens, 64)
         for name in ("max_assistant_chars", "context_messages", "context_tokens"):
             at_least(f"capture.{name}", getattr(self, name), 0)
 

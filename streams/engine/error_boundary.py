@@ -6,8 +6,9 @@
 - Fatal, and every unexpected exception: the worker stops.
 
 A crash in decoding or in `decide` counts against the record, in a file per record. At the third crash the record
-becomes a dead letter. The count is kept: the worker may die before it commits the record, and the redelivered record
-must not stop it three more times.
+becomes a dead letter. So does a crash in the effects of an outcome that is of its key alone (`is_of_one_key`), against
+the record that the outcome was decided for. At the third crash the key is parked (parking.py). The count is kept: the
+worker may die before it commits the record, and the redelivered record must not stop it three more times.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ import asyncio
 import hashlib
 import json
 import os
+import sqlite3
 import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
+from aiokafka.errors import KafkaError
 
 from ...schemas.base import describe
-from ...schemas.errors import ContentFiltered, Fatal, LaterVersion, Poison, StageError
+from ...schemas.errors import ContentFiltered, DeploymentFault, Fatal, Poison, StageError
 from ..log.port import Position
+
+if TYPE_CHECKING:
+    from .handler import StageDecision
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -44,6 +50,23 @@ _FORGET_AFTER = 7 * 24 * 3600.0
 
 class DecisionFailed(Exception):
     """An unexpected exception of decoding or of `decide`. `__cause__` is the original."""
+
+
+class EffectFailed(Exception):
+    """The effects of an outcome failed for a reason that is of its key alone. Its row is durable."""
+
+    def __init__(self, error: Exception, decided: StageDecision) -> None:
+        super().__init__(describe(error))
+        self.error = error
+        self.decided = decided
+        self.of_refused_lane = False
+        """A stage without a table has refused an event of this lane for the same reason: none ends the worker again."""
+
+    @property
+    def source(self) -> Position:
+        """The position of the event that the outcome was decided for."""
+        source = self.decided.outcome.source
+        return Position(source.topic, source.partition, source.offset)
 
 
 def decoded(route: Callable[[], T]) -> T:
@@ -121,12 +144,14 @@ class ErrorBoundary:
         handle: Callable[[], Awaitable[None]],
         refuse: Callable[[Poison, int], Awaitable[None]],
         *,
+        park: Callable[[EffectFailed, int], Awaitable[None]] | None = None,
         tenant_id: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Handle one event and return when it may be acknowledged.
 
-        `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal. `tenant_id` reads the event's
-        tenant, None where it cannot be read.
+        `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal. `park(failed, attempts)` parks
+        the key of an outcome and makes the event's dead letter durable. `tenant_id` reads the event's tenant, None
+        where it cannot be read.
 
         Raises Transient and Relinquished, after which the lanes try the event again or leave it to the partition's
         next owner, and everything that stops the worker.
@@ -139,24 +164,35 @@ class ErrorBoundary:
                 self.count_dead_letter(filtered_of=tenant_id() if isinstance(poison, ContentFiltered) else None)
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
-            crashes = self._crashes.add(position, describe(cause))
+            crashes = self._crashed(position, cause)
             if crashes < CRASHES_MAX:
-                log.error(
-                    "record_kills_worker",
-                    topic=position.topic,
-                    partition=position.partition,
-                    offset=position.offset,
-                    deaths=crashes,
-                    of=CRASHES_MAX,
-                    error=describe(cause),
-                    # not exc_info: renderers may show local variables, and in them what users said
-                    where="".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:]),
-                )
                 raise
             fatal = Poison("fatal", describe(cause))
             fatal.__cause__ = cause
             await refuse(fatal, crashes)
             self.count_dead_letter()
+        except EffectFailed as failed:
+            crashes = 1 if failed.of_refused_lane else self._crashed(failed.source, failed.error)
+            if park is None or (crashes < CRASHES_MAX and not failed.of_refused_lane):
+                raise failed.error from failed.error.__cause__
+            await park(failed, crashes)
+
+    def _crashed(self, position: Position, cause: BaseException) -> int:
+        """Count a crash by a record, durably, and log it. Return how many there were."""
+        crashes = self._crashes.add(position, describe(cause))
+        if crashes < CRASHES_MAX:
+            log.error(
+                "record_kills_worker",
+                topic=position.topic,
+                partition=position.partition,
+                offset=position.offset,
+                deaths=crashes,
+                of=CRASHES_MAX,
+                error=describe(cause),
+                # not exc_info: renderers may show local variables, and in them what users said
+                where="".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:]),
+            )
+        return crashes
 
     def succeeded(self) -> None:
         """Note an event that had its effect: the row of dead letters ends."""
@@ -164,7 +200,7 @@ class ErrorBoundary:
         self._others_in_a_row = 0
 
     def count_dead_letter(self, *, filtered_of: str | None = None) -> None:
-        """Count a dead letter that is not due to undecodable or invalid input. Raises Fatal at 20 in a row.
+        """Count a dead letter that is not due to undecodable or invalid input. Raises DeploymentFault at 20 in a row.
 
         `filtered_of`: the tenant whose record a content filter refused; of these at most 7 of a tenant count.
         """
@@ -174,7 +210,7 @@ class ErrorBoundary:
             self._filtered_in_a_row[filtered_of] += 1
         filtered = sum(min(count, FILTERED_OF_A_TENANT_MAX) for count in self._filtered_in_a_row.values())
         if filtered + self._others_in_a_row >= DEAD_LETTERS_IN_A_ROW_MAX:
-            raise Fatal(
+            raise DeploymentFault(
                 f"{DEAD_LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with "
                 "the model or this version, not with the input; look at `memstream dlq list`, mend it and start again"
             )
@@ -183,5 +219,22 @@ class ErrorBoundary:
 def unexpected(error: BaseException) -> bool:
     """Whether an exception counts as a crash caused by the record: a broken invariant, or no error of ours."""
     if isinstance(error, StageError):
-        return isinstance(error, Fatal) and not isinstance(error, LaterVersion)
+        return isinstance(error, Fatal) and not isinstance(error, DeploymentFault)
     return not isinstance(error, asyncio.CancelledError)
+
+
+OF_THE_PROCESS: tuple[type[Exception], ...] = (OSError, MemoryError, KafkaError, sqlite3.Error)
+"""Errors of this machine or of a connection: disk, memory, broker. TimeoutError and ConnectionError are OSErrors."""
+
+
+def is_of_one_key(error: Exception) -> bool:
+    """Whether an exception of an outcome's effects is a matter of this key alone, so that others may go on.
+
+    It is one when a store or a log took the call and refused what it says, when a compare and set met another writer,
+    and when our own code failed on it. It is none when something is away (Transient), when the lease is lost
+    (Relinquished), when every key is concerned (DeploymentFault), and when the process has no disk, memory or
+    connection.
+    """
+    if isinstance(error, StageError):
+        return unexpected(error) or isinstance(error, Poison)
+    return not isinstance(error, OF_THE_PROCESS)

@@ -7,7 +7,6 @@ A stage decides once for an event and keeps the complete outcome in its table. E
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -15,16 +14,19 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from ...schemas.base import describe
-from ...schemas.errors import Poison
+from ...schemas.errors import DeploymentFault, Poison
 from ...schemas.outcomes import Outcome, OutRecord, Source
+from ...schemas.row_keys import partition_key
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
 from ..log.partition_count import CountCheck
 from ..log.port import Position, Record
 from .codec import lane_key, tenant_of
 from .crash_points import CrashPoint, Step
 from .dead_letters import dead_letter, is_filtered, message_of
-from .error_boundary import DecisionFailed, ErrorBoundary, decoded, unexpected
+from .error_boundary import DecisionFailed, EffectFailed, ErrorBoundary, decoded, is_of_one_key, unexpected
+from .last_keys import LastKeys
 from .metrics import StageMetrics
+from .parking import PARKED_MAX, ParkedKeys, is_parked, outcome_of, parked_row, read_parked, retry_of
 from .retry import Calls
 
 log = structlog.get_logger(__name__)
@@ -51,23 +53,6 @@ class Rows(Protocol):
         """Return the next rows of a partition by key: some that begin with `prefix` and are greater than `after`. An
         empty page is the end. Rows that the changelog has not acknowledged are not among them."""
         ...
-
-
-class NoRows:
-    """The rows of a stage without a table."""
-
-    def row(self, key: str, *, partition: int | None = None) -> bytes | None:
-        return None
-
-    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
-        if rows:
-            raise AssertionError("this stage has no table")
-
-    def applied_before(self, partition: int, topic: str, source: int) -> int | None:
-        return None
-
-    def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +130,10 @@ class Stage(Protocol[W]):
         ...
 
     async def publish_state(self, outcome: Outcome) -> None:
-        """Publish state that is read when it is sent (memory.facts). Called after the outcome's records were sent."""
+        """Publish state that is read when it is sent (memory.facts). Called after the outcome's records were sent.
+
+        It asks the store through its breaker. Transient for a record that does not arrive.
+        """
         ...
 
     def retain(self, partitions: frozenset[int]) -> None:
@@ -166,6 +154,7 @@ class Stage(Protocol[W]):
 Committed = Callable[[str, int], int | None]
 """Return the committed offset (the next one to read) of a topic and partition; None when it is not known."""
 KNOWN_APPLIED_MAX = 10_000
+REFUSED_LANES_MAX = 1_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
 """Hand a record to the producer; the inner awaitable ends when the record is durable. Within a partition the log has
 the order of the calls. Raises LeaseLost, Transient when the broker does not answer, Fatal for a record that it never
@@ -218,8 +207,11 @@ class Handler(Generic[W]):
         self._kept = kept
         """Returns a refused record as its dead letter may keep it."""
         self._partition_count = count
-        self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
+        self.parked = ParkedKeys(stage=stage.name, send=self.send, metrics=metrics)
+        self._known_applied = LastKeys[tuple[int, str], int](KNOWN_APPLIED_MAX)
         """By partition and key: the hash of the row whose outcome this process has applied in full."""
+        self._refused_lanes = LastKeys[str, bool](REFUSED_LANES_MAX)
+        """Of a stage without a table: lanes of which an outcome could not be applied."""
 
     def route(self, record: Record) -> RoutedEvent[W] | UndecodableEvent | DecodeCrash:
         """Decode a record. It happens once, also when the event is handled several times."""
@@ -241,13 +233,28 @@ class Handler(Generic[W]):
             if isinstance(routed, DecodeCrash):
                 raise routed.failure
             await self._confirm_count(record, routed.lane.encode())
-            await self.handle(record, routed.work)
+            retry = retry_of(record)
+            if retry is None:
+                try:
+                    await self.handle(record, routed.work)
+                except EffectFailed as failed:
+                    failed.of_refused_lane = self._refused_lanes.get(routed.lane) is not None
+                    raise
+            elif retry.stage == self._stage.name and partition_key(retry.key) == routed.lane:
+                await self._retry(retry.key, record.position.partition)
 
         async def refuse(poison: Poison, attempts: int) -> None:
             await self._refuse(record, poison, attempts)
 
+        async def park(failed: EffectFailed, attempts: int) -> None:
+            await self._park(record, failed, attempts)
+            if failed.decided.row is None:
+                self._refused_lanes.put(routed.lane, True)
+
         with self._metrics.in_flight(record):
-            await self._boundary.run(record.position, handle, refuse, tenant_id=lambda: tenant_of(record.value))
+            await self._boundary.run(
+                record.position, handle, refuse, park=park, tenant_id=lambda: tenant_of(record.value)
+            )
 
     async def _confirm_count(self, record: Record, key: bytes | None) -> None:
         """Make sure that a record which is misplaced is so by the partition count of now. Raises CountChanged."""
@@ -258,6 +265,12 @@ class Handler(Generic[W]):
     async def handle(self, record: Record, work: W) -> None:
         """Run decide → table → store → publish. The commit follows later."""
         last = self._stage.last(work, self._rows)
+        if last is not None and last.row is not None and is_parked(last.row):
+            entry, _ = read_parked(last.row)
+            if last.key not in self.parked:  # a crash or an outage may have come after the call of `put`
+                await self._rows.put({last.key: last.row})
+                await self.parked.park(entry)
+            raise Poison("parked", f"the key {last.key} is parked: {entry.error}")
         if last is not None and not self._was_applied(last, record.position):
             await self._effects(await self._written_again(last))
         decisions = self._stage.decide(work, record, self._rows)
@@ -290,26 +303,80 @@ class Handler(Generic[W]):
         return committed is not None and source.offset < committed
 
     def _remember_applied(self, last: StageDecision, partition: int) -> None:
-        self._known_applied[partition, last.key] = hash(last.row)
-        self._known_applied.move_to_end((partition, last.key))
-        if len(self._known_applied) > KNOWN_APPLIED_MAX:
-            self._known_applied.popitem(last=False)
+        self._known_applied.put((partition, last.key), hash(last.row))
 
     async def _effects(self, decided: StageDecision) -> None:
+        """Apply a decision. Raises EffectFailed for a failure that is of its key alone, once the rows stand."""
         outcome = decided.outcome
         if decided.row is not None:
             await self._rows.put({**decided.before, decided.key: decided.row, **outcome.after})
             self._passed("table")
+        try:
+            await self._applied(outcome)
+        except Exception as error:
+            if not is_of_one_key(error) or (decided.row is None and isinstance(error, Poison)):
+                raise
+            raise EffectFailed(error, decided) from error
+        self._count(outcome)
+
+    async def _applied(self, outcome: Outcome) -> None:
+        """Take the steps after the table. The second time they change nothing."""
         if outcome.writes:
             await self._calls.call("store", lambda: self._stored(outcome))
         self._passed("store")
         await self.send(outcome.records)
         if outcome.state_ids:
-            await self._calls.call("store", lambda: self._stage.publish_state(outcome))
+            await self._stage.publish_state(outcome)
         self._passed("publish")
         if outcome.cleanup:
             await self._rows.put(dict.fromkeys(outcome.cleanup))
-        self._count(outcome)
+
+    async def _park(self, record: Record, failed: EffectFailed, attempts: int) -> None:
+        """Park the key of an outcome, and make a dead letter of the event in hand.
+
+        The event may have more to do than the outcome says. Put back, it does the rest, or is a duplicate. A stage
+        without a table has nothing to park: its event is refused for good.
+        """
+        decided, error = failed.decided, failed.error
+        if decided.row is None:
+            poison = Poison("fatal", describe(error))
+        elif len(self.parked) >= PARKED_MAX and decided.key not in self.parked:
+            raise DeploymentFault(
+                f"{len(self.parked)} keys of {self._stage.name} are parked, and one more cannot be applied: "
+                f"{describe(error)}. So many are not at fault by themselves: look at `memstream doctor`"
+            ) from error
+        else:
+            entry = self.parked.entry(decided.key, decided.outcome.source, message_of(error))
+            await self._rows.put({decided.key: parked_row(decided.row, entry)})
+            self._passed("table")
+            await self.parked.park(entry)
+            poison = Poison("parked", f"the key {decided.key} is parked: {entry.error}")
+        poison.__cause__ = error
+        await self._refuse(record, poison, attempts)
+        if poison.reason == "fatal" and not failed.of_refused_lane:
+            self._boundary.count_dead_letter()
+
+    async def _retry(self, key: str, partition: int) -> None:
+        """Try the outcome of a parked key again. When it is applied, the key takes events again."""
+        stored = self._rows.row(key)
+        if stored is None or not is_parked(stored):  # a crash or an outage came after the call of `put`
+            await self._rows.put({} if stored is None else {key: stored})
+            await self.parked.unpark(key)
+            return
+        _, row = read_parked(stored)
+        decided = StageDecision(outcome_of(row), key, row)
+        try:
+            await self._applied(decided.outcome)
+        except Exception as error:
+            if not is_of_one_key(error):
+                raise
+            self.parked.failed_again(key, message_of(error))
+            return
+        self._count(decided.outcome)
+        await self._rows.put({key: row})
+        self._passed("table")
+        await self.parked.unpark(key)
+        self._remember_applied(decided, partition)
 
     async def _stored(self, outcome: Outcome) -> None:
         self._fence()  # a projection is written whole: a late write would replace what the next owner has written since
@@ -342,7 +409,7 @@ class Handler(Generic[W]):
 
     async def _refuse(self, record: Record, poison: Poison, attempts: int) -> None:
         position = record.position
-        if poison.reason == "fatal" or self._stage.writes_dead_letters(position.topic):
+        if poison.reason in ("fatal", "parked") or self._stage.writes_dead_letters(position.topic):
             kept = self._kept(record)
             refused = dead_letter(kept, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
             await self.send((refused,))

@@ -61,6 +61,9 @@ class Metrics:
             ["stage"],
             registry=registry,
         )
+        self.parked = Gauge(
+            "memstream_parked_keys", "Keys whose last outcome cannot be applied", ["stage"], registry=registry
+        )
         self.lag = Gauge(
             "memstream_lag", "Records behind the end of the log", ["stage", "topic", "partition"], registry=registry
         )
@@ -145,6 +148,10 @@ class StageMetrics:
     def full_partitions(self, count: int) -> None:
         """Set how many partitions are not fetched, because the worker has no room for more of them."""
         self._full_partitions.set(count)
+
+    def parked(self, keys: int) -> None:
+        """Set how many keys of the worker's partitions are parked."""
+        self._metrics.parked.labels(self._stage).set(keys)
 
     def lag(self, topic: str, partition: int, records: int) -> None:
         """Set how many records a partition is behind."""

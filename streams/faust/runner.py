@@ -17,16 +17,18 @@ from faust.exceptions import NotReady, ProducerSendError
 from faust.types import TP as FaustTP
 
 from ...schemas.base import describe
-from ...schemas.errors import Fatal, Poison, Transient
+from ...schemas.errors import Fatal, Poison, Relinquished, Transient
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import TABLES, group_of
 from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
-from ..engine.handler import DecodeCrash, Handler, NoRows, RoutedEvent, Rows, Stage, UndecodableEvent
+from ..engine.handler import DecodeCrash, Handler, RoutedEvent, Rows, Stage, UndecodableEvent
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
 from ..engine.lanes import HELD_BYTES, Lanes
 from ..engine.metrics import StageMetrics
+from ..engine.no_rows import NoRows
+from ..engine.parking import read_parked_keys
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls, is_of_a_tenant
 from ..log.partition_count import CountCheck
@@ -38,6 +40,7 @@ from .timer_ownership import TimerOwnership
 log = structlog.get_logger(__name__)
 ASSIGNMENT_POLL = 0.25
 LAG_POLL = 2.0
+PARKED_POLL = 1.0
 AWAY_SHOWN = 3
 """Components that readiness names; each tenant has a breaker of its own for its model."""
 TENANTS_AWAY_MAX = 3
@@ -214,6 +217,8 @@ class StageRunner:
         self.app.task(self._watch_assignment)
         self.app.task(self._background)
         self.app.task(self._watch_lag)
+        if table is not None:
+            self.app.task(self._retry_parked)
 
     def prepare(self) -> None:
         """Create this worker's folder."""
@@ -281,6 +286,27 @@ class StageRunner:
 
     async def _background(self) -> None:
         await self._stage.background()
+
+    async def _retry_parked(self) -> None:
+        """Learn which keys of this worker's partitions are parked, and have their outcomes tried again when due."""
+        known: frozenset[int] = frozenset()
+        while not self.app.should_stop:
+            await self.app.sleep(PARKED_POLL)
+            try:
+                here = self._partitions_of(self.app.assigned()) if self.app.ready() else known
+                if known != here:
+                    known = await self._learn_parked(here)
+                for record in self.handler.parked.due():
+                    await self.sender.durable(record)
+            except (Transient, Relinquished) as error:  # it is due again later
+                log.warning("parked_keys_not_tried", stage=self.name, why=str(error))
+
+    async def _learn_parked(self, assigned: frozenset[int]) -> frozenset[int]:
+        """Read what is parked in these partitions, and return them. Raises Transient."""
+        entries = await read_parked_keys(self._log)
+        count = await self._log.partitions(self._stage.reads[0].name)
+        self.handler.parked.assign(assigned, entries.values(), count=count or 1)
+        return assigned
 
     async def _watch_lag(self) -> None:
         seen: dict[Any, int | None] = {}
@@ -354,7 +380,7 @@ class StageRunner:
 
     def ready(self) -> tuple[bool, str]:
         """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`), and so
-        is a worker that misses nothing but the models of one or two tenants: it tells of them."""
+        is a worker that misses nothing but the models of one or two tenants, or has parked keys: it tells of them."""
         why = self.app.why_not_ready()
         if why:
             return False, why
@@ -363,7 +389,7 @@ class StageRunner:
             why = "; ".join(f"away: {name}: {failure}" for name, failure in sorted(away.items())[:AWAY_SHOWN])
             why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
             return all(is_of_a_tenant(name) for name in away) and len(away) < TENANTS_AWAY_MAX, why
-        return True, "" if self.app.assigned() else SPARE
+        return True, self.handler.parked.told() if self.app.assigned() else SPARE
 
 
 async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:

@@ -22,7 +22,7 @@ from faust.stores.rocksdb import Store as RocksDBStore
 from faust.streams import _current_event  # private, but the partition of a table write depends on it
 from rocksdict import WriteBatch
 
-from ...schemas.errors import Fatal, Transient
+from ...schemas.errors import Fatal, Poison, Transient
 from ..log.markers import MARKER_KEY, OWN_KEYS, Marker
 from .bulk_writes import StoreErrors
 from .changelog_check import COMPLETE_AT_KEY, WHOLE_KEY
@@ -43,8 +43,11 @@ PAGE_BYTES = 256 * 1024
 ROCKSDB_OPTIONS: Mapping[str, int] = {"target_file_size_base": 16 * 1024 * 1024, "max_open_files": 64}
 
 
-class RowTooLarge(Fatal):
-    """A row is larger than the changelog takes. Nothing was written."""
+class RowTooLarge(Poison):
+    """A row is larger than the changelog takes. Nothing was written, so the event is refused and nothing else."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("oversized", message)
 
 
 class Writes:

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Mapping
 
-from ...schemas.errors import Fatal, Poison
+from ...schemas.errors import DeploymentFault, Fatal, Poison
 from .partitioner import partition_for
 from .port import Headers
 from .sqlite_tables import LogTopic
@@ -24,9 +24,9 @@ def check_topic(name: str, partitions: int) -> None:
         raise Fatal(f"{name} cannot have {partitions} partitions")
 
 
-def unknown_topic(name: str) -> Fatal:
+def unknown_topic(name: str) -> DeploymentFault:
     """Return the error for an append to a topic that does not exist."""
-    return Fatal(f"there is no topic {name}: run `memstream topics create`")
+    return DeploymentFault(f"there is no topic {name}: run `memstream topics create`")
 
 
 def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers: Headers) -> None:

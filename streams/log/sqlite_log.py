@@ -7,7 +7,7 @@ The writing thread wakes readers at once. Appends of other processes are noticed
 queried every `POLL_SECONDS` and does not read the file.
 
 Methods that return a future must be called on a running event loop and never block it. Calls take effect in their
-order. Errors: `Transient` (busy, disk full), `Fatal` (not our file, a deleted topic).
+order. Errors: `Transient` (busy, disk full), `Fatal` (not our file), `DeploymentFault` (a deleted topic).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 
-from ...schemas.errors import Fatal, StageError, Transient
+from ...schemas.errors import DeploymentFault, StageError, Transient
 from . import sqlite_cleaner
 from . import sqlite_tables as sql
 from .port import Headers
@@ -339,7 +339,7 @@ class SqliteLog:
             if end is None:
                 found = conn.execute("SELECT next FROM part WHERE id = ?", (work.part,)).fetchone()
                 if found is None:
-                    job.error = Fatal("this topic has been deleted: run `memstream topics create`")
+                    job.error = DeploymentFault("this topic has been deleted: run `memstream topics create`")
                     continue
                 end = int(found[0])
             rows.append((sql.row_id(work.part, end), work.timestamp, work.key, work.headers, work.value))

@@ -53,3 +53,15 @@ async def test_only_what_was_said_beside_it_is_shown(role: str) -> None:
         assert "Keeps bees in Bergen" not in str(ask.messages)
         assert "weather in Oslo" in str(ask.messages), "in the turn itself, then as an earlier message"
     assert [len(record.observations) for record in world.observed()] == [0, 0], "no quote of it counts"
+
+
+async def test_a_turn_that_is_too_long_is_cut_and_its_record_says_so() -> None:
+    world = ObserverWorld(believing)
+    await world.deliver(world.turn("Keeps bees in Bergen, they say. " + "la " * 80_000), world.turn("And now?", "t2"))
+    long, short = world.observed()
+    assert long.cause.cut is not None
+    assert (long.cause.cut.messages, short.cause.cut) == (1, None)
+    assert long.cause.cut.tokens > 50_000
+    assert len(long.observations) == 1, "its beginning is shown"
+    assert world.counted()["turn_cut"] == 1
+    assert all(len(str(ask.messages)) < 50_000 for ask in world.model.asks), "it had cost 60 000 tokens"

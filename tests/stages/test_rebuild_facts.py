@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from memstream.adapters.ports import StoredPoint
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.reflector.fact_state_topic import check_facts_present, publish_state
@@ -156,5 +157,8 @@ async def test_the_state_that_is_sent_last_is_what_stands(bench: Bench) -> None:
                 "facts", tenant_id="acme", ids=[row.fact_id], fields={"version": changed.version}
             )
 
-    await publish_state([row.fact_id], tenant_id="acme", store=bench.store, send_durably=send, now=bench.now)
+    async def read() -> Mapping[str, StoredPoint]:
+        return await bench.store.get("facts", tenant_id="acme", ids=[row.fact_id])
+
+    await publish_state([row.fact_id], read=read, send_durably=send, now=bench.now)
     assert [Fact.read(record.value or b"").version for record in bench.sent] == [1, 2]

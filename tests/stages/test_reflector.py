@@ -11,11 +11,13 @@ import pytest
 from memstream.memory.policies import MemoryPolicy, RoutingPolicy
 from memstream.schemas import ids
 from memstream.schemas.episodes import EpisodesRecorded, StoredEpisode
-from memstream.schemas.errors import Poison
+from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.observations import Evicted
-from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED, OBSERVATIONS, RESULTS
+from memstream.schemas.outcomes import OutRecord
+from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
+from memstream.streams.engine.error_boundary import failure_of
 from memstream.streams.log.port import Record
 from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
 from tests.support.record_builders import NOW, OWNER
@@ -28,6 +30,27 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     bench.stage = reflector(bench)
     yield bench
     await bench.store.close()
+
+
+# ------------------------------------------------------------------------------------------------ publish
+async def test_a_log_that_is_away_opens_no_breaker_of_the_store(bench: Bench) -> None:
+    away = [Transient("broker", "away") for _ in range(6)]
+
+    async def send(record: OutRecord) -> None:
+        assert bench.calls.away() == {}
+        if away:
+            raise away.pop()
+        bench.sent.append(record)
+
+    bench.send_durably = send  # type: ignore[method-assign]
+    bench.stage = reflector(bench)
+    talk = Talk(bench)
+    turn = talk.turn(talk.says("Works at Stripe"))
+    while (failure := await failure_of(bench.run(turn))) is not None:
+        assert str(failure) == "away"
+        assert not bench.calls.breaker_open("store")
+    assert bench.calls.away() == {}
+    assert [record.topic for record in bench.sent if record.topic == FACTS.name] == [FACTS.name]
 
 
 # ------------------------------------------------------------------------------------------------ turns

@@ -22,6 +22,7 @@ from memstream.schemas.errors import Poison
 from memstream.schemas.outcomes import Outcome, OutPoint, OutRecord, PutPoints, Source
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS, Topic
 from memstream.streams.engine.handler import RoutedEvent, Rows, StageDecision
+from memstream.streams.engine.parking import without_mark
 from memstream.streams.log.port import Record
 
 
@@ -71,11 +72,12 @@ class Counting:
 
     def _row(self, work: Counted, rows: Rows) -> CountRow:
         raw = rows.row(work.key)
-        return CountRow.model_validate_json(raw) if raw is not None else CountRow()
+        return CountRow.model_validate_json(without_mark(raw)) if raw is not None else CountRow()
 
     def last(self, work: Counted, rows: Rows) -> StageDecision | None:
+        raw = rows.row(work.key)
         row = self._row(work, rows)
-        return StageDecision(row.last, work.key, row.model_dump_json().encode()) if row.last is not None else None
+        return StageDecision(row.last, work.key, raw) if row.last is not None else None
 
     async def decide(self, work: Counted, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         row = self._row(work, rows)

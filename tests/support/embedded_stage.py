@@ -37,8 +37,8 @@ from .table_rows import page_of
 PARTITIONS = 4
 
 
-class Killed(Exception):
-    """The simulated end of the worker."""
+class Killed(BaseException):
+    """The simulated end of the worker. It is not an `Exception`, so that nothing handles it."""
 
 
 class MemoryRows:

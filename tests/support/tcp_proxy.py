@@ -53,10 +53,11 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The proxy answers instead of the server, with a page of its own."""
+    """The proxy answers instead of the server, with a page of its own, what holds these bytes."""
 
     status: int = 503
     headers: tuple[str, ...] = ()
+    holding: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,8 @@ class HttpProxy:
         request = await _message(client)
         method, path, *_ = request.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         mode = self._mode if self._only(method, path) else Well()
+        if isinstance(mode, Answers) and mode.holding not in request:
+            mode = Well()
         with self._lock:
             self._requests.append(Request(method, path, time.monotonic(), mode))
         if isinstance(mode, BlackHole):

@@ -12,7 +12,7 @@ from memstream.agents.common.model_call import model_breaker, tenant_of_breaker
 from memstream.agents.common.outcomes import OutcomeRow
 from memstream.schemas.errors import Relinquished, Transient
 from memstream.schemas.outcomes import Outcome, OutRecord, Source
-from memstream.streams.engine.handler import NoRows
+from memstream.streams.engine.no_rows import NoRows
 from memstream.streams.log.port import Position
 
 DEADLINE = 10.0

@@ -37,7 +37,7 @@ CHANGELOGS = {
 
 def test_the_first_versions_topics_and_no_others() -> None:
     assert {t.name: (t.key, t.clean_up, t.retention_days) for t in topics.TOPICS} == EXPECTED
-    assert {t.name for t in catalogue()} == set(EXPECTED) | LETTERS | CHANGELOGS
+    assert {t.name for t in catalogue()} == set(EXPECTED) | LETTERS | CHANGELOGS | {"memory-parked"}
     assert len(catalogue()) == len({t.name for t in catalogue()})
 
 
@@ -67,5 +67,7 @@ def test_settings_are_kafkas() -> None:
 @pytest.mark.parametrize(("default", "letters", "work"), [(12, 3, 12), (1, 1, 1), (2, 3, 2)])
 def test_partition_counts(default: int, letters: int, work: int) -> None:
     for topic in catalogue():
-        expected = 1 if topic.name == "memory.policies" else letters if topic.name in LETTERS else work
+        expected = (
+            1 if topic.name in ("memory.policies", "memory-parked") else letters if topic.name in LETTERS else work
+        )
         assert topics.partitions_of(topic, default=default) == expected

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from memstream.schemas.errors import (
     ContentFiltered,
     DeadLetterReason,
+    DeploymentFault,
     Fatal,
     LaterVersion,
     OverBudget,
@@ -210,8 +211,8 @@ class Failing(Counting):
         ("decide", LeaseLost("gone"), False),
         ("decide", Interrupted("partitions go away"), False),
         ("route", RecursionError("odd"), True),
-        ("store", RuntimeError("odd"), False),
-        ("store", Fatal("another writer lives"), False),
+        ("store", DeploymentFault("the collection is gone"), False),
+        ("store", LeaseLost("gone"), False),
     ],
 )
 async def test_a_stage_that_fails_at_one_step(at: str, error: Exception, counts: bool) -> None:
@@ -282,6 +283,7 @@ def test_counts_older_than_a_week_are_deleted(tmp_path: Path) -> None:
         (Interrupted("x"), False),
         (OverBudget("x", retry_after=1.0), False),
         (LaterVersion("x"), False),
+        (DeploymentFault("x"), False),
     ],
 )
 def test_unexpected_exceptions(error: Exception, expected: bool) -> None:

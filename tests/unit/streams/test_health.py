@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -34,6 +35,8 @@ class Worker:
         self.runner = StageRunner.__new__(StageRunner)  # only ready() is called
         self.runner.app = cast(Any, self)
         self.runner.calls = self.calls
+        self.parked = ""
+        self.runner.handler = cast(Any, SimpleNamespace(parked=SimpleNamespace(told=lambda: self.parked)))
 
     def why_not_ready(self) -> str:
         return self.lacks
@@ -198,3 +201,10 @@ async def test_it_is_off_with_port_0_and_leaves_the_port_afterwards(worker: Work
     for _ in range(2):
         async with served(port=port, registry=worker.registry, readiness=dict), httpx.AsyncClient() as client:
             assert (await client.get(f"http://127.0.0.1:{port}/livez")).status_code == 200
+
+
+async def test_parked_keys_are_told_and_the_worker_stays_ready(worker: Worker, health: httpx.AsyncClient) -> None:
+    worker.parked = "parked keys: 1: acme/u1/s1: Qdrant answers 400 (memstream doctor)"
+    ready = await health.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["parts"]["observer"] == {"ready": True, "why": worker.parked}

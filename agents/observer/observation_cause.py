@@ -1,0 +1,67 @@
+"""What stands behind an observation beside its turn: the policy that raised its importance, model and prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...adapters.ports import Completion
+from ...memory.policies import CapturePolicy
+from ...memory.working_set.entries import EntryCandidate
+from ...memory.working_set.importance import boosted_importance
+from ...schemas.observations import AppliedPolicy, Emotion, Observation, ObservedBy, TokenUsage, TurnCut
+from ..common.structured_output import ParsedItems
+from .answer_schema import ObservationItem
+from .prompt import ObservePrompt
+
+
+def importance_of(item: ObservationItem, policy: CapturePolicy) -> float:
+    """Return the importance of an item, raised where the policy says so."""
+    return boosted_importance(
+        item.importance,
+        category=item.category,
+        is_correction=item.is_correction,
+        emotion=emotion_of(item),
+        policy=policy,
+    )
+
+
+def emotion_of(item: ObservationItem) -> Emotion | None:
+    given = item.emotion
+    return None if given is None else Emotion(valence=given.valence, arousal=given.arousal)
+
+
+def raised(candidates: Sequence[EntryCandidate], given: Sequence[float]) -> frozenset[str]:
+    """Return the ids of the observations that count more than the model says. `given`: what it says of each."""
+    return frozenset(
+        each.observation.observation_id
+        for each, importance in zip(candidates, given, strict=True)
+        if each.observation.importance > importance
+    )
+
+
+def applied_policy(
+    by_policy: AppliedPolicy | None, recorded: Sequence[Observation], raised_ids: frozenset[str]
+) -> AppliedPolicy | None:
+    """Return what the policy changed for a turn, with the observations that count more."""
+    boosted = tuple(each.observation_id for each in recorded if each.observation_id in raised_ids)
+    if not boosted:
+        return by_policy
+    return (by_policy or AppliedPolicy(settings={})).model_copy(update={"boosted": boosted})
+
+
+def cause_of(
+    prompt: ObservePrompt,
+    answer: Completion[ParsedItems[ObservationItem]] | None,
+    *,
+    with_usage: bool,
+    applied: AppliedPolicy | None,
+    cut: TurnCut | None,
+) -> ObservedBy:
+    """Return the cause of a turn's observations. `with_usage`: of the first turn of a call."""
+    if answer is None:
+        return ObservedBy(applied=applied)
+    used = answer.usage
+    usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+    return ObservedBy(
+        model=answer.model, prompt=prompt.name, usage=usage if with_usage else None, applied=applied, cut=cut
+    )

@@ -1,0 +1,37 @@
+"""A parked key: its last outcome cannot be applied (docs/design/stage.md, "Parked keys").
+
+The same record marks the key's row in the table of the stage, and lies on memory-parked until the outcome is applied.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from .base import Contract, Instant
+
+ERROR_MAX: Final = 300
+Error = Annotated[str, StringConstraints(max_length=ERROR_MAX)]
+
+
+class ParkedKey(Contract):
+    """Which outcome of which row cannot be applied, since when and why."""
+
+    stage: str
+    key: str
+    """Of the row that holds the outcome."""
+    topic: str
+    """Of the event whose outcome it is; `partition`, `offset` and `event_id` too."""
+    partition: Annotated[int, Field(ge=0)]
+    offset: Annotated[int, Field(ge=0)]
+    event_id: str
+    parked_at: Instant
+    error: Error
+
+
+class OutcomeRetry(Contract):
+    """`args` of outcome.retry, which a worker sends itself: try the outcome of a parked key again."""
+
+    stage: str
+    key: str
