@@ -11,7 +11,7 @@ AFTER_INDEX: Final = "\x02"
 INDEX_BUILT: Final = INDEX + "built/by/version"
 """The mark of a partition whose index is complete. It belongs to its partition, like the changelog's marker."""
 INDEX_FENCE: Final = INDEX_BUILT + "/tasks"
-"""The same mark once more, under a key that stages of version 0.2 and earlier read at each assignment. They do not
+"""The same mark once more, under a key that stages of version 0.3 and earlier read at each assignment. They do not
 understand it, and stop before they write rows without their index. They look at rows of two forms: the first mark has
 the form of an owner, this one that of an owner's tasks and of a waiting turn."""
 

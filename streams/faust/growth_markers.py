@@ -44,12 +44,11 @@ class GrowthMarkers:
             return
         growths = await self._growths(stage, known)
         places = list(zip(await self._log.starts(topic), await self._log.ends(topic), strict=True))
-        # Partitions without a marker come first, one after the other: while one is missing, the markers of the others
-        # say that it was added (`was_added`), and not that it was lost.
-        unmarked = [n for n in range(len(places)) if n >= len(markers) or markers[n] is None]
-        others = [n for n, marker in enumerate(markers) if marker is not None and marker.partitions != self._partitions]
-        for partition in (*unmarked, *others):
-            start, end = places[partition]
+        # From the lowest partition on, one after the other: those without a marker above all others were added, and did
+        # not lose it (`was_added`).
+        for partition, (start, end) in enumerate(places):
+            if partition < len(done) and done[partition]:
+                continue
             marker = markers[partition] if partition < len(markers) else None
             new = Marker(
                 identity=uuid.uuid4().hex if marker is None else marker.identity,

@@ -26,7 +26,7 @@ from memstream.schemas.row_keys import (
     index_prefix,
     partition_key,
 )
-from memstream.streams.faust.changelog_check import MARKER_KEY
+from memstream.streams.log.markers import MARKER_KEY
 from tests.support.embedded_stage import MemoryRows
 from tests.support.record_builders import NOW
 

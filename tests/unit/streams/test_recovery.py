@@ -431,7 +431,7 @@ async def test_a_local_table_of_another_count_is_read_anew(app: StageApp) -> Non
     rows._table.data._db_for_partition(0).put(MARKER_KEY.encode(), earlier.to_bytes())
     rows._table.data._db_for_partition(0).put(b"moved", b"away")
     await again(app, recovery, rows)
-    assert dict(rows.scan(0)) == rows_of(5)
+    assert dict(rows.page(0)) == rows_of(5)
 
 
 async def test_an_accepted_loss_is_no_loss(app: StageApp) -> None:
