@@ -14,6 +14,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from faust.types import TP
 
 from memstream.schemas.topics import changelog_of
+from memstream.streams.faust.transports import changelog_reader
 from memstream.streams.faust.transports.changelog_reader import ChangelogReader
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import TopicSpec
@@ -58,6 +59,18 @@ async def test_a_partition_is_read_from_any_offset_to_behind_the_marker(kafka_br
     async with reader_of(kafka_broker) as reader:
         assert await read_all(reader, TP(topic, 0), 0, 101) == (list(range(100)), 101)
         assert await read_all(reader, TP(topic, 0), 97, 101) == ([97, 98, 99], 101), "back again"
+
+
+async def test_a_read_is_bounded_in_rows(kafka_broker: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer of compressed rows may have many times its bytes."""
+    monkeypatch.setattr(changelog_reader, "READ_ROWS", 7)
+    async with reader_of(kafka_broker) as reader:
+        at, read = 0, 0
+        while at < 101:
+            records, at = await reader.read(TP(topic, 0), at, WAIT)
+            assert len(records) <= 7
+            read += len(records)
+    assert (read, at) == (100, 101)
 
 
 async def test_it_tells_where_partitions_begin_and_end(kafka_broker: str, topic: str) -> None:

@@ -27,7 +27,9 @@ from ...log.kafka_client import ISOLATION, back_off_metadata, stop_consumer
 log = structlog.get_logger(__name__)
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of one partition in one answer; a larger record still comes, alone."""
+"""Bytes of one partition in one answer, as the broker keeps them; a larger record still comes, alone."""
+READ_ROWS: Final = 2_000
+"""Rows in one read. An answer is compressed, so its bytes do not bound what is read from it."""
 FETCH_WAIT_MS: Final = 200
 PAUSE: Final = 0.2
 """Seconds between two attempts to reach a broker."""
@@ -64,7 +66,7 @@ class ChangelogReader:
             if self._at != (tp, offset):
                 consumer.seek(partition, offset)
             consumer.resume(partition)
-            found = await consumer.getmany(timeout_ms=int(timeout * 1000))
+            found = await consumer.getmany(timeout_ms=int(timeout * 1000), max_records=READ_ROWS)
             after = await consumer.position(partition)
             consumer.pause(partition)
         except KafkaConnectionError as away:
