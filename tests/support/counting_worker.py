@@ -29,6 +29,7 @@ from memstream.schemas.topics import STAGES
 from memstream.streams.engine.crash_points import CrashPoint
 from memstream.streams.engine.health import served
 from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.process_exit import UNREACHABLE
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.faust import bulk_load, recovery
 from memstream.streams.faust.app import AppSettings
@@ -84,7 +85,10 @@ async def main(options: dict[str, str]) -> int:
         sink_file.execute("INSERT INTO point VALUES (?, ?)", (point_id, json.dumps(payload)))
 
     client = log_at(broker)
-    await client.start()
+    try:
+        await client.start()
+    except Transient:  # the broker is away
+        return UNREACHABLE
     crash = CrashPoint.parse(options["crash"], stages=STAGES) if options.get("crash") else None
     metrics = Metrics(CollectorRegistry())
     counted = StageMetrics(metrics, "observer")
