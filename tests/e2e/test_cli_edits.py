@@ -58,6 +58,7 @@ def test_episodes_are_merged_and_forgotten(memstream: InProcess) -> None:
     assert done(memstream("forget", ids[0], "--tenant", "acme", "--json"))["changed"]
 
 
+@pytest.mark.long
 def test_blocks_procedures_and_tasks_stand_where_they_were_put(memstream: InProcess) -> None:
     assert "characters: 19" in memstream("block", "rethink", "Notes", "Likes short answers", *OF_U1).out
     assert done(memstream("block", "attach", "Notes", *IN_S1, "--json"))["attached"]

@@ -86,6 +86,7 @@ class Terminal:
             time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_what_a_command_writes_is_its_owners_alone(tmp_path: Path) -> None:
     """The folder of a memory holds what people said: nobody else on the machine may read it."""
     folder = tmp_path / "memory"
@@ -106,6 +107,7 @@ def test_what_a_command_writes_is_its_owners_alone(tmp_path: Path) -> None:
     assert {path: oct(mode) for path, mode in found.items() if mode & 0o077} == {}
 
 
+@pytest.mark.long
 def test_an_event_does_not_land_in_the_line_that_is_typed(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     try:

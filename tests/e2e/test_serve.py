@@ -124,6 +124,7 @@ def test_a_token_that_was_made_is_one_that_is_taken(memstream: Memstream, tmp_pa
         assert json.loads(server.log.read_text().splitlines()[-1])["event"]
 
 
+@pytest.mark.long
 def test_the_model_chooses_what_the_tool_recall_returns(memstream: Memstream) -> None:
     """MCP has the same services (tests/integration/test_mcp_stdio.py)."""
     (memstream.folder / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\npatience = 0.5\n')

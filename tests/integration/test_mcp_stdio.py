@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -130,6 +131,7 @@ async def test_the_model_chooses_what_the_tool_recall_returns(tmp_path: Path) ->
         assert [ask.task for ask in server.asks] == ["selection"]
 
 
+@pytest.mark.long
 def test_a_choice_without_a_model_is_refused_at_start(tmp_path: Path) -> None:
     (tmp_path / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\n')
     refused = subprocess.run(

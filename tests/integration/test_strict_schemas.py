@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from memstream.schemas.generate import FOLDER, STRICT
@@ -66,6 +67,7 @@ async def values_in(folder: Path) -> list[tuple[str, bytes]]:
     return values
 
 
+@pytest.mark.long
 def test_what_our_producers_write_fits_the_strict_schemas(tmp_path: Path) -> None:
     memstream = InProcess(tmp_path, {"MEMSTREAM_DATADIR": str(tmp_path / "data")})
     of_ana = ("--tenant", "demo", "--user", "ana")
