@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from ...schemas.cloudevents import MOVED_HEADER
@@ -147,10 +148,14 @@ def plan_moves(
 def steps(moves: Sequence[Move]) -> Iterator[Sequence[MoveStep]]:
     """Return the steps in groups. A group begins when the one before is durable; within one the order does not
     matter."""
-    for source in sorted({move.source for move in moves}):
-        here = [move for move in moves if move.source == source]
+    for _, group in groupby(sorted(moves, key=_source), key=_source):
+        here = list(group)
         yield [MoveStep("copy", move) for move in here if move.copy]
         yield [MoveStep("remove", move) for move in here]
+
+
+def _source(move: Move) -> int:
+    return move.source
 
 
 def misplaced_rows(plan: MovePlan, image: Sequence[CompactedPartition], partitions: int, *, key_of: KeyOf) -> list[str]:
