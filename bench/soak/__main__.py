@@ -29,15 +29,24 @@ INTERRUPTED = 130
 @click.option("--seed", default=1, show_default=True, help="Seed of the faults, the traffic and the model's errors.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
 @click.option("--embedded", is_flag=True, help="All stages in one process on a folder, which is killed and stopped.")
+@click.option("--grow-to", type=int, help="Partitions after the middle of the load. Before it there are 4.")
 @click.option("--docs", is_flag=True, help="Also write table and plot into docs/notes.")
 @click.option("--keep", is_flag=True, help="Keep logs and data, and print their folder.")
 def main(
-    minutes: float, sessions: int, rate: float, seed: int, out: Path, embedded: bool, docs: bool, keep: bool
+    minutes: float,
+    sessions: int,
+    rate: float,
+    seed: int,
+    out: Path,
+    embedded: bool,
+    grow_to: int | None,
+    docs: bool,
+    keep: bool,
 ) -> None:
     """Run the pipeline for a long time under faults. Exit with 1 if an invariant or a limit did not hold."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker goes away by plan
-    wanted = Wanted(minutes=minutes, sessions=sessions, rate=rate, seed=seed, embedded=embedded)
+    wanted = Wanted(minutes=minutes, sessions=sessions, rate=rate, seed=seed, embedded=embedded, grow_to=grow_to)
     folder = Path(tempfile.mkdtemp(prefix="memstream-soak-"))
     try:
         found = asyncio.run(_until_interrupted(wanted, folder))

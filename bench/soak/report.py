@@ -47,6 +47,7 @@ def page(found: Found) -> str:
             f"{sent.counted['unreadable']} unreadable, {len(sent.unspeakable)} that no model answers",
         ),
         ("faults", ", ".join(f"{n} {kind}" for kind, n in found.faults_by_kind().most_common())),
+        ("partitions", _partitions(found)),
         ("workers started again", str(sum(1 for end in found.ends if end.at < found.seconds))),
         ("lag back at zero", _after(found)),
         ("CPU a turn", ", ".join(f"{name} {ms:.1f} ms" for name, ms in found.cpu_a_turn().items())),
@@ -79,6 +80,17 @@ def page(found: Found) -> str:
             f"Memory of the longest-lived process of each worker; the limit is {LIMIT:g} MB a minute:",
             _table(("worker", "minutes", "MB", "most", "MB a minute", "CPU s of all its processes"), memory),
         ]
+    )
+
+
+def _partitions(found: Found) -> str:
+    grown = found.grown
+    if grown is None:
+        return "as they were"
+    before, after = grown.partitions
+    return (
+        f"{before} → {after} at {grown.began / 60:.1f} minutes: {grown.took:.1f} s; called {grown.calls} times, "
+        "once killed in the middle"
     )
 
 

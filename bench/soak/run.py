@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import structlog
 
-from bench.soak import faults, sampling, schedule, traffic
+from bench.soak import faults, growth, sampling, schedule, traffic
 from bench.soak.verdict import Slope, history_verdicts, lag_verdict, slopes
 from bench.soak.volumes import Size, volumes
 from bench.soak.workers import Ended
@@ -46,6 +46,8 @@ class Wanted:
     rate: float
     seed: int
     embedded: bool
+    grow_to: int | None = None
+    """The partition count after the middle of the load; None: it stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class Found:
     verdicts: Sequence[InvariantVerdict]
     model: dict[str, object]
     volumes: Sequence[Size]
+    grown: growth.Grown | None = None
 
     def broken(self) -> list[str]:
         """Return what did not hold; empty when the soak passed."""
@@ -120,6 +123,7 @@ class Found:
             "cpu_seconds": self.cpu_by_name(),
             "cpu_ms_a_turn": self.cpu_a_turn(),
             "volumes": [asdict(each) for each in self.volumes],
+            "grown": asdict(self.grown) if self.grown is not None else None,
             "broken": self.broken(),
         }
 
@@ -164,20 +168,25 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
         world.clock = time.monotonic()
         log.info("soak_began", sessions=len(every), turns=sum(len(each.sayings) for each in every), faults=len(plan))
         async with _beside(sampling.sample(world, samples)):
-            producing = world.log()
-            await producing.start()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(traffic.produce(producing, every, sent, now=world.now))
-                    group.create_task(faults.strike(world, plan, struck))
-            finally:
-                await producing.close()
+            grown = None
+            if wanted.grow_to is None:
+                await _load(world, every, plan, sent, struck)
+            else:
+                early, late = traffic.parts(every, seconds / 2)
+                early_faults, late_faults = schedule.parts(plan, seconds / 2)
+                await _load(world, early, early_faults, sent, struck)
+                await _drained(world)
+                grown = await growth.grow(world, wanted.grow_to, drain=lambda: _drained(world))
+                await _all_ready(world)
+                pause = world.now() - seconds / 2
+                late, late_faults = traffic.later(late, pause), schedule.later(late_faults, pause)
+                await _load(world, late, late_faults, sent, struck)
             ended = world.now()
             log.info("producing_stopped", turns=len(sent.turns), at=round(ended, 1))
             gone, lag = await _until_no_lag(world)
         log.info("lag", gone_after=gone, **lag)
         model = await world.model_counts()
-        seats = [seat.name for seat in world.seats]
+        seats = [*world.left_seats, *world.seats]
         await world.stop_workers()
         verdicts = [*await history_verdicts(world, sent), lag_verdict(lag, gone)]
         verdicts.sort(key=lambda each: each.invariant)
@@ -189,14 +198,33 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
             sent=sent,
             struck=struck,
             samples=samples,
-            ends=[end for seat in world.seats for end in seat.ends],
+            ends=[end for seat in seats for end in seat.ends],
             lag=lag,
             lag_gone_after=gone,
-            slopes=slopes(samples.used, half=ended / 2, end=ended, names=seats),
+            slopes=slopes(samples.used, half=ended / 2, end=ended, names=sorted({seat.name for seat in seats})),
             verdicts=verdicts,
             model=model,
             volumes=sizes,
+            grown=grown,
         )
+
+
+async def _load(
+    world: World,
+    every: Sequence[traffic.Session],
+    plan: Sequence[schedule.Fault],
+    sent: traffic.Sent,
+    struck: list[faults.Struck],
+) -> None:
+    """Let the sessions speak while things break."""
+    producing = world.log()
+    await producing.start()
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(traffic.produce(producing, every, sent, now=world.now))
+            group.create_task(faults.strike(world, plan, struck))
+    finally:
+        await producing.close()
 
 
 @asynccontextmanager
@@ -223,6 +251,13 @@ async def _all_ready(world: World) -> None:
                 except aiohttp.ClientError:
                     pass
             await asyncio.sleep(0.5)
+
+
+async def _drained(world: World) -> None:
+    await _all_ready(world)
+    gone, lag = await _until_no_lag(world)
+    if gone is None:
+        raise RuntimeError(f"the lag of {lag} does not go away, so the partitions cannot grow")
 
 
 async def _until_no_lag(world: World) -> tuple[float | None, dict[str, int]]:

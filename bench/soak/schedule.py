@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal[
@@ -62,6 +62,15 @@ def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[
         faults.append(fault)
         overlaps = rng.random() < OVERLAPPING and not kind.startswith("broker")
         at += fault.lasts * rng.random() if overlaps else fault.lasts + rng.uniform(*GAP)
+
+
+def parts(faults: Sequence[Fault], middle: float) -> tuple[list[Fault], list[Fault]]:
+    """Return the faults that are over before `middle` seconds, and those that begin after it."""
+    return [each for each in faults if each.at + each.lasts <= middle], [each for each in faults if each.at >= middle]
+
+
+def later(faults: Sequence[Fault], seconds: float) -> list[Fault]:
+    return [replace(each, at=each.at + seconds) for each in faults]
 
 
 def _lasts(kind: Kind, rng: random.Random, session_timeout: float) -> float:

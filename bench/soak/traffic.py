@@ -10,7 +10,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bench.soak.conversation import FILLER, UNSPEAKABLE, sentence
 from memstream.schemas import ids
@@ -110,6 +110,20 @@ class Sent:
     counted: Counter[str] = field(default_factory=Counter)
     late: float = 0.0
     """The longest delay of an acknowledgement in seconds: the broker was away."""
+
+
+def parts(every: Sequence[Session], middle: float) -> tuple[list[Session], list[Session]]:
+    """Return what the sessions say before `middle` seconds, and what they say from then on."""
+
+    def kept(*, early: bool) -> list[Session]:
+        cut = (replace(s, sayings=tuple(each for each in s.sayings if (each.at < middle) is early)) for s in every)
+        return [session for session in cut if session.sayings]
+
+    return kept(early=True), kept(early=False)
+
+
+def later(every: Sequence[Session], seconds: float) -> list[Session]:
+    return [replace(s, sayings=tuple(replace(each, at=each.at + seconds) for each in s.sayings)) for s in every]
 
 
 async def produce(log: Log, every: Sequence[Session], sent: Sent, *, now: Callable[[], float]) -> None:

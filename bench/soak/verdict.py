@@ -16,7 +16,7 @@ from memstream.verification import Expected, HistoryScope, InvariantVerdict, Vio
 from tests.support.verification import store_of
 
 WARM_UP = 300.0
-"""ForkedCommand-up of a process in seconds, ignored by its slope: imports, growth of the heap, and RocksDB's caches and
+"""Warm-up of a process in seconds, ignored by its slope: imports, growth of the heap, and RocksDB's caches and
 write buffers, which fill within some minutes at the soak's rate.
 """
 AT_LEAST = 240.0

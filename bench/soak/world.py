@@ -31,6 +31,8 @@ MODEL_TIMEOUT = 10
 POLICY = """[memory.observe]
 patience = 20  # seconds, so that models which are away for longer than that are met too
 """
+PARTITIONS = 4
+"""Partitions at the beginning; few, so that a growth moves most keys."""
 SEAT_PORTS = range(10_000, 15_000)
 WORKERS_A_STAGE = 2
 """Workers per stage. Faults spare the first."""
@@ -45,6 +47,9 @@ class World:
         self.embedded = embedded
         self.group = Group()
         self.seats: list[Seat] = []
+        self.left_seats: list[Seat] = []
+        """Seats of workers that were stopped so that the partitions could grow."""
+        self.partitions = PARTITIONS
         self.clock = time.monotonic()
         """The zero of all times; set again when the load begins."""
         self.broker: Broker | None = None
@@ -135,8 +140,7 @@ class World:
             "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
             "MEMSTREAM_MODEL_TIMEOUT": str(MODEL_TIMEOUT),
         }
-        if self.embedded:
-            env["MEMSTREAM_PARTITIONS"] = "4"
+        env["MEMSTREAM_PARTITIONS"] = str(self.partitions)
         if self.store is not None:
             env |= self.store.environment
         return env | more
@@ -184,22 +188,39 @@ class World:
 
     # ------------------------------------------------------------------------------------------------ the end
     async def _run(self, *args: str) -> None:
+        code, out = await self.command(*args)
+        if code:
+            raise RuntimeError(f"memstream {' '.join(args)}: exit {code}\n{out}")
+
+    async def command(self, *args: str, killed_after: float | None = None) -> tuple[int, str]:
+        """Run a command; return its exit code and what it printed. It is killed (-9) if it still runs after
+        `killed_after` seconds.
+        """
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "memstream.cli", *args,
             cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        out, _ = await process.communicate()
-        if process.returncode:
-            raise RuntimeError(f"memstream {' '.join(args)}: exit {process.returncode}\n{out.decode()}")
+        reading = asyncio.ensure_future(process.communicate())
+        _, running = await asyncio.wait([reading], timeout=killed_after)
+        if running:
+            process.kill()
+        out, _ = await reading
+        assert process.returncode is not None
+        return process.returncode, out.decode()
 
     async def stop_workers(self) -> None:
         await asyncio.gather(*(seat.stop() for seat in self.seats))
+
+    def leave_seats(self) -> None:
+        """Put the stopped workers aside: others will be seated."""
+        self.left_seats += self.seats
+        self.seats = []
 
     async def ended(self) -> None:
         """Wait, after `close`, for the processes that the event loop knows."""
         if self._model is not None:
             await self._model.wait()
-        for seat in self.seats:
+        for seat in (*self.left_seats, *self.seats):
             await seat.gone()
 
     def close(self) -> None:
