@@ -41,6 +41,7 @@ from ..schemas.topics import (
     changelog_name,
     read_by,
 )
+from ..streams.log.partitioner import partition_for
 from ..streams.log.port import Log, Position, Record
 from . import decoding
 from .decoding import DecodedTurn, UnreadableRecord
@@ -231,6 +232,8 @@ class _Reader:
         if not kept:
             return
         known = self._history.states.get(key)
+        if known is not None and self._in_place(known.position, key) and not self._in_place(record.position, key):
+            return  # from before a growth of the topics: its partition has what came after it
         highest = known.highest if known else 0
         view = None
         if fact is not None:
@@ -238,6 +241,9 @@ class _Reader:
             highest = max(highest, fact.version)
             self._evidence(fact, format_position(record.position))
         self._history.states[key] = StateRow(record.position, key, view, highest)
+
+    def _in_place(self, position: Position, key: str) -> bool:
+        return position.partition == partition_for(key.encode(), self._history.counts.now[position.topic])
 
     def _event(self, record: Record) -> None:
         row, fact = decoding.event(record)

@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from ...adapters.ports import Embedder, Point, VectorStore
 from ...schemas import ids
 from ...schemas.base import explain
-from ...schemas.cloudevents import MOVED_HEADER
 from ...schemas.collections import FACTS as FACTS_COLLECTION
 from ...schemas.errors import Fatal
 from ...schemas.facts import Fact, StoredFact
-from ...schemas.topics import FACTS, group_of
+from ...schemas.topics import FACTS, TURNS, group_of
+from ...streams.log.partition_count import grow_advice
+from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Log, Record
 from ..common.store_writes import rebuilt_mark
 
@@ -26,7 +27,9 @@ BATCH = 256
 
 
 class RebuildRefused(Exception):
-    """A reflector is running: two writers of facts would not see each other (exit 2)."""
+    """A reflector is running: two writers of facts would not see each other. Or a growth of the topics is not finished,
+    so that memory.facts has facts in two places. Exit 2.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ async def rebuild_facts(
     progress: Callable[[RebuildReport], None] = lambda done: None,
 ) -> RebuildReport:
     """Rebuild all facts. The collections must exist. Raises RebuildRefused, Transient, Fatal."""
-    if await log.partitions(FACTS.name) is None:
+    partitions = await log.partitions(FACTS.name)
+    if partitions is None:
         raise Fatal(f"there is no topic {FACTS.name}: nothing to rebuild from. Run `memstream topics check`")
     members = await log.members(group_of("reflector"))
     if members:
@@ -60,11 +64,15 @@ async def rebuild_facts(
             f"{members} worker(s) of the reflector are running: stop them first (they write the rows that a rebuild "
             "would write)"
         )
+    if await log.partitions(TURNS.name) not in (None, partitions):  # memory.turns grows last
+        raise RebuildRefused(
+            f"{FACTS.name} and {TURNS.name} have different partition counts: " + grow_advice(partitions)
+        )
     done = RebuildReport()
     batch: dict[tuple[str, str], Fact | None] = {}
     async for record in log.read(FACTS.name):
-        if any(name == MOVED_HEADER for name, _ in record.headers):
-            continue  # nothing is erased: the topics have grown, and the fact lies on another partition
+        if record.key is not None and partition_for(record.key, partitions) != record.position.partition:
+            continue  # from before a growth of the topics: its partition has its state, or it is erased
         try:
             key, fact = _decoded(record)
         except ValueError:

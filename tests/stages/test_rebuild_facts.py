@@ -13,12 +13,14 @@ from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.reflector.fact_state_topic import check_facts_present, publish_state
 from memstream.agents.reflector.rebuild import RebuildRefused, RebuildReport, rebuild_facts
 from memstream.schemas import ids
+from memstream.schemas.cloudevents import MOVED_HEADER
 from memstream.schemas.errors import Fatal
 from memstream.schemas.facts import Fact, StoredFact
 from memstream.schemas.outcomes import OutRecord
-from memstream.schemas.topics import FACTS
+from memstream.schemas.topics import FACTS, TURNS
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import TopicSpec
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Record, TopicSpec
 from tests.support.embedded_stage import Bench, Killed, open_bench
 from tests.support.record_builders import stored_fact
 from tests.support.reflector_world import Talk, reflector
@@ -98,6 +100,42 @@ async def test_only_lower_versions_are_replaced_and_tombstones_take_out(
     assert list(left.values()) == [fact for fact in ahead.values() if fact.fact_id != tombstone]
     assert next(iter(left.values())).version == 2
     assert google.observation_id
+
+
+@pytest.mark.parametrize("read_first", [0, 1], ids=["earlier partition first", "own partition first"])
+async def test_what_lies_on_an_earlier_partition_brings_nothing_back(
+    read_first: int, bench: Bench, log: EmbeddedLog, empty: QdrantStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic has grown: the facts were copied, and one was erased since. Partitions are read in any order."""
+    talk = Talk(bench)
+    await talk.tell("Works at Google")
+    tea = ids.fact_id("acme/user/u1", (await talk.tell("Likes tea")).observation_id)
+    states = [record for record in bench.sent if record.topic == FACTS.name]
+    for record in states:
+        own = partition_for(record.key, 2)
+        await log.append(FACTS.name, key=record.key, value=record.value, partition=1 - own)
+        await log.append(FACTS.name, key=record.key, value=record.value, partition=own)
+        moved = ((MOVED_HEADER, b"%d" % own),)
+        await log.append(FACTS.name, key=record.key, value=None, partition=1 - own, headers=moved)
+    await log.append(FACTS.name, key=ids.fact_key("acme", tea).encode(), value=None)
+    of_tea = partition_for(ids.fact_key("acme", tea).encode(), 2)
+    first = 1 - of_tea if read_first == 0 else of_tea
+    records = sorted([record async for record in log.read(FACTS.name)], key=lambda r: r.position.partition != first)
+
+    async def read(topic: str) -> AsyncIterator[Record]:
+        for record in records:
+            yield record
+
+    monkeypatch.setattr(log, "read", read)
+    await empty.ensure("facts")
+    await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
+    assert [fact.content for fact in (await rows(empty)).values()] == ["Works at Google"]
+
+
+async def test_it_refuses_while_a_growth_is_not_finished(bench: Bench, log: EmbeddedLog) -> None:
+    await log.create([TopicSpec(TURNS.name, 1, 1, {})])  # it grows last
+    with pytest.raises(RebuildRefused, match="memstream topics grow --partitions 2"):
+        await rebuild_facts(log=log, store=bench.store, embedder=bench.embedder)
 
 
 async def test_the_last_outcome_may_come_again_after_a_rebuild(

@@ -19,7 +19,6 @@ from typing import Any
 from pydantic import JsonValue
 
 from memstream.schemas import ids
-from memstream.schemas.cloudevents import MOVED_HEADER
 from memstream.schemas.commands import Command
 from memstream.schemas.errors import Transient
 from memstream.schemas.facts import Fact, FactUpdated
@@ -39,6 +38,7 @@ from memstream.schemas.topics import (
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.codec import tenant_of
 from memstream.streams.log.broker_url import is_embedded, kafka_servers
+from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record
 from memstream.verification.history import Offsets
 from memstream.verification.rows import TurnName
@@ -197,9 +197,11 @@ class Pipeline(Processes):
     async def compacted(self) -> dict[str, Json]:
         """Read memory.facts as compaction leaves it: the last record of each key."""
         state: dict[bytes | None, Json] = {}
+        partitions = await self.log.partitions(FACTS.name)
+        assert partitions is not None
         for record in await self.records(FACTS.name):
-            if any(name == MOVED_HEADER for name, _ in record.headers):
-                continue  # the key lies on another partition now
+            if partition_for(record.key or b"", partitions) != record.position.partition:
+                continue  # from before a growth of the topics
             state[record.key] = comparable(json.loads(record.value or b"{}"))
         return {fact["fact_id"]: fact for fact in state.values() if fact.get("tenant_id") == self.tenant}
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas import ids
+from memstream.schemas.topics import FACTS
 from memstream.verification import InvariantVerdict
 from tests.support.history_dump import Dump, parsed
 
@@ -68,6 +69,17 @@ def test_records_that_come_again_change_nothing(real_dump: Dump, data: st.DataOb
         ours = [each for each in dump.records[topic] if each.key != b"any" or topic.endswith("dlq")]
         dump.append(data.draw(st.sampled_from(ours)))
     assert asyncio.run(dump.broken()) == set()
+
+
+async def test_a_state_from_before_a_growth_is_not_the_last_one(dump: Dump) -> None:
+    """It stays on the partition that the key had. Partitions may be read in any order."""
+    at = dump.find(FACTS.name, lambda fact: fact.get("version") == 2)
+    key = dump.records[FACTS.name][at].key
+    first = next(each for each in dump.records[FACTS.name] if each.key == key)
+    other = (first.position.partition + 1) % len(dump.ends[FACTS.name])
+    dump.ends[FACTS.name][other] = 10_000
+    dump.append(first, partition=other)  # is read last
+    assert not await dump.broken()
 
 
 @quick
