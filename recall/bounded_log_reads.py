@@ -1,5 +1,6 @@
 """Reads of one key's records from its partition of the log, bounded in records and seconds. A read that gives up says
-so."""
+so. When the topics have grown, the key's earlier records lie on the partition that it had then.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ..schemas.errors import Transient
+from ..streams.log.markers import former_counts
 from ..streams.log.partitioner import partition_for
 from ..streams.log.port import Log, Record
 from .deadline import UnansweredPart
@@ -31,11 +33,28 @@ class LogPolicy:
 
 
 @dataclass(slots=True)
+class FormerCounts:
+    """The partition counts that the topics had before they grew, read again when the count of now has changed."""
+
+    log: Log
+    _of: int | None = None
+    _known: frozenset[int] = frozenset()
+
+    async def before(self, count: int) -> frozenset[int]:
+        """Return the counts before `count`, the present one. Raises Transient."""
+        if self._of != count:
+            self._known = await former_counts(self.log)
+            self._of = count
+        return self._known - {count}
+
+
+@dataclass(slots=True)
 class BoundedLogReads:
     """The log reads of one answer. Each answer makes its own instance."""
 
     log: Log
     policy: LogPolicy
+    former: FormerCounts
     missing: list[UnansweredPart] = field(default_factory=list)
     """Parts that were given up, in the order of the reads."""
     _left: int = field(init=False)
@@ -57,9 +76,9 @@ class BoundedLogReads:
     ) -> None:
         """Pass the records of `key` to `take` in order, until it returns True: no later record is wanted.
 
-        Records are read from the time `since`, or from the offset `begin` when it is known. Earlier records are read
-        only when `whole` says that something is still missing, because clocks may have been wrong. When a read gives up
-        or the log does not answer, `missing` names `part`.
+        Records are read from the time `since`, or from the offset `begin` when it is known. Earlier records, and then
+        those on the partitions that the key had before the topics grew, are read only when `whole` says that something
+        is still missing. When a read gives up or the log does not answer, `missing` names `part`.
         """
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self.policy.seconds
@@ -77,12 +96,20 @@ class BoundedLogReads:
                 await self._stretch(topic, partition, key, middle, end, take)
                 if not whole():
                     await self._stretch(topic, partition, key, first, middle, take)
+                if not whole():
+                    await self._former_partitions(topic, key, count, take)
         except TimeoutError:
             self._gave_up(part, f"stopped after {self.policy.seconds:g} s in {topic}")
         except _Spent:
             self._gave_up(part, f"stopped in {topic}: {self.policy.records} records were read")
         except Transient as away:
             self._gave_up(part, str(away))
+
+    async def _former_partitions(self, topic: str, key: bytes, count: int, take: Callable[[Record], bool]) -> None:
+        former = {partition_for(key, each) for each in await self.former.before(count)} - {partition_for(key, count)}
+        starts, ends = await self.log.starts(topic), await self.log.ends(topic)
+        for partition in sorted(former):
+            await self._stretch(topic, partition, key, starts[partition], ends[partition], take)
 
     async def _stretch(
         self, topic: str, partition: int, key: bytes, start: int, stop: int, take: Callable[[Record], bool]

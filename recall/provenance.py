@@ -30,7 +30,7 @@ from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
 from ..schemas.turns import Sensitivity, up_to
 from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Log, Record
-from .bounded_log_reads import BoundedLogReads, LogPolicy
+from .bounded_log_reads import BoundedLogReads, FormerCounts, LogPolicy
 from .deadline import UnansweredPart
 from .paging import CURSOR_MAX
 from .record_reader import RecordReader, Sees, said_in_order, sees_all
@@ -132,6 +132,7 @@ class FactTracer:
         self._log = log
         self._policy = policy or LogPolicy()
         self._reading = RecordReader(store=store)
+        self._former = FormerCounts(log)
 
     async def fact(self, ref: FactRef) -> Fact | None:
         """Return the fact as Qdrant has it. While the collection does not exist (it waits for a rebuild), return it as
@@ -155,7 +156,7 @@ class FactTracer:
         fact = await self.fact(ref)
         if fact is None:
             return None
-        reads = BoundedLogReads(self._log, self._policy)
+        reads = BoundedLogReads(self._log, self._policy, self._former)
         changes = await self._changes(ref, fact, reads, first=start.version, limit=limit, begin=start.offset)
         after = start.version + limit
         beyond = None
@@ -168,7 +169,7 @@ class FactTracer:
         fact = await self.fact(ref)
         if fact is None:
             return None
-        reads = BoundedLogReads(self._log, self._policy)
+        reads = BoundedLogReads(self._log, self._policy, self._former)
         newest = max(1, fact.version - VERSIONS_MAX + 1)
         events = (await self._changes(ref, fact, reads, first=newest, limit=VERSIONS_MAX)).shown(ref)
         observations = await self._observations(ref, fact, events, reads)
@@ -189,7 +190,7 @@ class FactTracer:
                 newest[:] = [fact]
             return False
 
-        reads = BoundedLogReads(self._log, self._policy)
+        reads = BoundedLogReads(self._log, self._policy, self._former)
         key = ids.fact_key(ref.tenant_id, ref.fact_id).encode()
         await reads.of_key("fact", FACTS_TOPIC.name, key, take=take)
         if reads.missing:

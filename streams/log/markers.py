@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ...schemas.topics import STAGES, changelog_of
 from .port import Log
 
 OWN_KEYS = "__memstream\0"
@@ -100,3 +101,14 @@ async def some_marker(log: Log, topic: str) -> Marker | None:
         if found is not None:
             return found
     return None
+
+
+async def former_counts(log: Log) -> frozenset[int]:
+    """Return the partition counts that the topics had before they grew. Raises Transient."""
+    for stage in reversed(STAGES):  # the last one has the fewest rows
+        changelog = changelog_of(stage)
+        if changelog is not None and await log.partitions(changelog.name) is not None:
+            marker = await some_marker(log, changelog.name)
+            if marker is not None:
+                return frozenset(growth.partitions for growth in marker.growths)
+    return frozenset()

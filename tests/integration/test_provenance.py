@@ -19,9 +19,10 @@ from memstream.recall.provenance import VERSIONS_MAX, FactHistory, FactRef, Fact
 from memstream.schemas import ids
 from memstream.schemas.errors import Transient
 from memstream.schemas.facts import Fact, FactUpdated
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, changelog_of
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.markers import Growth, Marker, marker_entry
 from memstream.streams.log.port import TopicSpec
 from tests.support.fact_history import MINUTE, PastFacts
 from tests.support.record_builders import observation
@@ -109,6 +110,30 @@ class TestTrace:
         fact = await world.fact("Works at Stripe", 2)
         await world.event(fact, fact.public(), "x", NOW + 9 * MINUTE)
         assert told((await trace(world, FactRef("acme", fact.fact_id))).events) == [1, 2]
+
+    async def test_what_was_said_before_the_topics_grew_is_told(self, world: World) -> None:
+        fact = await world.fact("Works at Stripe", 2)
+        for topic in (FACTS_UPDATED, OBSERVATIONS):
+            await world.log.add_partitions(topic.name, 4)
+        growth = Growth(partitions=1, until={})
+        marker = Marker(identity="progress", whole_from=0, written_at=0, partitions=4, growths=(growth,))
+        changelog = changelog_of("consolidation")
+        assert changelog is not None
+        await world.log.create([TopicSpec(changelog.name, 4, 1, {})])
+        key, value = marker_entry(marker)
+        await world.log.append(changelog.name, key=key, value=value, partition=0)
+        after = fact.model_copy(update={"version": 3})
+        await world.event(after, fact.public(), "x", NOW + 9 * MINUTE)
+        await world.put(after)
+        assert await world.log.ends(FACTS_UPDATED.name) == (2, 0, 1, 0)
+        tracing = world.tracing()
+        chain = await tracing.trace(FactRef("acme", fact.fact_id))
+        assert chain is not None
+        assert (told(chain.events), chain.missing) == ([1, 2, 3], ())
+        assert [seen.turn_id for seen in chain.observations] == ["t1", "t2"]
+        first = await history(world, fact, tracing, limit=2)
+        assert told(first.events) == [1, 2]
+        assert told((await history(world, fact, tracing, limit=2, cursor=first.next)).events) == [3]
 
     async def test_only_for_its_tenant_and_owner_and_up_to_the_ceiling(self, world: World) -> None:
         fact = await world.fact("Has a pin of 1234", sensitivity="secret")
