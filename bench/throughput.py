@@ -19,6 +19,8 @@ from .world import World
 
 TARGET = 0.97
 SKIPPED_WAVES = 2
+TURNS_A_SESSION = (1, 10)
+"""Of a backlog that the defaults take: a session waits for further turns while it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,11 @@ async def measure(world: World, loads: Sequence[Load]) -> list[Figure]:
     figures = []
     for load in loads:
         figures.append(_figure(world, load, "machinery alone", await _machinery(world, load)))
-        figures.append(_figure(world, load, "observer over the wire", await _observer(world, load)))
+        alone = await _observer(world, load, load.sessions, MEMSTREAM_OBSERVE_TOGETHER="1")
+        figures.append(_figure(world, load, "observer over the wire", alone))
+    for turns in TURNS_A_SESSION:
+        who = f"observer with its defaults, backlog of {turns} turns a session"
+        figures.append(_figure(world, loads[0], who, await _observer(world, loads[0], loads[0].turns // turns)))
     return figures
 
 
@@ -98,12 +104,12 @@ async def _machinery(world: World, load: Load) -> float:
     return rate([record.timestamp async for record in world.log.read(sink)], load)
 
 
-async def _observer(world: World, load: Load) -> float:
+async def _observer(world: World, load: Load, sessions: int, **env: str) -> float:
     since = await world.log.ends(OBSERVATIONS.name)
     await world.model.reset(latency=load.latency)
-    await produce(world.log, Speakers(f"r1-{load.in_flight}", load.sessions).turns(load.turns))
-    world.worker("observer", in_flight=load.in_flight, MEMSTREAM_OBSERVE_TOGETHER="1")
-    await world.settled("observer")
+    await produce(world.log, Speakers(f"r1-{load.in_flight}-{sessions}", sessions).turns(load.turns))
+    world.worker("observer", in_flight=load.in_flight, **env)
+    await world.grown(OBSERVATIONS.name, since, load.turns)
     await world.stop()
     start = dict(enumerate(since))
     return rate([record.timestamp async for record in world.log.read(OBSERVATIONS.name, start=start)], load)

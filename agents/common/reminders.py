@@ -18,19 +18,26 @@ log = structlog.get_logger(__name__)
 COMMANDS_PER_SECOND: Final = 50
 TICK: Final = 0.2
 """Seconds between two looks at what is due."""
+AT_ONCE: Final = round(COMMANDS_PER_SECOND * TICK)
+"""Commands that a look sends at least, if so many are due."""
 
 
 async def send_reminders(
-    due: Callable[[int], Iterable[OutRecord]], send_durably: Callable[[OutRecord], Awaitable[None]]
+    due: Callable[[int], Iterable[OutRecord]],
+    send_durably: Callable[[OutRecord], Awaitable[None]],
+    *,
+    room: Callable[[], int] = lambda: AT_ONCE,
 ) -> None:
-    """Send what is due for as long as the worker runs, at most 50 commands a second.
+    """Send what is due for as long as the worker runs, at most `room()` commands at each look.
 
-    `due(n)` returns at most `n` records whose time has come.
+    `due(n)` returns at most `n` records whose time has come. They are sent side by side.
     """
     while True:
-        for record in due(round(COMMANDS_PER_SECOND * TICK)):
-            try:
-                await send_durably(record)
-            except (Transient, Relinquished) as error:  # it is due again after the pause
-                log.warning("reminder_not_sent", why=str(error))
+        records = list(due(room()))
+        results = await asyncio.gather(*(send_durably(record) for record in records), return_exceptions=True)
+        for failure in results:
+            if isinstance(failure, Transient | Relinquished):  # it is due again after the pause
+                log.warning("reminder_not_sent", why=str(failure))
+            elif failure is not None:
+                raise failure
         await asyncio.sleep(TICK)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
+from typing import Final
 
 from ...memory.policies import ObservePolicy
 from ...memory.upkeep.budget import day_of
@@ -34,11 +35,13 @@ from ...schemas.outcomes import OutRecord
 from ...streams.engine.handler import Rows
 from ...streams.log.port import PartitionBacklog
 from ..common.pending_index import forget, pending_keys
-from ..common.reminders import send_reminders
+from ..common.reminders import AT_ONCE, send_reminders
 from .commands import reminder_record
 from .reminders import HeldBack, SessionReminders
 from .rows import WAITS, SessionRow, WaitingTurn, waiting_index, waiting_key
 
+ASKED: Final = 2
+"""Reminders on their way for each event that may be in flight."""
 AheadOf = Callable[[int], PartitionBacklog | None]
 """How much of a partition of memory.turns is to come; None: not known yet."""
 
@@ -54,11 +57,13 @@ class DeferredSessions:
         send_durably: Callable[[OutRecord], Awaitable[None]],
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
+        in_flight: int,
     ) -> None:
         self._policy = policy
         self._ahead = ahead
         self._send_durably = send_durably
         self._now = now
+        self._in_flight = in_flight
         self._reminders = SessionReminders(pause=policy.patience, clock=monotonic)
         self._behind: set[int] = set()
         self._day = day_of(now())
@@ -183,4 +188,9 @@ class DeferredSessions:
 
     async def run(self) -> None:
         """Send due reminders for as long as the worker runs."""
-        await send_reminders(self.due, self._send_durably)
+        await send_reminders(self.due, self._send_durably, room=self._room)
+
+    def _room(self) -> int:
+        """Return how many sessions may be asked now. So many are on their way that each place has one, and another one
+        after it; more would only queue in the log. Some always go: of those on their way a few may have been lost."""
+        return max(AT_ONCE, ASKED * self._in_flight - self._reminders.count_asked())

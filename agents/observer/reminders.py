@@ -48,6 +48,8 @@ class SessionReminders:
         """Session keys in a batch wait, by partition, the longest waiting first."""
         self._queue: list[tuple[float, int, str]] = []
         """A heap of (due, place, session key). Outdated entries are skipped when they come up."""
+        self._asked: set[str] = set()
+        """Session keys that were taken as due and have had no event since."""
         self._place = count()
 
     def __len__(self) -> int:
@@ -75,6 +77,7 @@ class SessionReminders:
     ) -> None:
         """Add a session with a deferred turn. Seconds: `due_in` counts from its first deferral, `retry_after` from
         now."""
+        self._asked.discard(session_key)
         known = self._waiting.get(session_key)
         now = self._clock()
         since, not_before = (now, 0.0) if known is None else (known.since, known.not_before)
@@ -104,6 +107,7 @@ class SessionReminders:
         return "budget" if item.for_budget else "model_away"
 
     def remove(self, session_key: str) -> None:
+        self._asked.discard(session_key)
         item = self._waiting.pop(session_key, None)
         if item is not None and item.batch_wait:
             del self._batch_waits[item.partition][session_key]
@@ -114,6 +118,10 @@ class SessionReminders:
         for key, item in list(self._waiting.items()):
             if item.tenant_id == tenant_id and item.due > now and not item.batch_wait:
                 self._put(key, replace(item, due=max(now, item.not_before)))
+
+    def count_asked(self) -> int:
+        """Count the sessions whose command is on its way."""
+        return len(self._asked)
 
     def count_batch_waits(self, partition: int) -> int:
         """Count the partition's sessions in a batch wait."""
@@ -143,6 +151,7 @@ class SessionReminders:
             item = self._waiting[key]
             again = replace(item, since=now, due=now + self._pause, batch_wait=False, attempt=item.attempt + 1)
             self._put(key, again)
+            self._asked.add(key)
             at_most -= 1
             yield key, item
 

@@ -87,6 +87,7 @@ class Observer:
         ahead: AheadOf,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
+        in_flight: int = 64,
         secrets: SecretFilter,
         source: TurnSource | None = None,
     ) -> None:
@@ -104,7 +105,12 @@ class Observer:
         self._now = now
         self._sessions = Sessions()
         self._deferred = DeferredSessions(
-            policy=self._deployment.observe, ahead=ahead, send_durably=send_durably, now=now, monotonic=monotonic
+            policy=self._deployment.observe,
+            ahead=ahead,
+            send_durably=send_durably,
+            now=now,
+            monotonic=monotonic,
+            in_flight=in_flight,
         )
         calls.on_breaker_closed(self._wake_sessions)
 

@@ -128,6 +128,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             partitions=partitions,
             has_queued_successor=runner.has_queued_successor,
             ahead=lambda partition: runner.ahead(TURNS.name, partition),
+            in_flight=runner.in_flight,
             now=utc_now,
             secrets=ports.secrets,
             source=ports.source,

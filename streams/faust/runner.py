@@ -162,6 +162,7 @@ class StageRunner:
         self.name = name
         self.calls = calls
         self.metrics = metrics
+        self.in_flight = settings.in_flight
         self._settings = settings
         self._log = log_client
         self.app = create_app(
@@ -197,7 +198,7 @@ class StageRunner:
             crashed=self.app._crashed.is_set,
             interrupt=calls.interrupt,
             lease_ok=self.app.lease_ok,
-            in_flight=self._settings.in_flight,
+            in_flight=self.in_flight,
             held_bytes=self._settings.held_bytes,
             has_room_again=lambda: self.app.consumer.has_room_again(),
             partitions=lambda: sum(topic in self.app.sources for topic, _ in self.app.assigned()),

@@ -177,3 +177,18 @@ def test_what_is_done_leaves_the_queue(world: World) -> None:
     assert len(world.reminders._queue) < 1_100
     world.now += 5
     assert world.due() == [("a", "t1", 0)]
+
+
+def test_a_session_counts_as_asked_until_an_event_of_it_comes(world: World) -> None:
+    for key in ("a", "b", "c"):
+        world.wait(key, due_in=0.0)
+    world.due(2)
+    assert world.reminders.count_asked() == 2
+    world.now += 60
+    world.due()
+    assert world.reminders.count_asked() == 3, "asked twice is still one command that is awaited"
+    world.wait("a", due_in=60.0)  # its event ended with another wait
+    world.reminders.remove("b")  # its event ended with nothing waiting
+    assert world.reminders.count_asked() == 1
+    world.reminders.retain(frozenset({9}))
+    assert world.reminders.count_asked() == 0
