@@ -325,7 +325,8 @@ class VectorStore(Protocol):
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
         """Write `point` if the stored row has `expected_version` (None: is absent) and does not have this cause yet.
-        The payload carries the new `version`, and `cause` in `applied`.
+        The payload carries the new `version`, and `cause` in `applied`. The fields that another stage counts in
+        (`CollectionSpec.counted`) stay as the stored row has them at that moment, whatever the payload says.
 
         `applied`: the row has the cause, from now or before. `conflict`: the row does not have it.
         """

@@ -14,6 +14,9 @@ from typing import Literal
 FieldKind = Literal["keyword", "integer", "float", "datetime", "bool"]
 """`datetime` is an RFC 3339 string in the payload; `keyword` also indexes each element of a list."""
 
+Consistency = Literal["one", "quorum", "majority"]
+"""How many replicas of a server a read asks; see MEMSTREAM_QDRANT_CONSISTENCY. The embedded engine has one copy."""
+
 TURNS = "turns"
 WORKING = "working"
 EPISODES = "episodes"
@@ -53,6 +56,9 @@ class CollectionSpec:
     has_windows: bool = False
     """Whether records have a second dense vector, of the record with its neighbours. An older collection gets this
     vector, empty, when it is ensured; its records are found by their other vectors."""
+    counted: tuple[str, ...] = ()
+    """Fields that another stage than the record's writer counts in, with set_payload. A compare and set leaves them as
+    they are at the moment of the write."""
     version: int = 1
 
     def physical_name(self, embedder_slug: str) -> str:
@@ -114,6 +120,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
             number="confidence",
             datetime="valid_from valid_to recorded_at expired_at closed_at",
         ),
+        counted=("strength", "retrieval_count", "last_accessed_at"),
     ),
     CollectionSpec(BUDGETS, has_vectors=False, fields=_fields(keyword="day")),
     CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),

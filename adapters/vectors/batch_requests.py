@@ -6,7 +6,8 @@
 - set fields, new vectors, delete: one request whose filter does the same
 - query: one batch, each query with its own filter
 - compare and set: an INSERT_ONLY for rows that are expected to be absent; an UPDATE_ONLY whose `update_filter` binds
-  each id to its tenant, its expected version and the absence of its cause; then a read
+  each id to its tenant, its expected version, the absence of its cause and the fields that another stage counts in;
+  then a read
 
 A filter is evaluated for each point of an upsert, and `has_id` is an ordinary condition. So the points of one request
 can each have their own condition. The caller validates points (point_validation.py).
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from qdrant_client import models
@@ -25,8 +26,8 @@ from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import Fatal
 from ..ports import CasResult, Payload, StoredPoint
 from . import point_validation
-from .conditions import equals
-from .engine import DENSE, QdrantEngine
+from .conditions import equals, same
+from .engine import DENSE, ORDERING, QdrantEngine, ReadConsistency
 from .errors import foreign_answer, translate_errors
 from .filters import each_of, either, of_points, of_tenants
 
@@ -35,8 +36,6 @@ PAGE = 1_000
 CHUNK_POINTS = 100
 CHUNK_BYTES = 8 * 1024 * 1024
 """An upsert is divided at this size. The server refuses requests above 32 MiB."""
-STRONG = models.WriteOrdering.STRONG
-MAJORITY = models.ReadConsistencyType.MAJORITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,21 @@ class CompareAndSet:
     new: EncodedPoint
     expected_version: int | None
     cause: str
+    counted: tuple[str, ...] = ()
+    """The fields that another stage counts in; see `CollectionSpec.counted`."""
+
+    def over(self, row: Payload) -> CompareAndSet | None:
+        """Return this write with the counted fields as `row` has them. None where no row of the expected version has
+        other ones, so that nobody has counted."""
+        payload = self.new.point.payload or {}
+        if self.expected_version is None or row.get("version") != self.expected_version:
+            return None
+        if all(payload.get(field) == row.get(field) for field in self.counted):
+            return None
+        others = {field: value for field, value in payload.items() if field not in self.counted}
+        carried = {field: row[field] for field in self.counted if field in row}
+        point = self.new.point.model_copy(update={"payload": others | carried})
+        return replace(self, new=replace(self.new, point=point))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +109,12 @@ class FilterQuery:
 
 
 class RequestBatcher:
-    """Batched requests to one engine. Within one call no two members may name the same point, except in reads."""
+    """Batched requests to one engine. Within one call no two members may name the same point, except in reads. Every
+    read has the same `consistency`: those before a compare and set, and the one after it."""
 
-    def __init__(self, *, engine: QdrantEngine) -> None:
+    def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency) -> None:
         self._engine = engine
+        self._consistency = consistency
 
     async def read(
         self,
@@ -106,7 +122,6 @@ class RequestBatcher:
         requests: Sequence[PointIds],
         *,
         with_dense: bool = False,
-        consistency: models.ReadConsistencyType | None = None,
     ) -> list[dict[str, StoredPoint]]:
         """Return the existing records of each request, by id. A record of another tenant counts as absent."""
         ids = list(dict.fromkeys(each for named in requests for each in named.ids))
@@ -120,7 +135,7 @@ class RequestBatcher:
                     of_tenants(tenants, page),
                     limit=len(page),
                     with_vectors=[DENSE] if with_dense else False,
-                    consistency=consistency,
+                    consistency=self._consistency,
                 )
             for each in point_validation.stored_points(
                 records, tenants=tenants, collection=collection, dense_name=DENSE
@@ -135,7 +150,7 @@ class RequestBatcher:
         doing = f"searching {collection}"
         with translate_errors(doing):
             answers = await self._engine.query_batch_points(
-                collection, [each.request for each in requests], consistency=MAJORITY
+                collection, [each.request for each in requests], consistency=self._consistency
             )
         if len(answers) != len(requests):
             raise foreign_answer(doing, f"{len(answers)} lists for {len(requests)} queries")
@@ -151,7 +166,7 @@ class RequestBatcher:
                     collection,
                     [each.point for each in batch],
                     wait=True,
-                    ordering=STRONG,
+                    ordering=ORDERING,
                     update_mode=models.UpdateMode.INSERT_ONLY,
                 )
 
@@ -162,14 +177,14 @@ class RequestBatcher:
                     collection,
                     [each.point for each in batch],
                     wait=True,
-                    ordering=STRONG,
+                    ordering=ORDERING,
                     update_filter=_own_points(batch),
                 )
 
     async def set_payload(self, collection: str, named: Sequence[PointIds], fields: Payload) -> None:
         for page in _named_pages(named):
             with translate_errors(f"writing fields in {collection}"):
-                await self._engine.set_payload(collection, fields, page, wait=True, ordering=STRONG)
+                await self._engine.set_payload(collection, fields, page, wait=True, ordering=ORDERING)
 
     async def update_vectors(self, collection: str, points: Sequence[VectorUpdate]) -> None:
         """Replace vectors of existing points. The engine refuses a request that names an absent point. Then the
@@ -183,13 +198,13 @@ class RequestBatcher:
                         collection,
                         [each.point for each in left],
                         wait=True,
-                        ordering=STRONG,
+                        ordering=ORDERING,
                         update_filter=each_of(groups),
                     )
                 return
             except Fatal:
                 named = [PointIds(each.tenant_id, (each.id,)) for each in left]
-                standing = await self.read(collection, named, consistency=MAJORITY)
+                standing = await self.read(collection, named)
                 there = [each for each, found in zip(left, standing, strict=True) if found]
                 if len(there) == len(left):
                     raise
@@ -198,21 +213,30 @@ class RequestBatcher:
     async def delete(self, collection: str, named: Sequence[PointIds]) -> None:
         for page in _named_pages(named):
             with translate_errors(f"deleting from {collection}"):
-                await self._engine.delete(collection, page, wait=True, ordering=STRONG)
+                await self._engine.delete(collection, page, wait=True, ordering=ORDERING)
 
     async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
         """Write each row whose condition holds. The engine does not report whether a condition matched, so the rows are
         read afterwards. A conditional upsert would also insert a missing point and bring back an erased row; so each
-        request is INSERT_ONLY or UPDATE_ONLY."""
-        await self.insert(collection, [swap.new for swap in swaps if swap.expected_version is None])
-        await self._replace(collection, [swap for swap in swaps if swap.expected_version is not None])
-        found = await self.read(
-            collection, [PointIds(swap.new.tenant_id, (swap.new.id,)) for swap in swaps], consistency=MAJORITY
-        )
-        return [
-            "applied" if any(swap.cause in applied(row.payload) for row in rows.values()) else "conflict"
-            for swap, rows in zip(swaps, found, strict=True)
-        ]
+        request is INSERT_ONLY or UPDATE_ONLY.
+
+        A write whose row another stage has counted in since it was read is done again with the new counts. It is
+        repeated only when they have changed once more.
+        """
+        results: dict[str, CasResult] = {}
+        left = list(swaps)
+        while left:
+            await self.insert(collection, [swap.new for swap in left if swap.expected_version is None])
+            await self._replace(collection, [swap for swap in left if swap.expected_version is not None])
+            found = await self.read(collection, [PointIds(swap.new.tenant_id, (swap.new.id,)) for swap in left])
+            again = []
+            for swap, rows in zip(left, found, strict=True):
+                row = rows[swap.new.id].payload if rows else {}
+                results[swap.new.id] = "applied" if swap.cause in applied(row) else "conflict"
+                if results[swap.new.id] == "conflict" and (counted := swap.over(row)) is not None:
+                    again.append(counted)
+            left = again
+        return [results[swap.new.id] for swap in swaps]
 
     async def _replace(self, collection: str, swaps: Sequence[CompareAndSet]) -> None:
         by_id = {swap.new.id: swap for swap in swaps}
@@ -222,7 +246,7 @@ class RequestBatcher:
                     collection,
                     [each.point for each in batch],
                     wait=True,
-                    ordering=STRONG,
+                    ordering=ORDERING,
                     update_filter=either(_before(by_id[each.id]) for each in batch),
                     update_mode=models.UpdateMode.UPDATE_ONLY,
                 )
@@ -240,9 +264,12 @@ def pages(items: list[str], size: int) -> Iterator[list[str]]:
 
 
 def _before(swap: CompareAndSet) -> models.Filter:
-    """Match a row that may be replaced: it has the swap's tenant and expected version, and not its cause."""
+    """Match a row that may be replaced: it has the swap's tenant, expected version and counted fields, and not its
+    cause."""
     new = swap.new
     must = of_points(new.tenant_id, (new.id,), version=swap.expected_version)
+    payload = new.point.payload or {}
+    must += [same(field, payload.get(field)) for field in swap.counted]
     return models.Filter(must=must, must_not=[equals("applied", swap.cause)])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from pydantic import JsonValue
 from qdrant_client import models
 
 
@@ -46,3 +47,13 @@ def at(field: str, moment: datetime) -> models.FieldCondition:
 def is_empty(field: str) -> models.IsEmptyCondition:
     """Match points without this field, with null in it, or with an empty list."""
     return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
+
+
+def same(field: str, value: JsonValue) -> models.Condition:
+    """Match points with this number or text in a field; None: without one."""
+    if value is None:
+        return is_empty(field)
+    if isinstance(value, str | bool):
+        return models.FieldCondition(key=field, match=models.MatchValue(value=value))
+    assert isinstance(value, int | float)  # no list and no object is compared
+    return models.FieldCondition(key=field, range=models.Range(gte=value, lte=value))

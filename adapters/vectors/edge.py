@@ -27,7 +27,7 @@ from qdrant_client import models
 from ..durable_files import SYNCS_AT_ONCE, make_folder, sync_folder, write_atomically
 from . import edge_models as translate
 from .edge_collection import DESCRIPTION, EdgeCollection, call
-from .engine import EngineRefused
+from .engine import EngineRefused, ReadConsistency
 
 ENGINE_VERSION = "1.20.0"
 """The server version that has the same features as the pinned qdrant_edge (TextQuery came with 1.20)."""
@@ -264,7 +264,7 @@ class EdgeEngine:
         with_payload: bool | list[str] = True,
         with_vectors: bool | list[str] = False,
         *,
-        consistency: models.ReadConsistencyType | None = None,
+        consistency: ReadConsistency | None = None,
     ) -> tuple[list[translate.EdgeRecord], Any]:
         request = edge.ScrollRequest(
             offset=None if offset is None else translate.point_id(offset),
@@ -303,7 +303,7 @@ class EdgeEngine:
         collection_name: str,
         requests: Sequence[models.QueryRequest],
         *,
-        consistency: models.ReadConsistencyType | None = None,
+        consistency: ReadConsistency | None = None,
     ) -> list[translate.EdgeAnswer]:
         batch = call(translate.query_batch, requests)
         return [translate.to_answer(points) for points in call(self._find(collection_name).shard.query_batch, batch)]

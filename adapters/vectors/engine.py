@@ -8,13 +8,24 @@ with both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from qdrant_client import models
+
+from ...schemas.collections import Consistency
 
 DENSE = "dense"
 WINDOW = "window"
 SPARSE = "bm25"
+ORDERING = models.WriteOrdering.STRONG
+"""Every write goes through the leader of its shard, so that all replicas see the same order. It is answered when every
+replica that may be read has it."""
+ReadConsistency = int | models.ReadConsistencyType
+READ_CONSISTENCY: Final[Mapping[Consistency, ReadConsistency]] = {
+    "one": 1,
+    "quorum": models.ReadConsistencyType.QUORUM,
+    "majority": models.ReadConsistencyType.MAJORITY,
+}
 SEARCH = models.SearchParams(hnsw_ef=512, quantization=models.QuantizationSearchParams(rescore=True))
 """How graphs are searched. For vectors without structure, the server's default finds half of the best hundred; this
 finds 90 %, and 98 % of the best ten. The final order uses floats: int8 alone loses 5 % of the best ten. Without a
@@ -154,7 +165,7 @@ class QdrantEngine(Protocol):
         with_payload: bool | list[str] = True,
         with_vectors: Any = False,
         *,
-        consistency: models.ReadConsistencyType | None = None,
+        consistency: ReadConsistency | None = None,
     ) -> tuple[Sequence[EngineRow], Any]: ...
 
     async def query_points(
@@ -174,7 +185,7 @@ class QdrantEngine(Protocol):
         collection_name: str,
         requests: Sequence[models.QueryRequest],
         *,
-        consistency: models.ReadConsistencyType | None = None,
+        consistency: ReadConsistency | None = None,
     ) -> Sequence[QueryAnswer]: ...
 
     async def count(

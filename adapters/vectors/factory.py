@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ...schemas.collections import Consistency
 from ...schemas.errors import Fatal, Transient
 from ..folder_lock import holder_of
 from ..ports import EmbedderIdentity
@@ -44,19 +45,21 @@ async def open_store(
     api_key: str | None = None,
     holds_folder: bool = False,
     serve_loopback: bool = False,
+    consistency: Consistency = "one",
 ) -> QdrantStore:
     """Open a store. Collections are not checked (`ensure` does that).
 
     For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). If it does, the
     engine runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds
     the folder, this one connects to the endpoint that the holder announces, and raises `Transient` after 10 s. A remote
-    Qdrant is not contacted here; `ping` does that.
+    Qdrant is not contacted here; `ping` does that. `consistency` says how many replicas of it a read asks.
     """
     folder = embedded_folder(url)
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is not an address: write http://host:6333 or embedded:///folder")
-        return QdrantStore(engine=remote_engine(Address(url, api_key), seconds=REQUEST_SECONDS), embedder=embedder)
+        engine_of_server = remote_engine(Address(url, api_key), seconds=REQUEST_SECONDS)
+        return QdrantStore(engine=engine_of_server, embedder=embedder, consistency=consistency)
     if not holds_folder:
         return await _attach(folder, embedder)
     try:

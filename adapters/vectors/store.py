@@ -13,7 +13,7 @@ from typing import Any
 
 from qdrant_client import models
 
-from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
+from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec, Consistency
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
 from ..batching.coalescer import CoalescePolicy
@@ -32,7 +32,7 @@ from ..ports import (
 from . import point_validation
 from .batch_requests import PAGE, CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher, VectorUpdate
 from .collections import check_version, ensure_collections
-from .engine import DENSE, SEARCH, SPARSE, WINDOW, EngineRow, QdrantEngine
+from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, WINDOW, EngineRow, QdrantEngine
 from .errors import translate_errors
 from .filters import of_tenant
 from .lexical import LexicalEncoder
@@ -56,13 +56,17 @@ class QdrantStore:
         embedder: EmbedderIdentity,
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
         gathering: CoalescePolicy = POLICY,
+        consistency: Consistency = "one",
     ) -> None:
-        """`gathering` says when batches go out. `on_close` functions are called in order before the engine is closed
-        (for example to stop the loopback server)."""
+        """`gathering` says when batches go out. `consistency`: how many replicas a read asks. `on_close` functions are
+        called in order before the engine is closed (for example to stop the loopback server)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
-        self._records = PointBatcher(bulk=RequestBatcher(engine=engine), policy=gathering)
+        self._consistency = READ_CONSISTENCY[consistency]
+        self._records = PointBatcher(
+            bulk=RequestBatcher(engine=engine, consistency=self._consistency), policy=gathering
+        )
         self._encoder = LexicalEncoder()
         self._specs = {spec.name: spec for spec in COLLECTIONS}
 
@@ -181,7 +185,7 @@ class QdrantStore:
         if not requests:
             return [() for _ in queries]
         with translate_errors(f"searching {collection}"):
-            answers = iter(await self._engine.query_batch_points(collection, requests))
+            answers = iter(await self._engine.query_batch_points(collection, requests, consistency=self._consistency))
         return [() if query is None else next(answers).points for query, _ in queries]
 
     async def last(
@@ -242,9 +246,10 @@ class QdrantStore:
     ) -> CasResult:
         """Write one point conditionally, as the port says."""
         [encoded] = self._encoded(collection, [point])
+        counted = self._spec(collection).counted
         if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
-        return await self._records.compare_and_set(collection, CompareAndSet(encoded, expected_version, cause))
+        return await self._records.compare_and_set(collection, CompareAndSet(encoded, expected_version, cause, counted))
 
     async def close(self) -> None:
         await self._records.drain()
@@ -293,7 +298,7 @@ class QdrantStore:
             size = PAGE if limit is None else min(PAGE, limit - len(result))
             with translate_errors(f"reading from {collection}"):
                 records, offset = await self._engine.scroll(
-                    collection, condition, limit=size, offset=offset, with_payload=wanted
+                    collection, condition, limit=size, offset=offset, with_payload=wanted, consistency=self._consistency
                 )
             result += self._found(records, tenant_id, collection)
             if offset is None:
@@ -326,6 +331,7 @@ class QdrantStore:
                     limit=size,
                     order_by=order,
                     with_payload=wanted,
+                    consistency=self._consistency,
                 )
             result += self._found(records, tenant_id, collection)
             if len(records) < size:

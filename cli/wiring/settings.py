@@ -22,6 +22,7 @@ from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
 from ...memory.policies.budget import TASKS_OF, Tier
 from ...memory.policies.parsing import policy_from
+from ...schemas.collections import Consistency
 from ...schemas.errors import Fatal
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
@@ -80,6 +81,8 @@ class Settings(BaseSettings):
     qdrant: Annotated[str, AfterValidator(_qdrant)] = ""
     """Where Qdrant is: `http://host:6333`, `https://…`, or `embedded:///folder`. Unset: the folder
     MEMSTREAM_DATADIR."""
+    qdrant_consistency: Consistency = "one"
+    """How many replicas of a Qdrant server a read asks: `one`, `quorum` or `majority`. See below."""
     model: str = ""
     """A model name, or several with commas (the others are fallbacks, asked while the first does not answer).
     `offline` is the model that is built in, and may be the last. Unset: `gpt-5-mini` with an OPENAI_API_KEY, else

@@ -234,6 +234,59 @@ async def test_compare_and_set_wants_its_cause_in_the_row(store: VectorStore) ->
         await store.compare_and_set("facts", make_row("f", 1, "c1"), expected_version=None, cause="c2")
 
 
+COUNTED = {"strength": 1.0, "retrieval_count": 0, "last_accessed_at": None}
+
+
+async def test_compare_and_set_leaves_what_another_stage_has_counted(store: VectorStore) -> None:
+    """The writer read the row before the recall was counted. Its vector and its text change all the same."""
+    counts: Payload = {"strength": 0.5, "retrieval_count": 7, "last_accessed_at": "2026-11-20T10:00:00Z"}
+    await store.put("facts", [make_row("f", 1, "c1", text="lives in Lyon", **COUNTED), make_row("old", 1, "c1")])
+    ids = [make_id("f"), make_id("old")]
+
+    for version in (2, 3):
+        await store.set_payload("facts", tenant_id="acme", ids=ids[:1], fields=counts)
+        new = make_row("f", version, "c1", f"c{version}", text=f"lives in Rome {version}", **COUNTED, content=version)
+        cause = f"c{version}"
+        assert await store.compare_and_set("facts", new, expected_version=version - 1, cause=cause) == "applied"
+        row = (await store.get("facts", tenant_id="acme", ids=ids))[ids[0]].payload
+        assert {field: row[field] for field in counts} == counts
+        assert (row["version"], row["content"]) == (version, version)
+        assert await store.lexical("facts", tenant_id="acme", text="Lyon", limit=9) == []
+        counts |= {"retrieval_count": 8, "last_accessed_at": "2026-11-20T11:00:00.5Z"}
+
+    # of a row without these fields none are made up
+    new = make_row("old", 2, "c1", "c2", **COUNTED)
+    assert await store.compare_and_set("facts", new, expected_version=1, cause="c2") == "applied"
+    assert not COUNTED.keys() & (await store.get("facts", tenant_id="acme", ids=ids))[ids[1]].payload.keys()
+
+
+async def test_compare_and_set_among_counts_loses_neither(store: VectorStore) -> None:
+    """One writer raises versions while another one counts, as the reflector and consolidation do."""
+    one = make_id("f")
+    await store.put("facts", [make_row("f", 1, "c1", **COUNTED)])
+    rounds = 40
+
+    async def count() -> None:
+        for number in range(1, rounds + 1):
+            row = (await store.get("facts", tenant_id="acme", ids=[one]))[one].payload
+            recalls = int(str(row["retrieval_count"]))
+            assert recalls == number - 1, "a count is gone"
+            fields: Payload = {"retrieval_count": recalls + 1, "last_accessed_at": f"2026-11-20T10:00:{number:02}Z"}
+            await store.set_payload("facts", tenant_id="acme", ids=[one], fields=fields)
+
+    async def change() -> None:
+        for version in range(2, rounds + 2):
+            read = (await store.get("facts", tenant_id="acme", ids=[one]))[one].payload
+            fields = {field: read[field] for field in COUNTED if field in read}
+            new = make_row("f", version, f"c{version}", **fields)
+            cause = f"c{version}"
+            assert await store.compare_and_set("facts", new, expected_version=version - 1, cause=cause) == "applied"
+
+    await asyncio.gather(count(), change())
+    row = (await store.get("facts", tenant_id="acme", ids=[one]))[one].payload
+    assert (row["retrieval_count"], row["version"]) == (rounds, rounds + 1)
+
+
 async def test_concurrent_writers_lose_nothing_and_double_nothing(store: VectorStore) -> None:
     """8 writers with 12 causes each; every cause has two writers and is applied exactly once."""
     causes = [f"cause-{i}" for i in range(48)]
