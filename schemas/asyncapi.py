@@ -80,7 +80,7 @@ KEYS: Final = {
     "tenant": "tenant, percent-encoded",
     "command id": "the command id, percent-encoded",
     "table key": "the key of the row",
-    "stage/table key": "stage, `/`, the key of the row",
+    "stage/table key": "stage, `/`, the key of the row; or `deaths/`, stage, `/` and the coordinates of a record",
     "as it came": "the key of the refused record, as it came",
 }
 
@@ -109,7 +109,8 @@ def document() -> Json:
         "components": {
             "schemas": schemas.components | {"CloudEvent": _cloud_event(), "DeadLetterHeaders": _dead_letter_headers()},
             "messages": messages
-            | {"dead_letter": _dead_letter(), "changelog_entry": _changelog_entry(), "parked_key": _parked_key()},
+            | {"dead_letter": _dead_letter(), "changelog_entry": _changelog_entry(), "parked_key": _parked_key()}
+            | {"record_deaths": _record_deaths()},
         },
     }
 
@@ -155,7 +156,7 @@ def _message_names(topic: Topic) -> list[str]:
     if topic.name in VALUES:
         return [VALUES[topic.name].contract, *(_message_name(topic, kind) for kind in ARGS.get(topic.name, ()))]
     if topic == PARKED:
-        return ["parked_key"]
+        return ["parked_key", "record_deaths"]
     return ["dead_letter" if topic.name.endswith(DEAD_LETTER_SUFFIX) else "changelog_entry"]
 
 
@@ -303,6 +304,14 @@ def _parked_key() -> Json:
         "summary": "A key whose last outcome cannot be applied. It belongs to the stages; operators may read it.",
         "contentType": "application/json",
         "payload": {"description": "Stage, key, event, time and error; null once the outcome is applied."},
+    }
+
+
+def _record_deaths() -> Json:
+    return {
+        "summary": "How often a record ended a worker. It belongs to the stages; operators may read it.",
+        "contentType": "application/json",
+        "payload": {"description": "Stage, coordinates, count, time and error; null once the count is too old."},
     }
 
 

@@ -1,6 +1,7 @@
-"""A parked key: its last outcome cannot be applied (docs/design/stage.md, "Parked keys").
+"""What lies on memory-parked: parked keys, and records that ended workers (docs/design/stage.md, "Errors").
 
-The same record marks the key's row in the table of the stage, and lies on memory-parked until the outcome is applied.
+The outcome of a parked key cannot be applied. The same record marks the key's row in the table of the stage, and lies
+on memory-parked until the outcome is applied.
 """
 
 from __future__ import annotations
@@ -27,6 +28,19 @@ class ParkedKey(Contract):
     offset: Annotated[int, Field(ge=0)]
     event_id: str
     parked_at: Instant
+    error: Error
+
+
+class RecordDeaths(Contract):
+    """How often a record ended a worker of a stage, over all workers."""
+
+    stage: str
+    topic: str
+    partition: Annotated[int, Field(ge=0)]
+    offset: Annotated[int, Field(ge=0)]
+    deaths: Annotated[int, Field(ge=1)]
+    at: Instant
+    """Of the last one."""
     error: Error
 
 

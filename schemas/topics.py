@@ -70,8 +70,9 @@ TOPICS: tuple[Topic, ...] = (
 )
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 
-PARKED = Topic("memory-parked", "stage/table key", "compact", None, STAGES[1:], STAGES[1:], partitions=1)
-"""The keys whose last outcome cannot be applied. It belongs to the stages, as their changelogs do."""
+PARKED = Topic("memory-parked", "stage/table key", "compact", None, STAGES, STAGES, partitions=1)
+"""The keys whose last outcome cannot be applied, and the records that ended workers. It belongs to the stages, as their
+changelogs do."""
 
 DEAD_LETTER_SUFFIX = ".dlq"
 

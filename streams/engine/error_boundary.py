@@ -5,10 +5,11 @@
 - Transient, over budget, relinquished: the lanes handle the event again. Only its key waits.
 - Fatal, and every unexpected exception: the worker stops.
 
-A crash in decoding or in `decide` counts against the record, in a file per record. At the third crash the record
-becomes a dead letter. So does a crash in the effects of an outcome that is of its key alone (`is_of_one_key`), against
-the record that the outcome was decided for. At the third crash the key is parked (parking.py). The count is kept: the
-worker may die before it commits the record, and the redelivered record must not stop it three more times.
+A crash in decoding or in `decide` counts against the record: in a file per record, and where all workers of the stage
+see it (shared_deaths.py). At the third crash the record becomes a dead letter. So does a crash in the effects of an
+outcome that is of its key alone (`is_of_one_key`), against the record that the outcome was decided for. At the third
+crash the key is parked (parking.py). The count is kept: the worker may die before it commits the record, and the
+redelivered record must not stop it three more times.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from ..log.port import Position
 
 if TYPE_CHECKING:
     from .handler import StageDecision
+    from .shared_deaths import SharedDeaths
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -132,8 +134,10 @@ class ErrorBoundary:
     """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: refusals by a
     content filter for each tenant, and all others."""
 
-    def __init__(self, *, crashes: CrashCounter) -> None:
+    def __init__(self, *, crashes: CrashCounter, shared: SharedDeaths | None = None) -> None:
+        """`crashes` counts those of this worker, `shared` those of all."""
         self._crashes = crashes
+        self._shared = shared
         self._filtered_in_a_row: Counter[str] = Counter()
         self._others_in_a_row = 0
         crashes.forget_old(time.time())
@@ -164,7 +168,7 @@ class ErrorBoundary:
                 self.count_dead_letter(filtered_of=tenant_id() if isinstance(poison, ContentFiltered) else None)
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
-            crashes = self._crashed(position, cause)
+            crashes = await self._crashed(position, cause)
             if crashes < CRASHES_MAX:
                 raise
             fatal = Poison("fatal", describe(cause))
@@ -172,14 +176,16 @@ class ErrorBoundary:
             await refuse(fatal, crashes)
             self.count_dead_letter()
         except EffectFailed as failed:
-            crashes = 1 if failed.of_refused_lane else self._crashed(failed.source, failed.error)
+            crashes = 1 if failed.of_refused_lane else await self._crashed(failed.source, failed.error)
             if park is None or (crashes < CRASHES_MAX and not failed.of_refused_lane):
                 raise failed.error from failed.error.__cause__
             await park(failed, crashes)
 
-    def _crashed(self, position: Position, cause: BaseException) -> int:
-        """Count a crash by a record, durably, and log it. Return how many there were."""
+    async def _crashed(self, position: Position, cause: BaseException) -> int:
+        """Count a crash by a record, durably, and log it. Return how many there were, over all workers."""
         crashes = self._crashes.add(position, describe(cause))
+        if self._shared is not None:
+            crashes = await self._shared.add(position, describe(cause), own=crashes)
         if crashes < CRASHES_MAX:
             log.error(
                 "record_kills_worker",

@@ -29,6 +29,7 @@ from ..log.partitioner import partition_for
 from ..log.port import Log, Record
 from .commands import command_record
 from .metrics import StageMetrics
+from .shared_deaths import DEATHS
 
 log = structlog.get_logger(__name__)
 
@@ -137,10 +138,11 @@ async def read_parked_keys(log_client: Log) -> Mapping[bytes, ParkedKey]:
         return entries  # of an older deployment; workers refuse to start without the topic
     async with aclosing(log_client.read(PARKED.name)) as records:
         async for record in records:
-            entries.pop(record.key or b"", None)
+            key = record.key or b""
+            entries.pop(key, None)
             try:
-                if record.value:
-                    entries[record.key or b""] = ParkedKey.read(record.value)
+                if record.value and not key.startswith(DEATHS):
+                    entries[key] = ParkedKey.read(record.value)
             except ValidationError:
                 log.warning("parked_key_not_read", offset=record.position.offset)
     return entries

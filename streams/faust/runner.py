@@ -31,6 +31,7 @@ from ..engine.no_rows import NoRows
 from ..engine.parking import read_parked_keys
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls, is_of_a_tenant
+from ..engine.shared_deaths import SharedDeaths
 from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, StageApp, create_app, without_faust
@@ -179,7 +180,10 @@ class StageRunner:
             stage=self._stage,
             rows=self.rows,
             calls=calls,
-            boundary=ErrorBoundary(crashes=CrashCounter(self._settings.datadir / "attempts")),
+            boundary=ErrorBoundary(
+                crashes=CrashCounter(self._settings.datadir / "attempts"),
+                shared=SharedDeaths(stage=name, log_client=log_client, send=self.sender.durable),
+            ),
             send=self.sender,
             metrics=metrics,
             crash=self._settings.crash,

@@ -1,0 +1,101 @@
+"""How often a record ended a worker, counted where all workers of its stage see it: on memory-parked.
+
+A worker counts in its own folder first (`CrashCounter`). Then, before it ends, it reads what the others have counted
+and writes one more. Nothing is asked of the broker for a record that ends no worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import structlog
+from pydantic import ValidationError
+
+from ...schemas.errors import StageError
+from ...schemas.outcomes import OutRecord
+from ...schemas.parking import ERROR_MAX, RecordDeaths
+from ...schemas.topics import PARKED
+from ..log.port import Log, Position
+
+log = structlog.get_logger(__name__)
+
+DEATHS: Final = b"deaths/"
+"""Keys of memory-parked that begin so are of records. No stage has this name, so no parked key begins so."""
+NOTE_SECONDS: Final = 10.0
+"""How long a worker that ends waits for the broker. After that its own count alone holds."""
+KEPT: Final = timedelta(days=7)
+"""A count that is older is not used any more, and is deleted when a record ends a worker of the stage again."""
+
+
+class SharedDeaths:
+    """The counts of one stage. `send` returns when a record is durable."""
+
+    def __init__(
+        self,
+        *,
+        stage: str,
+        log_client: Log,
+        send: Callable[[OutRecord], Awaitable[None]],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        patience: float = NOTE_SECONDS,
+    ) -> None:
+        self._stage = stage
+        self._log = log_client
+        self._send = send
+        self._now = now
+        self._patience = patience
+
+    async def add(self, position: Position, error: str, *, own: int) -> int:
+        """Count one more death by a record, durably. Return how many there were, at least `own`: those that this
+        worker has counted, with this one. Without the broker it returns `own`."""
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._add(position, error, own)
+        except (StageError, TimeoutError) as away:
+            log.warning("death_not_told", topic=position.topic, offset=position.offset, why=str(away))
+            return own
+
+    async def _add(self, position: Position, error: str, own: int) -> int:
+        if await self._log.partitions(PARKED.name) is None:
+            return own
+        known = await self._read()
+        before = known.pop(key := self._key(position), None)
+        deaths = max(own, 1 + (before.deaths if before is not None and self._counts(before) else 0))
+        entry = RecordDeaths(
+            stage=self._stage,
+            topic=position.topic,
+            partition=position.partition,
+            offset=position.offset,
+            deaths=deaths,
+            at=self._now(),
+            error=error[:ERROR_MAX],
+        )
+        await self._send(OutRecord(topic=PARKED.name, key=key, value=entry.to_bytes()))
+        for old in [other for other, each in known.items() if not self._counts(each)]:
+            await self._send(OutRecord(topic=PARKED.name, key=old, value=None))
+        return deaths
+
+    async def _read(self) -> dict[bytes, RecordDeaths]:
+        """Read memory-parked to its end. Return the counts of this stage by the key of their record."""
+        ours = DEATHS + f"{self._stage}/".encode()
+        entries: dict[bytes, RecordDeaths] = {}
+        async with aclosing(self._log.read(PARKED.name)) as records:
+            async for record in records:
+                key = record.key or b""
+                entries.pop(key, None)
+                try:
+                    if key.startswith(ours) and record.value:
+                        entries[key] = RecordDeaths.read(record.value)
+                except ValidationError:
+                    log.warning("deaths_not_read", offset=record.position.offset)
+        return entries
+
+    def _counts(self, entry: RecordDeaths) -> bool:
+        return self._now() - entry.at < KEPT
+
+    def _key(self, position: Position) -> bytes:
+        return DEATHS + f"{self._stage}/{position.topic}/{position.partition}/{position.offset}".encode()
