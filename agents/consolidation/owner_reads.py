@@ -38,6 +38,29 @@ class OwnerReader:
         )
         return oldest_first(found)
 
+    async def page(
+        self, request: RunRequest, collection: str, where: models.Filter, *, after: str, size: int
+    ) -> tuple[list[StoredPoint], str]:
+        """Read the next records that match, by id, from the record `after` on ("": the first). Return them, and the
+        record at which the next page begins; "" when this was the last page. A record that is gone is passed over."""
+        found = await self.calls.call(
+            "store",
+            lambda: self.store.select(
+                collection, tenant_id=request.tenant_id, where=where, limit=size + 1, from_id=after or None
+            ),
+        )
+        return found[:size], found[size].id if len(found) > size else ""
+
+    async def youngest_facts(self, request: RunRequest, *, limit: int) -> list[StoredPoint]:
+        """Read the owner's active facts that were recorded last, the youngest first."""
+        where = models.Filter(must=[of_owner(request), equals("state", "active")])
+        return await self.calls.call(
+            "store",
+            lambda: self.store.last(
+                FACTS, tenant_id=request.tenant_id, where=where, order_by="recorded_at", limit=limit
+            ),
+        )
+
     async def facts_by_id(self, request: RunRequest, fact_ids: Sequence[str]) -> dict[str, StoredFact]:
         """Read those of these facts that the owner has, in any state."""
         if not fact_ids:

@@ -124,6 +124,10 @@ class UpkeepRow(RowPart):
     """The owner's turns over all sessions: it gives the age of episodes in turns."""
     facts_from: str = ""
     """The fact at which the janitor's next visit begins; "": at the first."""
+    episodes_from: str = ""
+    """The episode at which the janitor's next visit begins; "": at the first."""
+    merged_from: str = ""
+    """The fact at which the merge of the next maintenance run begins; "": at the first."""
     visited_at: Instant | None = None
     """The janitor's last visit."""
     reflected_at: Instant | None = None

@@ -124,7 +124,9 @@ class Consolidating:
         return self.stage
 
     async def episodes(self, *contents: str) -> list[StoredEpisode]:
-        made = [episode(content, turn=f"x{n}") for n, content in enumerate(contents)]
+        return await self.store_episodes(*(episode(content, turn=f"x{n}") for n, content in enumerate(contents)))
+
+    async def store_episodes(self, *made: StoredEpisode) -> list[StoredEpisode]:
         vectors = await self.bench.embedder.embed([each.content for each in made], tenant_id="acme")
         await self.bench.store.insert(
             "episodes",
@@ -133,7 +135,7 @@ class Consolidating:
                 for each, dense in zip(made, vectors, strict=True)
             ],
         )
-        return made
+        return list(made)
 
     async def facts(self, *contents: str) -> list[StoredFact]:
         return await self.store(*(stored_fact(content, turn=f"f{n}") for n, content in enumerate(contents)))

@@ -24,7 +24,7 @@ from ....schemas.commands import Change
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields, Write
-from ..owner_reads import READ_MAX, OwnerReader, as_episode, of_owner
+from ..owner_reads import OwnerReader, as_episode, of_owner
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 from .gists import GistsStep
@@ -45,7 +45,7 @@ class JanitorStep:
             return StepResult("nothing", row, why="hygiene is off")
         doubtful, row = await self._doubtful_facts(request, row)
         old = row.upkeep.clock.before(span=self.policy.episode_turns)
-        aged = await self._aged_episodes(request, old)
+        aged, row = await self._aged_episodes(request, row, old)
         culled = [
             each
             for each in aged
@@ -67,20 +67,12 @@ class JanitorStep:
 
     async def _doubtful_facts(self, request: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
         """Return proposals to prune from the next page of facts, and the row with the start of the page after it."""
-        policy, store = self.policy, self.reader.store
+        policy = self.policy
         where = models.Filter(must=[of_owner(request), equals("state", "active")])
-        found = await self.reader.calls.call(
-            "store",
-            lambda: store.select(
-                FACTS,
-                tenant_id=request.tenant_id,
-                where=where,
-                limit=policy.looked_at,
-                from_id=row.upkeep.facts_from or None,
-            ),
+        found, next_from = await self.reader.page(
+            request, FACTS, where, after=row.upkeep.facts_from, size=policy.looked_at
         )
         changes: list[Change] = []
-        next_from = found[-1].id if len(found) == policy.looked_at else ""
         for each in found:
             fact = StoredFact.from_payload(each.payload)
             confidence = is_doubtful(fact, now=request.now, half_life_days=self.half_life_days, policy=policy)
@@ -93,8 +85,11 @@ class JanitorStep:
         upkeep = row.upkeep.model_copy(update={"facts_from": next_from, "visited_at": request.now})
         return changes, row.model_copy(update={"upkeep": upkeep})
 
-    async def _aged_episodes(self, request: RunRequest, old: datetime | None) -> Sequence[StoredEpisode]:
-        """Return the episodes that may have reached a limit of age, oldest first."""
+    async def _aged_episodes(
+        self, request: RunRequest, row: ProgressRow, old: datetime | None
+    ) -> tuple[Sequence[StoredEpisode], ProgressRow]:
+        """Return the next page of episodes that may have reached a limit of age, and the row with the start of the page
+        after it. Those that stay, because they are permanent or wait for a run, hide no others."""
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
         if days:
@@ -102,16 +97,13 @@ class JanitorStep:
         if old is not None:
             bounds.append(until("recorded_at", old))
         if not bounds:
-            return ()
-        store = self.reader.store
+            return (), row
         where = models.Filter(must=[of_owner(request), is_empty("deleted_at"), models.Filter(should=bounds)])
-        found = await self.reader.calls.call(
-            "store",
-            lambda: store.select(
-                EPISODES, tenant_id=request.tenant_id, where=where, order_by="occurred_at", limit=READ_MAX
-            ),
+        found, next_from = await self.reader.page(
+            request, EPISODES, where, after=row.upkeep.episodes_from, size=self.policy.looked_at
         )
-        return [as_episode(each) for each in found]
+        upkeep = row.upkeep.model_copy(update={"episodes_from": next_from})
+        return [as_episode(each) for each in found], row.model_copy(update={"upkeep": upkeep})
 
 
 def may_delete(episode: StoredEpisode, row: ProgressRow) -> bool:

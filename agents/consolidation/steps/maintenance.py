@@ -53,8 +53,9 @@ class MaintenanceStep:
         also: list[StepResult] = []
         for name, step in self.proposing.items():
             result = await step.run(request, row)
-            if result.status == "done":  # a step that got no answer changes nothing
+            if result.status in ("done", "nothing"):  # a step that got no answer changes nothing
                 row = result.row
+            if result.status == "done":
                 also.append(replace(result, counts={}))
                 counts[name] = len(result.changes)
         worked = any(counts.values())

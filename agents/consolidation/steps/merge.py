@@ -8,7 +8,7 @@ younger one is a duplicate of the older one, or adds detail to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -30,38 +30,53 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 LOOKED_AT: Final = 200
-"""Facts whose neighbours one run looks at: the youngest. Earlier runs have looked at the older ones."""
+"""Facts whose neighbours one run looks at: so many of the youngest, and so many in turn."""
 NEIGHBOURS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    """Proposes merges, at most `policy.at_once` in a run."""
+    """Proposes merges, at most `policy.at_once` in a run. Looks at the youngest facts, because there the new duplicates
+    are, and at a page of all facts by id. The next run looks at the next page, so that a number of runs has seen every
+    fact beside all others of its subject."""
 
     reader: OwnerReader
     policy: HygienePolicy
     conflict: ConflictPolicy
+    looked_at: int = LOOKED_AT
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         """Propose merges. A fact is merged once in a run, so a chain of three facts takes two runs."""
-        facts = await self.reader.facts(request)
-        single = {subject for subject, n in Counter(fact.subject for fact in facts).items() if n == 1}
-        known = {fact.fact_id: fact for fact in facts}
-        young = [fact for fact in reversed(facts) if fact.subject not in single][:LOOKED_AT]
-        vectors = await self._vectors(request, [fact.fact_id for fact in young])
+        where = models.Filter(must=[of_owner(request), equals("state", "active")])
+        begun = row.upkeep.merged_from
+        page, next_from = await self.reader.page(request, FACTS, where, after=begun, size=self.looked_at)
+        is_whole = not begun and not next_from
+        young = [] if is_whole else await self.reader.youngest_facts(request, limit=self.looked_at)
+        facts = {each.id: StoredFact.from_payload(each.payload) for each in (*page, *young)}
+        if is_whole:  # a fact that is the only one of its subject has no duplicate
+            subjects = Counter(fact.subject for fact in facts.values())
+            facts = {fact_id: fact for fact_id, fact in facts.items() if subjects[fact.subject] > 1}
+        in_turn = {each.id for each in page}
+        vectors = await self._vectors(request, list(facts))
         merged: set[str] = set()
         changes: list[Change] = []
-        for fact in young:
-            found = vectors.get(fact.fact_id)
-            if fact.fact_id in merged or found is None or found.dense is None or len(changes) == self.policy.at_once:
+        for fact_id, fact in facts.items():
+            if len(changes) == self.policy.at_once:
+                if fact_id in in_turn:
+                    next_from = fact_id
+                break
+            found = vectors.get(fact_id)
+            if fact_id in merged or found is None or found.dense is None:
                 continue
             near = await self._near(request, fact, found.dense)
             free = [each for each in near if each.id not in merged]
-            change = merge_change(fact, free, known, self.policy, self.conflict, now=request.now)
+            change = merge_change(fact, free, self.policy, self.conflict, now=request.now)
             if change is not None:
                 merged.update(change.source_fact_ids)
                 changes.append(change)
+        upkeep = row.upkeep.model_copy(update={"merged_from": next_from})
+        row = row.model_copy(update={"upkeep": upkeep})
         return StepResult("done" if changes else "nothing", row, {"merged": len(changes)}, changes=tuple(changes))
 
     async def _vectors(self, request: RunRequest, fact_ids: Sequence[str]) -> dict[str, StoredPoint]:
@@ -84,7 +99,6 @@ class MergeStep:
 def merge_change(
     younger: StoredFact,
     near: Sequence[StoredPoint],
-    known: Mapping[str, StoredFact],
     policy: HygienePolicy,
     conflict: ConflictPolicy,
     *,
@@ -92,9 +106,9 @@ def merge_change(
 ) -> Change | None:
     """Propose to merge the fact with the nearest older one that says the same, or adds to it; None: there is none."""
     for each in near:
-        older = known.get(each.id)
-        if older is None or each.score is None or each.score < policy.merge_similarity:
+        if each.score is None or each.score < policy.merge_similarity:
             continue
+        older = StoredFact.from_payload(each.payload)
         if older.fact_id == younger.fact_id or _age(older) >= _age(younger):
             continue
         neighbours = Neighbours(near=(NearFact(older, each.score),))

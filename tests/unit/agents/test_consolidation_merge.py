@@ -28,9 +28,10 @@ YOUNGER = told("Resides in Oslo", 2)
 
 
 def merged(younger: StoredFact, *others: StoredFact, score: float | None) -> Change | None:
-    near: Sequence[StoredPoint] = [StoredPoint(id=each.fact_id, payload={}, score=score) for each in others]
-    known = {each.fact_id: each for each in (younger, *others)}
-    return merge_change(younger, near, known, POLICY, ConflictPolicy(), now=NOW + timedelta(days=1))
+    near: Sequence[StoredPoint] = [
+        StoredPoint(id=each.fact_id, payload=each.to_payload(), score=score) for each in others
+    ]
+    return merge_change(younger, near, POLICY, ConflictPolicy(), now=NOW + timedelta(days=1))
 
 
 def test_two_that_say_the_same_become_the_older() -> None:
