@@ -153,7 +153,12 @@ async def ask(
         json_schema=prompt.form.schema(len(prompt.turns)),
         parse=prompt.form.parse,
     )
-    return await calls.call(model_breaker(tenant_id), lambda: completions.complete(request), give_up_after=patience)
+    return await calls.call(
+        model_breaker(tenant_id),
+        lambda: completions.complete(request),
+        give_up_after=patience,
+        tentative=len(prompt.turns) > 1,  # what is refused together is asked one by one
+    )
 
 
 def conclude(

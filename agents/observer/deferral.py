@@ -2,7 +2,7 @@
 
 | a session waits for | the stage looks again |
 |---|---|
-| the model | when the tenant's breaker closes, at the latest after the pause |
+| the model | when the tenant's breaker closes; at the latest after the patience, or when the breaker admits a try |
 | the budget | on the next day, or after the time that the budget names |
 | enough tokens | at its next event, at the latest when it is idle |
 | its queued event | at that event, here or on the partition's next worker |
@@ -93,10 +93,18 @@ class DeferredSessions:
         return self._reminders.held_back(key)
 
     def note_wait(
-        self, session: SessionRow, key: str, partition: int, reason: WaitReason, *, retry_after: float = 0.0
+        self,
+        session: SessionRow,
+        key: str,
+        partition: int,
+        reason: WaitReason,
+        *,
+        retry_after: float = 0.0,
+        open_for: float = 0.0,
     ) -> None:
         """Note why the session waits after one of its events. `retry_after`: seconds that the model's server or the
-        budget asked for; a new process does not know them."""
+        budget asked for; a new process does not know them. `open_for`: seconds until the breaker of the tenant's model
+        lets a call through."""
         if not session.waiting:
             self._reminders.remove(key)
         elif reason in BATCH_WAITS:
@@ -105,7 +113,7 @@ class DeferredSessions:
             self._reminders.restart_idle_clock(key)
             self._wait(session, key, partition, due_in=self._policy.idle)
         else:
-            due_in, for_budget = self._policy.patience, reason == "budget"
+            due_in, for_budget = max(self._policy.patience, open_for), reason == "budget"
             self._wait(session, key, partition, due_in=due_in, retry_after=retry_after, for_budget=for_budget)
 
     def retain(self, partitions: frozenset[int]) -> None:

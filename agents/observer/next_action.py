@@ -57,6 +57,8 @@ class Surroundings:
     """The session's partition has a backlog."""
     breaker_open: bool
     held_back: HeldBack | None
+    refusing: bool = False
+    """The tenant was paused, and nothing has passed since: a try shows one turn, so that it decides one."""
 
 
 def next_action(progress: EventProgress, around: Surroundings, policy: ObservePolicy) -> ObserveNow | Wait:
@@ -73,4 +75,4 @@ def next_action(progress: EventProgress, around: Surroundings, policy: ObservePo
         budget_left=progress.budget_left and around.held_back != "budget",
     )
     action = time_to_observe(unobserved, policy)
-    return ObserveNow(1) if isinstance(action, ObserveNow) and progress.alone else action
+    return ObserveNow(1) if isinstance(action, ObserveNow) and (progress.alone or around.refusing) else action

@@ -149,7 +149,10 @@ class Observer:
         if progress.new is not None:
             session, decision = self._defer(session, progress.new, action.reason, work, record)
             yield decision
-        self._deferred.note_wait(session, key, partition, action.reason, retry_after=progress.retry_after)
+        open_for = self._calls.open_for(model_breaker(ids.split(key)[0]))
+        self._deferred.note_wait(
+            session, key, partition, action.reason, retry_after=progress.retry_after, open_for=open_for
+        )
         if isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands:
             yield self._answer(session, work, record)
 
@@ -178,11 +181,13 @@ class Observer:
         return BatchTurn.of(work.protected, work.owner, kept, capture, source=self._source)
 
     def _next_action(self, progress: EventProgress, key: str, partition: int) -> ObserveNow | Wait:
+        breaker = model_breaker(ids.split(key)[0])
         around = Surroundings(
             has_queued_successor=self._has_queued_successor(partition, key),
             behind=self._deferred.behind(partition),
-            breaker_open=self._calls.breaker_open(model_breaker(ids.split(key)[0])),
+            breaker_open=self._calls.breaker_open(breaker),
             held_back=self._deferred.held_back(key),
+            refusing=self._calls.refusing(breaker),
         )
         return next_action(progress, around, self._deployment.observe)
 

@@ -54,6 +54,11 @@ def dead_letter(
     return OutRecord(topic=record.position.topic + DEAD_LETTER_SUFFIX, key=key, value=value, headers=tuple(headers))
 
 
+def is_refused_by_model(letter: OutRecord) -> bool:
+    """Tell whether the model refused what a dead letter says, or gave no usable answer."""
+    return ("memstream-reason", b"refused_by_model") in letter.headers
+
+
 def is_filtered(letter: OutRecord) -> bool:
     """Tell whether a dead letter was refused by a content filter."""
     return ("kafka_dlt-exception-fqcn", _name(ContentFiltered).encode()) in letter.headers

@@ -43,9 +43,9 @@ T = TypeVar("T")
 CRASHES_MAX = 3
 """At so many crashes by one record it becomes a dead letter."""
 DEAD_LETTERS_IN_A_ROW_MAX = 20
-FILTERED_OF_A_TENANT_MAX = 7
-"""Of one tenant at most so many refusals by a content filter count in the row, so that it takes three tenants to end a
-worker: what a filter refuses is a matter of who says it, what every tenant meets is a matter of the model."""
+REFUSED_OF_A_TENANT_MAX = 7
+"""Of one tenant at most so many refusals count in the row, so that it takes three tenants to end a worker: what one
+tenant meets is a matter of what it says, what every tenant meets is a matter of the model."""
 TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
 
@@ -131,15 +131,18 @@ class CrashCounter:
 
 
 class ErrorBoundary:
-    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: refusals by a
-    content filter for each tenant, and all others."""
+    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: what the model refused
+    for each tenant, and all others."""
 
     def __init__(self, *, crashes: CrashCounter, shared: SharedDeaths | None = None) -> None:
         """`crashes` counts those of this worker, `shared` those of all."""
         self._crashes = crashes
         self._shared = shared
         self._filtered_in_a_row: Counter[str] = Counter()
+        self._unusable_in_a_row: Counter[str] = Counter()
         self._others_in_a_row = 0
+        self._first_tenant: str | None = None
+        self._several_tenants = False
         crashes.forget_old(time.time())
 
     async def run(
@@ -165,7 +168,7 @@ class ErrorBoundary:
         except Poison as poison:
             await refuse(poison, 1)
             if poison.reason == "refused_by_model":
-                self.count_dead_letter(filtered_of=tenant_id() if isinstance(poison, ContentFiltered) else None)
+                self.count_dead_letter(tenant_id=tenant_id(), filtered=isinstance(poison, ContentFiltered))
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
             crashes = await self._crashed(position, cause)
@@ -200,26 +203,43 @@ class ErrorBoundary:
             )
         return crashes
 
-    def succeeded(self) -> None:
+    def succeeded(self, tenant_id: str | None = None) -> None:
         """Note an event that had its effect: the row of dead letters ends."""
+        self._meet(tenant_id)
         self._filtered_in_a_row.clear()
+        self._unusable_in_a_row.clear()
         self._others_in_a_row = 0
 
-    def count_dead_letter(self, *, filtered_of: str | None = None) -> None:
+    def count_dead_letter(self, *, tenant_id: str | None = None, filtered: bool = False) -> None:
         """Count a dead letter that is not due to undecodable or invalid input. Raises DeploymentFault at 20 in a row.
 
-        `filtered_of`: the tenant whose record a content filter refused; of these at most 7 of a tenant count.
+        `tenant_id`: the tenant whose record the model refused; of these at most 7 of a tenant count. `filtered`: a
+        content filter refused it. Anything else that the model refuses to the only tenant that this worker has met
+        counts in full, because nothing tells that it is a matter of this tenant.
         """
-        if filtered_of is None:
+        self._meet(tenant_id)
+        if tenant_id is None:
             self._others_in_a_row += 1
         else:
-            self._filtered_in_a_row[filtered_of] += 1
-        filtered = sum(min(count, FILTERED_OF_A_TENANT_MAX) for count in self._filtered_in_a_row.values())
-        if filtered + self._others_in_a_row >= DEAD_LETTERS_IN_A_ROW_MAX:
+            (self._filtered_in_a_row if filtered else self._unusable_in_a_row)[tenant_id] += 1
+        if self._in_a_row() >= DEAD_LETTERS_IN_A_ROW_MAX:
             raise DeploymentFault(
                 f"{DEAD_LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with "
                 "the model or this version, not with the input; look at `memstream dlq list`, mend it and start again"
             )
+
+    def _meet(self, tenant_id: str | None) -> None:
+        if tenant_id is not None:
+            self._first_tenant = self._first_tenant or tenant_id
+            self._several_tenants = self._several_tenants or tenant_id != self._first_tenant
+
+    def _in_a_row(self) -> int:
+        """Return how many dead letters of the row count."""
+        if not self._several_tenants:
+            filtered = min(self._filtered_in_a_row.total(), REFUSED_OF_A_TENANT_MAX)
+            return filtered + self._unusable_in_a_row.total() + self._others_in_a_row
+        refused = self._filtered_in_a_row + self._unusable_in_a_row
+        return sum(min(count, REFUSED_OF_A_TENANT_MAX) for count in refused.values()) + self._others_in_a_row
 
 
 def unexpected(error: BaseException) -> bool:

@@ -2,7 +2,8 @@
 
 A failing component holds up only the keys whose events need it. After some failures the breaker opens, and other events
 do not call the component either. Tenacity does the waiting. The breaker is our own, because it counts failures within a
-window (docs/adr/0006-own-breaker-window.md).
+window (docs/adr/0006-own-breaker-window.md). The breaker of a tenant's model also opens when the model answers and
+refuses: the tenant is paused, for longer each time (docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 BreakerState = Literal["closed", "open", "half-open"]
 BREAKERS_MAX = 10_000
+_PAUSES_COUNTED = 30
+"""Beyond it every pause has its greatest length, whatever the policy."""
 PROBE_GRACE = 0.2
 """Seconds by which a call that failed itself stays behind others at a half-open breaker. An event that the store never
 takes must not use up every probe while the store would take all other events."""
@@ -32,6 +35,12 @@ takes must not use up every probe while the store would take all other events.""
 def is_of_a_tenant(name: str) -> bool:
     """Tell whether a breaker is one tenant's (`model:<tenant>`), and not that of a component of all (`store`)."""
     return ":" in name
+
+
+PAUSED_REMEDY = (
+    "its turns wait, and one is tried after each pause; look at `memstream dlq list` for what was refused. When the "
+    "cause is mended, put the letters back: memstream dlq redrive --reason refused_by_model"
+)
 
 
 class Interrupted(Relinquished):
@@ -76,6 +85,12 @@ class BreakerPolicy:
     window: float = 30.0
     silence: float = 20.0
     probe_after: float = 10.0
+    refusals: int = 5
+    """Refusals in a row, with no success between, that pause a tenant."""
+    pause: float = 10.0
+    """Seconds of the first pause. One call tries then; each further refusal doubles the pause."""
+    pause_cap: float = 300.0
+    """Seconds of the longest pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +109,15 @@ class Breaker:
         """The time from which a call may try; None when the breaker is closed."""
         self._probing_since: float | None = None
         self._cause: BaseException | None = None
+        self._refusals = 0
+        """In a row, with no success between."""
+        self._pauses = 0
+        """In a row, with no success between."""
+
+    @property
+    def refusing(self) -> bool:
+        """Whether the component has refused so much that the breaker opened, and nothing has passed since."""
+        return self._pauses > 0
 
     def state(self, now: float) -> BreakerState:
         """Return the state of the breaker."""
@@ -151,6 +175,24 @@ class Breaker:
             return True
         return False
 
+    def refused(self, now: float, *, probe: bool) -> bool:
+        """Note a refusal of what a tenant says. Return whether it began a pause.
+
+        A refusal is an answer: it closes a breaker that failures have opened. So many in a row open it. Then only the
+        refusal of the probe makes the pause longer, because calls from before the opening end late.
+        """
+        self._failures.clear()
+        self._cause = None
+        self._refusals += 1
+        if self.refusing and self._open_until is not None and not probe:
+            return False
+        self._open_until = self._probing_since = None
+        if self._refusals < self._policy.refusals:
+            return False
+        self._open_until = now + min(self._policy.pause * 2.0**self._pauses, self._policy.pause_cap)
+        self._pauses = min(self._pauses + 1, _PAUSES_COUNTED)
+        return True
+
     def abandoned(self) -> None:
         """Note that the probe ended without an answer (it was cancelled). The next call may try."""
         self._probing_since = None
@@ -160,6 +202,7 @@ class Breaker:
         was_open = self._open_until is not None
         self._failures.clear()
         self._open_until = self._probing_since = self._cause = None
+        self._refusals = self._pauses = 0
         return was_open
 
 
@@ -193,17 +236,20 @@ class Calls:
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[asyncio.Event, float], Awaitable[None]] = wait_for,
         on_retry: Callable[[str], None] = lambda component: None,
+        on_refusal: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._retry = retry or RetryPolicy()
         self._breaker_policy = breaker or BreakerPolicy()
         self._clock = clock
         self._wait = wait
         self._on_retry = on_retry
+        self._on_refusal = on_refusal
         self._breakers: OrderedDict[str, Breaker] = OrderedDict()
         self._closed_listeners: list[Callable[[str], None]] = []
         self._sleepers: set[_Sleeper] = set()
         self._interruptions = 0
         self._away: dict[str, str] = {}
+        self._paused: dict[str, str] = {}
 
     def on_breaker_closed(self, listener: Callable[[str], None]) -> None:
         """Register a listener, which is called with the breaker's name when a breaker closes."""
@@ -217,20 +263,41 @@ class Calls:
 
     def breaker_open(self, name: str) -> bool:
         """Whether a breaker is open, or half-open while another call tries."""
+        return self.open_for(name) > 0
+
+    def open_for(self, name: str) -> float:
+        """Return the seconds until a call may be made, 0 for now."""
         breaker = self._breakers.get(name)
-        return breaker is not None and breaker.wait(self._clock()) > 0
+        return 0.0 if breaker is None else breaker.wait(self._clock())
+
+    def refusing(self, name: str) -> bool:
+        """Whether a tenant is or was paused for refusals, and nothing has passed since."""
+        breaker = self._breakers.get(name)
+        return breaker is not None and breaker.refusing
 
     def away(self) -> Mapping[str, str]:
-        """Return the last failure by name of each breaker that is not closed."""
+        """Return the last failure by name of each breaker that is not closed, apart from paused tenants."""
         return dict(self._away)
 
-    async def call(self, name: str, make: Callable[[], Awaitable[T]], *, give_up_after: float | None = None) -> T:
+    def paused(self) -> Mapping[str, str]:
+        """Return the last refusal by name of each breaker that refusals have opened. It stays until a call passes."""
+        return dict(self._paused)
+
+    async def call(
+        self,
+        name: str,
+        make: Callable[[], Awaitable[T]],
+        *,
+        give_up_after: float | None = None,
+        tentative: bool = False,
+    ) -> T:
         """Await `make()` again and again until it does not raise `Transient`.
 
         `name` is the name of the breaker (`store`, `model:<tenant>`). `give_up_after`: seconds from the first attempt;
         a wait that would end later is not begun, and the last `Transient` is raised. At an open breaker one such call
         waits to be the next probe. The others raise at once, so that the dead model of one tenant does not fill the
-        worker with waiting calls.
+        worker with waiting calls. `tentative`: a refusal says nothing yet of the tenant, because the parts of what is
+        asked are asked one by one next.
 
         Raises:
             Interrupted: partitions are revoked during a wait.
@@ -262,7 +329,7 @@ class Calls:
                     raise _GaveUp(last)
                 await sleep(pause + grace, for_breaker=True)
             try:
-                return await self._once(name, breaker, make)
+                return await self._once(name, breaker, make, tentative=tentative)
             except Transient as failure:
                 last, grace = failure, PROBE_GRACE
                 raise
@@ -288,7 +355,7 @@ class Calls:
         except _GaveUp as gave_up:
             raise gave_up.last from gave_up.last.__cause__
 
-    async def _once(self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]]) -> T:
+    async def _once(self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]], *, tentative: bool) -> T:
         """Make one attempt, and note its result at the breaker."""
         began = self._clock()
         probe = breaker.begin(began)
@@ -306,9 +373,12 @@ class Calls:
                 log.warning("breaker_opened", component=name, why=str(failure), remedy=failure.remedy)
             log.warning("component_away", component=name, why=str(failure), remedy=failure.remedy)
             raise
-        except Poison:  # the component answered
+        except Poison as poison:  # the component answered
             answered = True
-            self._answered(name, breaker)
+            if is_of_a_tenant(name) and poison.reason == "refused_by_model":
+                self._refused(name, breaker, poison, probe=probe, tentative=tentative)
+            else:
+                self._answered(name, breaker)
             raise
         finally:
             if probe and not answered:
@@ -337,13 +407,36 @@ class Calls:
             if len(self._breakers) > BREAKERS_MAX:
                 oldest, _ = self._breakers.popitem(last=False)
                 self._away.pop(oldest, None)
+                self._paused.pop(oldest, None)
         self._breakers.move_to_end(name)
         return breaker
+
+    def _refused(self, name: str, breaker: Breaker, poison: Poison, *, probe: bool, tentative: bool) -> None:
+        """Note a refusal of what a tenant says."""
+        if tentative:
+            if probe:
+                breaker.abandoned()
+            return
+        self._on_refusal(name)
+        now = self._clock()
+        was_away = name in self._away
+        self._away.pop(name, None)
+        if breaker.refused(now, probe=probe):
+            self._paused[name] = str(poison)
+            seconds = round(breaker.wait(now))
+            log.warning("tenant_paused", component=name, seconds=seconds, why=str(poison)[:300], remedy=PAUSED_REMEDY)
+        elif was_away:
+            self._closed(name)
 
     def _answered(self, name: str, breaker: Breaker) -> None:
         if not breaker.succeeded():
             return
         self._away.pop(name, None)
+        if self._paused.pop(name, None) is not None:
+            log.warning("tenant_resumed", component=name)
+        self._closed(name)
+
+    def _closed(self, name: str) -> None:
         log.info("breaker_closed", component=name)
         for sleeper in self._sleepers:  # the component is back: waits for it end now
             if sleeper.for_breaker and sleeper.name == name:

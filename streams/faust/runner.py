@@ -385,7 +385,8 @@ class StageRunner:
 
     def ready(self) -> tuple[bool, str]:
         """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`), and so
-        is a worker that misses nothing but the models of one or two tenants, or has parked keys: it tells of them."""
+        is a worker that misses nothing but the models of one or two tenants, or has parked keys or paused tenants: it
+        tells of them."""
         why = self.app.why_not_ready()
         if why:
             return False, why
@@ -394,7 +395,19 @@ class StageRunner:
             why = "; ".join(f"away: {name}: {failure}" for name, failure in sorted(away.items())[:AWAY_SHOWN])
             why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
             return all(is_of_a_tenant(name) for name in away) and len(away) < TENANTS_AWAY_MAX, why
-        return True, self.handler.parked.told() if self.app.assigned() else SPARE
+        if not self.app.assigned():
+            return True, SPARE
+        return True, "; ".join(each for each in (self.handler.parked.told(), paused_tenants(self.calls)) if each)
+
+
+def paused_tenants(calls: Calls) -> str:
+    """Return what /readyz says of tenants that are paused because the model refuses them; empty for none."""
+    paused = calls.paused()
+    if not paused:
+        return ""
+    named = [f"{name}: {why}" for name, why in sorted(paused.items())[:AWAY_SHOWN]]
+    more = f"; and {len(paused) - AWAY_SHOWN} more" if len(paused) > AWAY_SHOWN else ""
+    return f"paused tenants: {len(paused)}: {'; '.join(named)}{more} (memstream dlq list)"
 
 
 async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:

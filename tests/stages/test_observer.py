@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,10 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import CapturePolicy, MemoryPolicy, ObservePolicy, RoutingPolicy, WorkingSetPolicy
 from memstream.schemas import ids
-from memstream.schemas.errors import ContentFiltered, Fatal, Poison
+from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import OBSERVATIONS, TURNS
 from memstream.schemas.working_set import StoredWorkingEntry
-from memstream.streams.engine.error_boundary import DEAD_LETTERS_IN_A_ROW_MAX
 from tests.support.model_server import Answer, Ask, Script, observing
 from tests.support.observer_world import SESSION, ObserverWorld
 from tests.support.openai_bodies import OBSERVATION
@@ -371,53 +369,6 @@ async def test_an_unusable_answer_is_a_dead_letter_and_the_turn_can_be_put_back(
     await world.deliver(world.turn("I work at Google."))  # put back: the same value at another offset
     assert [(r.turn_id, r.turn_number) for r in world.observed()] == [("t2", 1), ("t1", 2)]
     assert len(world.dead_letters()) == 1
-
-
-def refusing(*tenants: str) -> Script:
-    """The model answers, but refuses what these tenants say."""
-
-    def script(ask: Ask) -> Answer:
-        if any(f"I am of {tenant}." in text for tenant in tenants for text in ask.turns.values()):
-            raise ContentFiltered("a content filter")
-        return {"observations": []}
-
-    return script
-
-
-async def test_refusals_of_one_tenant_end_no_worker() -> None:
-    world = ObserverWorld(refusing("acme"))
-    for n in range(100):
-        await world.deliver(world.turn("I am of acme.", f"t{n}", session=("acme", "u1", f"s{n % 7}")))
-    await world.deliver(world.turn("I am of globex.", "t1", session=("globex", "u1", "s1")))
-    assert len(world.model.asks) == 101
-    assert Counter(letter["memstream-tenant"] for letter in world.dead_letters()) == {"acme": 100}
-    assert [record.turn_id for record in world.observed()] == ["t1"]
-
-
-async def test_answers_that_nobody_can_use_end_the_worker_whoever_asks() -> None:
-    """The model itself is wrong: turns must not become dead letters without end."""
-
-    def garbage(ask: Ask) -> Answer:
-        raise Poison("refused_by_model", "the answer is no JSON")
-
-    world = ObserverWorld(garbage)
-    turns = [
-        world.turn("I like tea.", f"t{n}", session=("acme", "u1", f"s{n}")) for n in range(DEAD_LETTERS_IN_A_ROW_MAX)
-    ]
-    with pytest.raises(Fatal, match="20 dead letters in a row"):
-        await world.deliver(*turns)
-    assert len(world.dead_letters()) == DEAD_LETTERS_IN_A_ROW_MAX
-
-
-async def test_refusals_of_three_tenants_end_the_worker() -> None:
-    tenants = ("acme", "globex", "initech")
-    world = ObserverWorld(refusing(*tenants))
-    turns = [
-        world.turn(f"I am of {tenant}.", f"t{n}", session=(tenant, "u1", "s1")) for n in range(7) for tenant in tenants
-    ]
-    await world.deliver(*turns[: DEAD_LETTERS_IN_A_ROW_MAX - 1])
-    with pytest.raises(Fatal, match="20 dead letters in a row"):
-        await world.deliver(turns[DEAD_LETTERS_IN_A_ROW_MAX - 1])
 
 
 async def test_the_same_over_the_real_engine(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ world.working(), world.observed()
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -172,6 +173,7 @@ class ObserverWorld:
         breaker: BreakerPolicy | None = None,
         store: object | None = None,
         source: TurnSource | None = None,
+        breakers_by_test_clock: bool = False,
     ) -> None:
         self.model = ScriptedModel(script)
         self.points = Points()
@@ -191,7 +193,9 @@ class ObserverWorld:
             name="observer",
             make=self._make,
             calls=lambda: Calls(
-                retry=RetryPolicy(first=0.001, cap=0.001), breaker=breaker or BreakerPolicy(failures=1_000_000)
+                retry=RetryPolicy(first=0.001, cap=0.001),
+                breaker=breaker or BreakerPolicy(failures=1_000_000, refusals=1_000_000),
+                clock=self.clock.monotonic if breakers_by_test_clock else time.monotonic,
             ),
         )
 

@@ -24,7 +24,7 @@ from memstream.schemas.errors import (
 from memstream.streams.engine.error_boundary import (
     CRASHES_MAX,
     DEAD_LETTERS_IN_A_ROW_MAX,
-    FILTERED_OF_A_TENANT_MAX,
+    REFUSED_OF_A_TENANT_MAX,
     CrashCounter,
     DecisionFailed,
     ErrorBoundary,
@@ -63,9 +63,9 @@ class Event:
         """A content filter refuses a turn of this tenant."""
         await self.fails(ContentFiltered("no"), tenant=tenant)
 
-    async def succeeds(self) -> None:
+    async def succeeds(self, tenant: str | None = None) -> None:
         async def handle() -> None:
-            self.boundary.succeeded()
+            self.boundary.succeeded(tenant)
 
         await self.boundary.run(HERE, handle, self.refuse)
 
@@ -313,17 +313,35 @@ async def test_refusals_of_one_or_two_tenants_never_stop_it(event: Event, tenant
 async def test_one_tenant_has_its_limit_when_others_are_refused_too(event: Event) -> None:
     for _ in range(100):
         await event.is_refused("acme")
-    for n in range(DEAD_LETTERS_IN_A_ROW_MAX - FILTERED_OF_A_TENANT_MAX - 1):
+    for n in range(DEAD_LETTERS_IN_A_ROW_MAX - REFUSED_OF_A_TENANT_MAX - 1):
         await event.is_refused(f"tenant-{n}")
     with pytest.raises(Fatal):
         await event.is_refused("umbrella")
 
 
-async def test_unusable_answers_count_whoever_asks(event: Event) -> None:
+UNUSABLE = Poison("refused_by_model", "no JSON")
+
+
+async def test_unusable_answers_to_the_only_tenant_stop_it(event: Event) -> None:
+    await event.succeeds("acme")
     for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
-        await event.fails(Poison("refused_by_model", "no JSON"), tenant="acme")
+        await event.fails(UNUSABLE, tenant="acme")
     with pytest.raises(Fatal, match="20 dead letters in a row"):
-        await event.fails(Poison("refused_by_model", "no JSON"), tenant="acme")
+        await event.fails(UNUSABLE, tenant="acme")
+
+
+async def test_unusable_answers_to_one_tenant_of_several_never_stop_it(event: Event) -> None:
+    await event.succeeds("umbrella")
+    for _ in range(200):
+        await event.fails(UNUSABLE, tenant="acme")
+    assert len(event.refused) == 200
+
+
+async def test_unusable_answers_and_filtered_content_count_together(event: Event) -> None:
+    for n in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
+        await event.fails(UNUSABLE if n % 2 else ContentFiltered("no"), tenant=TENANTS[n % 3])
+    with pytest.raises(Fatal, match="20 dead letters in a row"):
+        await event.fails(UNUSABLE, tenant=TENANTS[1])
 
 
 async def test_dead_letters_of_crashes_count_as_well(event: Event) -> None:
@@ -358,28 +376,46 @@ async def test_a_success_ends_the_row(event: Event) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([*TENANTS, "unusable", "producer", "success"]), st.integers(1, 21)), max_size=9)
+    st.lists(
+        st.tuples(
+            st.sampled_from(["filtered", "unusable", "crashed", "producer", "success"]),
+            st.sampled_from(TENANTS),
+            st.integers(1, 21),
+        ),
+        max_size=9,
+    )
 )
 async def test_it_stops_exactly_at_twenty_in_a_row(
-    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[str, int]]
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[str, str, int]]
 ) -> None:
     event = Event(tmp_path_factory.getbasetemp() / "unused")
-    row: list[str] = []
-    for what in [kind for kind, times in runs for _ in range(times)]:
+    row: list[tuple[str, str]] = []
+    met: set[str] = set()
+    for what, tenant in [(what, tenant) for what, tenant, times in runs for _ in range(times)]:
+        if what == "producer":
+            await event.fails(Poison("invalid", "no"), tenant=tenant)
+            continue
         if what == "success":
             row = []
-            await event.succeeds()
-        elif what == "producer":
-            await event.fails(Poison("invalid", "no"))
-        else:
-            row.append(what)
-            filtered = sum(min(row.count(tenant), FILTERED_OF_A_TENANT_MAX) for tenant in TENANTS)
-            error = Poison("refused_by_model", "no JSON") if what == "unusable" else ContentFiltered("no")
-            if filtered + row.count("unusable") >= DEAD_LETTERS_IN_A_ROW_MAX:
-                with pytest.raises(Fatal):
-                    await event.fails(error, tenant=what)
+            met.add(tenant)
+            await event.succeeds(tenant)
+            continue
+        row.append((what, "" if what == "crashed" else tenant))
+        met |= {row[-1][1]} - {""}
+        counted = sum(1 for kind, _ in row if kind == "crashed")
+        for each in TENANTS:
+            filtered, unusable = row.count(("filtered", each)), row.count(("unusable", each))
+            if len(met) > 1:
+                counted += min(filtered + unusable, REFUSED_OF_A_TENANT_MAX)
             else:
-                await event.fails(error, tenant=what)
+                counted += min(filtered, REFUSED_OF_A_TENANT_MAX) + unusable
+        error = ContentFiltered("no") if what == "filtered" else UNUSABLE
+        fails = event.fails(error, tenant=row[-1][1] or None)
+        if counted >= DEAD_LETTERS_IN_A_ROW_MAX:
+            with pytest.raises(Fatal):
+                await fails
+        else:
+            await fails
 
 
 # --------------------------------------------------------------------------------------------------------------- edges

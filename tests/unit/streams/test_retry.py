@@ -376,6 +376,75 @@ async def test_a_refusal_is_an_answer_and_closes_the_breaker() -> None:
     assert world.calls.away() == {}
 
 
+# ------------------------------------------------------------------------------------------------------------ refusals
+def refuses(breaker: Breaker, times: int, now: float) -> list[bool]:
+    return [breaker.refused(now, probe=breaker.begin(now)) for _ in range(times)]
+
+
+def test_refusals_in_a_row_pause_a_tenant_for_longer_each_time() -> None:
+    breaker = Breaker(STRICT)
+    assert refuses(breaker, 5, 0.0) == [False, False, False, False, True]
+    now, pauses = 0.0, []
+    for _ in range(7):
+        pauses.append(breaker.wait(now))
+        now += pauses[-1]
+        assert breaker.wait(now) == 0
+        assert refuses(breaker, 1, now) == [True]
+    assert pauses == [10, 20, 40, 80, 160, 300, 300]
+    assert breaker.succeeded()
+    assert not breaker.refusing
+    assert refuses(breaker, 5, now) == [False, False, False, False, True]
+    assert breaker.wait(now) == 10
+
+
+def test_calls_from_before_a_pause_make_it_no_longer() -> None:
+    breaker = Breaker(STRICT)
+    probes = [breaker.begin(0.0) for _ in range(64)]
+    assert [breaker.refused(n / 10, probe=probe) for n, probe in enumerate(probes)].count(True) == 1
+    assert breaker.wait(10.4) == 0
+
+
+def test_a_late_success_ends_a_pause() -> None:
+    breaker = Breaker(STRICT)
+    refuses(breaker, 5, 0.0)
+    assert breaker.succeeded()
+    assert breaker.wait(1.0) == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from(["refused", "failed", "passed"]), st.floats(0, 60)), max_size=60))
+def test_a_pause_ends_by_itself_and_one_success_ends_all_of_them(events: list[tuple[str, float]]) -> None:
+    breaker, now = Breaker(STRICT), 0.0
+    for what, later in events:
+        now += later
+        if breaker.wait(now) > 0 and what != "passed":
+            continue
+        probe = breaker.begin(now)
+        if what == "refused":
+            breaker.refused(now, probe=probe)
+        elif what == "failed":
+            breaker.failed(now, probe=probe)
+        else:
+            breaker.succeeded()
+            assert breaker.wait(now) == 0
+            assert not breaker.refusing
+        assert breaker.wait(now) <= STRICT.pause_cap
+        assert breaker.wait(now + STRICT.pause_cap) == 0
+
+
+async def test_a_refusal_of_the_embedder_pauses_nobody() -> None:
+    """It is one for all tenants."""
+    world = World(breaker=STRICT)
+
+    async def refuse() -> None:
+        raise Poison("refused_by_model", "no")
+
+    for _ in range(20):
+        with pytest.raises(Poison):
+            await world.calls.call("embedder", refuse)
+    assert not world.calls.breaker_open("embedder")
+    assert world.calls.paused() == {}
+
+
 async def test_a_cancelled_probe_does_not_keep_others_out() -> None:
     world = World(breaker=STRICT)
     with pytest.raises(Transient):
