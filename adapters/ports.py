@@ -18,6 +18,7 @@ from ..schemas.recall import Tier
 
 Payload = dict[str, JsonValue]
 A = TypeVar("A")
+W = TypeVar("W")
 
 
 # ------------------------------------------------------------------------------------------------ embedders
@@ -102,6 +103,27 @@ class Places(Protocol):
 
     def place(self, tenant_id: str) -> AbstractAsyncContextManager[None]:
         """Hold a place during the block. Waits for one."""
+        ...
+
+
+class Turns(Protocol[W]):
+    """Waiting work of many tenants, and the places that each has in use. The implementation says whose turn it is
+    (streams/engine/fair_queue.py)."""
+
+    def push(self, tenant: str, work: W) -> None:
+        """Let work wait for a place."""
+        ...
+
+    def pop(self) -> tuple[str, W] | None:
+        """Give a place to the tenant whose turn it is. Return tenant and work, None when nothing waits."""
+        ...
+
+    def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
+        """Take more work of a tenant into a place that it has."""
+        ...
+
+    def release(self, tenant: str) -> None:
+        """Take back a place."""
         ...
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from ...schemas.errors import Fatal, Poison, StageError, Transient
+from ..ports import Turns
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -44,7 +45,9 @@ class CoalescePolicy:
 
 
 @dataclass(eq=False, slots=True)
-class _Member(Generic[T, A]):
+class Member(Generic[T, A]):
+    """One item that waits for its batch, or is in one."""
+
     item: T
     kind: Hashable
     keys: frozenset[Hashable]
@@ -52,6 +55,7 @@ class _Member(Generic[T, A]):
     weight: int
     since: float
     answer: asyncio.Future[A] = field(repr=False)
+    gone_out: bool = False
 
 
 class Coalescer(Generic[T, A]):
@@ -60,12 +64,22 @@ class Coalescer(Generic[T, A]):
     `run` gets the items of one batch, all of one kind, and returns as many answers in the same order. When it raises
     `Poison` or `Fatal`, each half of the batch is tried by itself, so that only the faulty member is refused;
     `Transient` goes to all members. `run` must accept items again whose first call failed half way.
+
+    Items go out in the order in which they came. With `turns` the next batch is that of the tenant with the fewest
+    calls under way: then `kind` is the tenant, and there are no `keys`.
     """
 
-    def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: CoalescePolicy) -> None:
+    def __init__(
+        self,
+        *,
+        run: Callable[[Sequence[T]], Awaitable[Sequence[A]]],
+        policy: CoalescePolicy,
+        turns: Turns[Member[T, A]] | None = None,
+    ) -> None:
         self._run = run
         self._policy = policy
-        self._waiting: deque[_Member[T, A]] = deque()
+        self._turns = turns
+        self._waiting: deque[Member[T, A]] = deque()
         self._busy: set[Hashable] = set()
         self._calls: set[asyncio.Task[list[A | StageError]]] = set()
         self._soon: asyncio.Handle | None = None
@@ -87,8 +101,12 @@ class Coalescer(Generic[T, A]):
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
-        member = _Member(item, kind, keys, size, weight, loop.time(), future)
+        member = Member(item, kind, keys, size, weight, loop.time(), future)
         self._waiting.append(member)
+        if self._turns is not None:
+            assert isinstance(kind, str)
+            assert not keys
+            self._turns.push(kind, member)
         self._look_soon(loop)
         answer: A = await member.answer
         return answer
@@ -116,7 +134,7 @@ class Coalescer(Generic[T, A]):
             if not self._due(loop.time()):
                 self._later = loop.call_at(self._waiting[0].since + self._policy.linger, self._look, loop)
                 return
-            batch = self._take()
+            batch = self._take() if self._turns is None else self._take_turn(self._turns)
             if not batch:
                 return  # the rest waits for a key; the end of that call looks again
             self._busy.update(*(member.keys for member in batch))
@@ -129,11 +147,11 @@ class Coalescer(Generic[T, A]):
             return True
         return sum(member.size for member in self._waiting) >= self._policy.items
 
-    def _take(self) -> list[_Member[T, A]]:
+    def _take(self) -> list[Member[T, A]]:
         """Take the next batch: the first member that may go, and the members that fit to it. A member never overtakes
         an earlier one with the same key."""
-        batch: list[_Member[T, A]] = []
-        rest: deque[_Member[T, A]] = deque()
+        batch: list[Member[T, A]] = []
+        rest: deque[Member[T, A]] = deque()
         closed = set(self._busy)
         size = weight = 0
         for member in self._waiting:
@@ -153,8 +171,34 @@ class Coalescer(Generic[T, A]):
         self._waiting = rest
         return batch
 
+    def _take_turn(self, turns: Turns[Member[T, A]]) -> list[Member[T, A]]:
+        """Take the next batch of the tenant whose turn it is."""
+        batch: list[Member[T, A]] = []
+        while not batch and (turn := turns.pop()) is not None:
+            tenant, first = turn
+            size, weight = first.size, first.weight
+
+            def fits(member: Member[T, A]) -> bool:
+                nonlocal size, weight
+                if member.answer.cancelled():
+                    return True
+                more = size + member.size, weight + member.weight
+                if more[0] > self._policy.items or more[1] > self._policy.weight:
+                    return False
+                size, weight = more
+                return True
+
+            taken = [first, *turns.join(tenant, fits)]
+            for member in taken:
+                member.gone_out = True
+            batch = [member for member in taken if not member.answer.cancelled()]
+            if not batch:
+                turns.release(tenant)
+        self._waiting = deque(member for member in self._waiting if not member.gone_out)
+        return batch
+
     # ------------------------------------------------------------------------------------------------ what
-    async def _outcomes(self, batch: Sequence[_Member[T, A]]) -> list[A | StageError]:
+    async def _outcomes(self, batch: Sequence[Member[T, A]]) -> list[A | StageError]:
         try:
             answers = await self._run([member.item for member in batch])
         except Transient as error:
@@ -170,10 +214,12 @@ class Coalescer(Generic[T, A]):
         return list(answers)
 
     def _ended(
-        self, loop: asyncio.AbstractEventLoop, batch: Sequence[_Member[T, A]], call: asyncio.Task[list[A | StageError]]
+        self, loop: asyncio.AbstractEventLoop, batch: Sequence[Member[T, A]], call: asyncio.Task[list[A | StageError]]
     ) -> None:
         self._calls.discard(call)
         self._busy.difference_update(*(member.keys for member in batch))
+        if self._turns is not None:
+            self._turns.release(str(batch[0].kind))
         for place, member in enumerate(batch):
             if member.answer.done():
                 continue  # its caller was cancelled

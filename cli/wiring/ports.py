@@ -19,6 +19,7 @@ from ...adapters.folder_lock import FolderLock
 from ...adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
 from ...adapters.vectors.factory import open_store
 from ...adapters.vectors.store import QdrantStore
+from ...streams.engine.fair_queue import FairQueue
 from ...streams.log.port import Log
 from ..errors import usage
 from .broker import opened_log, require_memory
@@ -54,9 +55,10 @@ def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
 
 
 def batching(embedder: Embedder, name: str) -> Embedder:
-    """Wrap an embedder so that concurrent events share its calls. Hashing gains nothing from it and stays as it is."""
+    """Wrap an embedder so that concurrent events share its calls, and tenants have fair shares of them. Hashing gains
+    nothing from it and stays as it is."""
     policy = {"openai": REMOTE, "fastembed": LOCAL}.get(name.partition(":")[0])
-    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy)
+    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy, turns=FairQueue())
 
 
 # ------------------------------------------------------------------------------------------------ folders

@@ -12,6 +12,7 @@ These rules always hold, and a property test checks them:
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 W = TypeVar("W")
@@ -61,6 +62,18 @@ class FairQueue(Generic[W]):
         else:
             del self._waiting[tenant]
         return tenant, work
+
+    def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
+        """Take more work of a tenant into a place that it has: the next pieces, as long as `fits` says so."""
+        waiting = self._waiting.get(tenant)
+        joined: list[W] = []
+        while waiting and fits(waiting[0]):
+            joined.append(waiting.popleft())
+        self._length -= len(joined)
+        if waiting is not None and not waiting:
+            self._leave(tenant)
+            del self._waiting[tenant]
+        return joined
 
     def release(self, tenant: str) -> None:
         """Take back a place of a tenant."""
