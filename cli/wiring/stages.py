@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...adapters.ports import Completions, Embedder, Usage, VectorStore
+from ...agents.common.model_call import tenant_of_breaker
 from ...agents.common.protection import keep_unread_record
 from ...agents.common.tier_spending import TierSpending
 from ...agents.consolidation.stage import Consolidation
@@ -97,7 +98,10 @@ def build_runner(name: StageName, *, ports: StagePorts, settings: WorkerSettings
             crash=settings.crash,
         ),
         log_client=ports.log,
-        calls=Calls(on_retry=metrics.retried),
+        calls=Calls(
+            on_retry=metrics.retried,
+            on_refusal=lambda breaker: metrics.refused_tenant(tenant_of_breaker(breaker) or ""),
+        ),
         metrics=metrics,
         build_stage=lambda runner: build_stage(name, ports=ports, runner=runner, partitions=partitions),
         kept=lambda record: keep_unread_record(record, ports.secrets),

@@ -37,6 +37,10 @@ class FairQueue(Generic[W]):
         """Return how many places a tenant has."""
         return self._in_use.get(tenant, 0)
 
+    def shares(self) -> dict[str, int]:
+        """Return the places in use by tenant; no tenant without a place."""
+        return dict(self._in_use)
+
     def push(self, tenant: str, work: W) -> None:
         """Let work wait for a place."""
         waiting = self._waiting.get(tenant)

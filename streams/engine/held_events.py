@@ -11,7 +11,7 @@ An event arrives, is admitted, runs, is done, and leaves when all events before 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -163,4 +163,20 @@ class LaneStats:
     running: int = 0
     held: int = 0
     held_bytes: int = 0
+    held_by: Counter[str] = field(default_factory=Counter)
+    """By tenant; no tenant without an event."""
     most_running: int = 0
+
+    def take(self, tenant: str, size: int) -> None:
+        """Count an event that is held from now on."""
+        self.held += 1
+        self.held_bytes += size
+        self.held_by[tenant] += 1
+
+    def let_go(self, tenant: str, size: int) -> None:
+        """Count an event that is held no longer."""
+        self.held -= 1
+        self.held_bytes -= size
+        self.held_by[tenant] -= 1
+        if not self.held_by[tenant]:
+            del self.held_by[tenant]

@@ -137,8 +137,7 @@ class Lanes(Generic[T]):
         if window is None:
             limit = min(self._held_bytes // max(1, self._partitions()), HELD_BYTES_PARTITION)
             window = epoch.windows[tp] = Window(tp, self._unacknowledged, limit, committed or 0)
-        self.stats.held += 1
-        self.stats.held_bytes += size
+        self.stats.take(tenant, size)
         window.arrive(Slot(window, offset, key, tenant, item, size, follows))
         self._feed(epoch, window)
 
@@ -161,11 +160,11 @@ class Lanes(Generic[T]):
         self._dispatch()
 
     def _admit(self, epoch: Epoch[T], window: Window[T]) -> None:
-        expected, size = window.expected, window.arrivals[0].size
+        expected, tenant, size = window.expected, window.arrivals[0].tenant, window.arrivals[0].size
         slot = window.admit()
         if slot is None:
             self.stats.redelivered += 1
-            self._let_go(size)
+            self.stats.let_go(tenant, size)
             if window.reopen():  # it may have been the only one, and as large as the bound
                 self._has_room_again()
             return
@@ -245,6 +244,10 @@ class Lanes(Generic[T]):
             self._drop(slot)
         self._give_slot_back(task)
 
+    def running_by(self) -> Mapping[str, int]:
+        """Return how many events run, by tenant; no tenant without one."""
+        return self._ready.shares()
+
     def release_slot(self) -> None:
         """Let another event begin. Called by `handle` within its own task, when its decision stands.
 
@@ -285,7 +288,7 @@ class Lanes(Generic[T]):
             await self._crash(failure)  # never acknowledged: after the restart it comes again
             return
         self.stats.done += 1
-        self._let_go(slot.size)
+        self.stats.let_go(slot.tenant, slot.size)
         moved = window.complete(slot)
         if epoch.broken or epoch is not self._epoch:
             return  # of a drained epoch, `drain` commits
@@ -320,12 +323,8 @@ class Lanes(Generic[T]):
         return False
 
     # ------------------------------------------------------------------------------------------------ dropping
-    def _let_go(self, size: int) -> None:
-        self.stats.held -= 1
-        self.stats.held_bytes -= size
-
     def _drop(self, slot: Slot[T]) -> None:
-        self._let_go(slot.size)
+        self.stats.let_go(slot.tenant, slot.size)
         slot.window.drop(slot)
         self.stats.dropped += 1
 

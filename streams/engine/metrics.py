@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter as Counts
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -10,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from ..log.port import Record
 
 TENANT_LABELS = 100
+TENANT_LABEL_MAX = 256
 OTHER_TENANTS = "other"
 
 
@@ -22,6 +24,8 @@ class TenantLabels:
 
     def of(self, tenant_id: str) -> str:
         """Return the label of a tenant."""
+        if len(tenant_id) > TENANT_LABEL_MAX:  # the raw key of a record that cannot be decoded
+            return OTHER_TENANTS
         if tenant_id not in self._named and len(self._named) >= TENANT_LABELS:
             return OTHER_TENANTS
         self._named.add(tenant_id)
@@ -64,6 +68,27 @@ class Metrics:
         self.parked = Gauge(
             "memstream_parked_keys", "Keys whose last outcome cannot be applied", ["stage"], registry=registry
         )
+        self.tenant_held = Gauge(
+            "memstream_tenant_held",
+            "Events of a tenant that the worker holds, waiting ones too",
+            ["stage", "tenant"],
+            registry=registry,
+        )
+        self.tenant_in_flight = Gauge(
+            "memstream_tenant_in_flight", "Events of a tenant being handled now", ["stage", "tenant"], registry=registry
+        )
+        self.tenant_refusals = Counter(
+            "memstream_tenant_refusals_total",
+            "Answers of a model that refuse a tenant",
+            ["stage", "tenant"],
+            registry=registry,
+        )
+        self.tenant_paused = Gauge(
+            "memstream_tenant_paused",
+            "1 for a tenant that is paused because the model refuses it",
+            ["stage", "tenant"],
+            registry=registry,
+        )
         self.lag = Gauge(
             "memstream_lag", "Records behind the end of the log", ["stage", "topic", "partition"], registry=registry
         )
@@ -96,6 +121,8 @@ class StageMetrics:
         self._held_bytes = metrics.held_bytes.labels(stage)
         self._full_partitions = metrics.full_partitions.labels(stage)
         self._of_topic: dict[tuple[Counter, str], Counter] = {}
+        self._shown: dict[Gauge, set[str]] = {}
+        """By gauge: the tenants that have a value now."""
 
     def _inc(self, family: Counter, topic: str) -> None:
         counter = self._of_topic.get((family, topic))
@@ -152,6 +179,26 @@ class StageMetrics:
     def parked(self, keys: int) -> None:
         """Set how many keys of the worker's partitions are parked."""
         self._metrics.parked.labels(self._stage).set(keys)
+
+    def refused_tenant(self, tenant_id: str) -> None:
+        """Count an answer of a model that refuses what a tenant says."""
+        self._metrics.tenant_refusals.labels(self._stage, self._metrics.tenants.of(tenant_id)).inc()
+
+    def tenants(self, *, held: Mapping[str, int], in_flight: Mapping[str, int], paused: Iterable[str]) -> None:
+        """Set the gauges by tenant. Tenants beyond the named ones are added up as `other`."""
+        for family, counts in (
+            (self._metrics.tenant_held, held),
+            (self._metrics.tenant_in_flight, in_flight),
+            (self._metrics.tenant_paused, dict.fromkeys(paused, 1)),
+        ):
+            shown: Counts[str] = Counts()
+            for tenant_id, count in counts.items():
+                shown[self._metrics.tenants.of(tenant_id)] += count
+            for tenant in self._shown.get(family, set()) - set(shown):
+                family.remove(self._stage, tenant)
+            for tenant, count in shown.items():
+                family.labels(self._stage, tenant).set(count)
+            self._shown[family] = set(shown)
 
     def lag(self, topic: str, partition: int, records: int) -> None:
         """Set how many records a partition is behind."""

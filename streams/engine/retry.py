@@ -1,32 +1,30 @@
 """Calls to components (model, embedder, store): retries with full jitter behind a circuit breaker.
 
 A failing component holds up only the keys whose events need it. After some failures the breaker opens, and other events
-do not call the component either. Tenacity does the waiting. The breaker is our own, because it counts failures within a
-window (docs/adr/0006-own-breaker-window.md). The breaker of a tenant's model also opens when the model answers and
-refuses: the tenant is paused, for longer each time (docs/adr/0034-a-refused-tenant-is-paused.md).
+do not call the component either (breaker.py). Tenacity does the waiting. The breaker of a tenant's model also opens
+when the model answers and refuses: the tenant is paused (docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import structlog
 import tenacity
 
 from ...schemas.errors import Poison, Relinquished, Transient
+from .breaker import Breaker, BreakerPolicy
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-BreakerState = Literal["closed", "open", "half-open"]
 BREAKERS_MAX = 10_000
-_PAUSES_COUNTED = 30
-"""Beyond it every pause has its greatest length, whatever the policy."""
+_TOLD = 3
 PROBE_GRACE = 0.2
 """Seconds by which a call that failed itself stays behind others at a half-open breaker. An event that the store never
 takes must not use up every probe while the store would take all other events."""
@@ -69,141 +67,6 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if not 0 < self.first <= self.cap:
             raise ValueError("first must be above 0 and not above cap")
-
-
-@dataclass(frozen=True, slots=True)
-class BreakerPolicy:
-    """When a breaker opens, and when it lets a call through.
-
-    It opens at `failures` failures within `window` seconds without a success between them. It also opens when the
-    failed calls of the window waited `silence` seconds in total (a hung server): calls that share requests run one
-    after the other and each waits for its time-out, so five failures would take too long. After `probe_after` seconds,
-    or later if the server asked for more time, one call may try.
-    """
-
-    failures: int = 5
-    window: float = 30.0
-    silence: float = 20.0
-    probe_after: float = 10.0
-    refusals: int = 5
-    """Refusals in a row, with no success between, that pause a tenant."""
-    pause: float = 10.0
-    """Seconds of the first pause. One call tries then; each further refusal doubles the pause."""
-    pause_cap: float = 300.0
-    """Seconds of the longest pause."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    at: float
-    took: float
-
-
-class Breaker:
-    """The breaker of one component. The caller passes the time in (`time.monotonic`)."""
-
-    def __init__(self, policy: BreakerPolicy) -> None:
-        self._policy = policy
-        self._failures: deque[_Failure] = deque(maxlen=policy.failures)
-        self._open_until: float | None = None
-        """The time from which a call may try; None when the breaker is closed."""
-        self._probing_since: float | None = None
-        self._cause: BaseException | None = None
-        self._refusals = 0
-        """In a row, with no success between."""
-        self._pauses = 0
-        """In a row, with no success between."""
-
-    @property
-    def refusing(self) -> bool:
-        """Whether the component has refused so much that the breaker opened, and nothing has passed since."""
-        return self._pauses > 0
-
-    def state(self, now: float) -> BreakerState:
-        """Return the state of the breaker."""
-        if self._open_until is None:
-            return "closed"
-        return "half-open" if now >= self._open_until else "open"
-
-    def wait(self, now: float) -> float:
-        """Return the seconds until a call may be made, 0 for now. A half-open breaker admits one call at a time."""
-        if self._open_until is None:
-            return 0.0
-        if now < self._open_until:
-            return self._open_until - now
-        if self._probing_since is not None and now < self._probing_since + self._policy.probe_after:
-            return self._probing_since + self._policy.probe_after - now
-        return 0.0
-
-    def begin(self, now: float) -> bool:
-        """Note that a call begins. Return whether it is the probe."""
-        if self._open_until is None:
-            return False
-        self._probing_since = now
-        return True
-
-    def failed(
-        self,
-        now: float,
-        *,
-        took: float = 0.0,
-        probe: bool = False,
-        asked: float = 0.0,
-        cause: BaseException | None = None,
-    ) -> bool:
-        """Note a failed call. Return whether this failure opened the breaker.
-
-        `took`: seconds that the call waited. `asked`: seconds that the server asked for. When the breaker is open
-        already, only the failure of the probe prolongs it, because calls from before the opening fail late; but the
-        time that a server asks for always counts. Several events may share one request: its failures have one `cause`
-        and count once.
-        """
-        if self._open_until is not None:
-            if probe:
-                self._open_until = now + self._policy.probe_after
-                self._probing_since = None
-            self._open_until = max(self._open_until, now + asked)
-            return False
-        if cause is not None and cause is self._cause:
-            return False
-        self._cause = cause
-        self._failures.append(_Failure(now, took))
-        recent = [failure for failure in self._failures if now - failure.at <= self._policy.window]
-        silent = len(recent) > 1 and sum(failure.took for failure in recent) >= self._policy.silence
-        if silent or len(recent) == self._policy.failures:
-            self._open_until = now + max(self._policy.probe_after, asked)
-            return True
-        return False
-
-    def refused(self, now: float, *, probe: bool) -> bool:
-        """Note a refusal of what a tenant says. Return whether it began a pause.
-
-        A refusal is an answer: it closes a breaker that failures have opened. So many in a row open it. Then only the
-        refusal of the probe makes the pause longer, because calls from before the opening end late.
-        """
-        self._failures.clear()
-        self._cause = None
-        self._refusals += 1
-        if self.refusing and self._open_until is not None and not probe:
-            return False
-        self._open_until = self._probing_since = None
-        if self._refusals < self._policy.refusals:
-            return False
-        self._open_until = now + min(self._policy.pause * 2.0**self._pauses, self._policy.pause_cap)
-        self._pauses = min(self._pauses + 1, _PAUSES_COUNTED)
-        return True
-
-    def abandoned(self) -> None:
-        """Note that the probe ended without an answer (it was cancelled). The next call may try."""
-        self._probing_since = None
-
-    def succeeded(self) -> bool:
-        """Note a success. Return whether it closed the breaker."""
-        was_open = self._open_until is not None
-        self._failures.clear()
-        self._open_until = self._probing_since = self._cause = None
-        self._refusals = self._pauses = 0
-        return was_open
 
 
 @dataclass(eq=False, slots=True)
@@ -282,6 +145,14 @@ class Calls:
     def paused(self) -> Mapping[str, str]:
         """Return the last refusal by name of each breaker that refusals have opened. It stays until a call passes."""
         return dict(self._paused)
+
+    def paused_told(self) -> str:
+        """Return what /readyz says of paused tenants; empty where none is paused."""
+        if not self._paused:
+            return ""
+        named = [f"{name}: {why}" for name, why in list(self._paused.items())[:_TOLD]]
+        more = f"; and {len(self._paused) - _TOLD} more" if len(self._paused) > _TOLD else ""
+        return f"paused tenants: {len(self._paused)}: {'; '.join(named)}{more} (memstream dlq list)"
 
     async def call(
         self,

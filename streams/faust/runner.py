@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
@@ -321,6 +322,11 @@ class StageRunner:
             consumer = self.app.consumer
             self.metrics.held(self._lanes.stats.held, self._lanes.stats.held_bytes)
             self.metrics.full_partitions(self._lanes.full())
+            self.metrics.tenants(
+                held={unquote(tenant): count for tenant, count in self._lanes.stats.held_by.items()},
+                in_flight={unquote(tenant): count for tenant, count in self._lanes.running_by().items()},
+                paused=[name.partition(":")[2] for name in self.calls.paused()],
+            )
             for tp, offset in dict(consumer._committed_offset).items():
                 end = (
                     consumer.highwater(tp)
@@ -397,17 +403,7 @@ class StageRunner:
             return all(is_of_a_tenant(name) for name in away) and len(away) < TENANTS_AWAY_MAX, why
         if not self.app.assigned():
             return True, SPARE
-        return True, "; ".join(each for each in (self.handler.parked.told(), paused_tenants(self.calls)) if each)
-
-
-def paused_tenants(calls: Calls) -> str:
-    """Return what /readyz says of tenants that are paused because the model refuses them; empty for none."""
-    paused = calls.paused()
-    if not paused:
-        return ""
-    named = [f"{name}: {why}" for name, why in sorted(paused.items())[:AWAY_SHOWN]]
-    more = f"; and {len(paused) - AWAY_SHOWN} more" if len(paused) > AWAY_SHOWN else ""
-    return f"paused tenants: {len(paused)}: {'; '.join(named)}{more} (memstream dlq list)"
+        return True, "; ".join(each for each in (self.handler.parked.told(), self.calls.paused_told()) if each)
 
 
 async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:

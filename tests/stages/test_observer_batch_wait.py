@@ -6,7 +6,7 @@ import pytest
 
 from memstream.schemas import ids
 from memstream.schemas.commands import Command
-from memstream.streams.engine.retry import BreakerPolicy
+from memstream.streams.engine.breaker import BreakerPolicy
 from tests.support.observer_world import SESSION, AwayModel, ObserverWorld, deferred, policy
 from tests.support.stage_harness import Killed
 from tests.support.table_rows import take_over

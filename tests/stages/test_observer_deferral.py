@@ -13,8 +13,9 @@ from memstream.schemas import ids
 from memstream.schemas.commands import Command
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import COMMANDS_SESSION, RESULTS
+from memstream.streams.engine.breaker import BreakerPolicy
 from memstream.streams.engine.process_exit import LeaseLost
-from memstream.streams.engine.retry import BreakerPolicy, Interrupted
+from memstream.streams.engine.retry import Interrupted
 from tests.support.model_server import Answer, Ask
 from tests.support.observer_world import SESSION, AwayModel, ObserverWorld, deferred, item, policy
 from tests.support.polling import wait_for

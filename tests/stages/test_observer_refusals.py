@@ -8,8 +8,8 @@ import pytest
 
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas.errors import ContentFiltered, Fatal, Poison
+from memstream.streams.engine.breaker import BreakerPolicy
 from memstream.streams.engine.error_boundary import DEAD_LETTERS_IN_A_ROW_MAX
-from memstream.streams.engine.retry import BreakerPolicy
 from tests.support.model_server import Answer, Ask, Script
 from tests.support.observer_world import ObserverWorld
 

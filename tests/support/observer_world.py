@@ -31,7 +31,8 @@ from memstream.schemas.observations import Observed
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TURNS
 from memstream.schemas.turns import turn_value
-from memstream.streams.engine.retry import BreakerPolicy, Calls, RetryPolicy
+from memstream.streams.engine.breaker import BreakerPolicy
+from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import PartitionBacklog, Record
 

@@ -12,9 +12,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from memstream.schemas.errors import Transient
+from memstream.streams.engine.breaker import BreakerPolicy
 from memstream.streams.engine.health import AddressRefused, served
 from memstream.streams.engine.metrics import Metrics, StageMetrics
-from memstream.streams.engine.retry import BreakerPolicy, Calls
+from memstream.streams.engine.retry import Calls
 from memstream.streams.faust.runner import StageRunner
 from memstream.streams.log.port import Position, Record
 from tests.support.kafka import free_port

@@ -317,6 +317,7 @@ async def test_a_wait_cut_short_by_a_revocation_is_no_failure(failure: StageErro
     assert world.crashed is None
     assert world.committed == {}
     assert world.lanes.stats.held == 0
+    assert world.lanes.stats.held_by == {}
 
 
 async def test_an_event_of_an_older_assignment_is_dropped() -> None:
@@ -326,6 +327,7 @@ async def test_an_event_of_an_older_assignment_is_dropped() -> None:
     assert world.done == set()
     assert world.lanes.stats.dropped == 1
     assert world.lanes.stats.held == 0
+    assert world.lanes.stats.held_by == {}
 
 
 @pytest.mark.parametrize("bound", ["events", "bytes"])
@@ -547,6 +549,7 @@ async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None
     assert world.acked == {}, "Faust has forgotten its acks by then: the offsets are committed by name"
     assert world.committed == {(TOPIC_A, 0): 1}
     assert world.lanes.stats.held == 0
+    assert world.lanes.stats.held_by == {}
 
 
 async def test_a_stop_finishes_events_before_one_that_began_so_that_it_is_committed() -> None:
@@ -580,6 +583,7 @@ async def test_a_stop_finishes_events_before_one_that_began_so_that_it_is_commit
     await world.lanes.drain(frozenset(log))
     assert world.committed == {tp: 4}
     assert world.lanes.stats.held == 0
+    assert world.lanes.stats.held_by == {}
 
 
 async def test_a_stop_does_not_wait_for_ever() -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import OverBudget, Poison, Transient
+from memstream.streams.engine.breaker import Breaker, BreakerPolicy
 from memstream.streams.engine.process_exit import LeaseLost
-from memstream.streams.engine.retry import Breaker, BreakerPolicy, Calls, Interrupted, RetryPolicy
+from memstream.streams.engine.retry import Calls, Interrupted, RetryPolicy
 
 STRICT = BreakerPolicy()
 LAX = BreakerPolicy(failures=10_000)
