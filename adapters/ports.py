@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import JsonValue
 from qdrant_client import models
 
+from ..schemas.periods import Period
 from ..schemas.recall import Tier
 
 Payload = dict[str, JsonValue]
@@ -194,12 +196,13 @@ class NewWindow:
 
 class StoredPoint(NamedTuple):
     """A stored record. `score` is the cosine similarity when a query asked for it. `dense` is set only when asked
-    for."""
+    for. `collection`: of a collection that is kept by period, that of the period; set by `get` and `last`."""
 
     id: str
     payload: Payload
     score: float | None = None
     dense: Sequence[float] | None = None
+    collection: str | None = None
 
 
 class RankedPoint(Protocol):
@@ -243,6 +246,10 @@ class VectorStore(Protocol):
     checked again (another one is `Fatal`). A write returns when it is durable (embedded: synced to the disk); a
     time-out is `Transient`. Payload values are JSON. Before they reach the engine, NaN and infinities are refused
     (`Fatal`), and so is a text with a lone surrogate (`Poison("invalid")`: bad input that the codec accepted).
+
+    A collection that is kept by period (`CollectionSpec.by_period`) is read as one under its name, over all periods
+    that stand. A write may name the collection of a period (`turns_2026q4`, schemas/periods.py). Without a period,
+    points are inserted into the newest, and existing ones are changed wherever they lie.
     """
 
     async def ensure(self, *collections: str) -> None:
@@ -355,3 +362,26 @@ class VectorStore(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class PeriodVectorStore(VectorStore, Protocol):
+    """A vector store that opens and drops periods of a collection that is kept by period. For the collection's
+    writer."""
+
+    async def periods(self, collection: str) -> tuple[Period, ...]:
+        """Return the periods that stand, oldest first, as the store has them now."""
+        ...
+
+    async def open_period(self, collection: str, period: Period, *, newest: Period) -> str:
+        """Return the name of the period's collection, and make it when there is none. Many processes may do this at
+        once.
+
+        A collection that an earlier version filled, before there were periods, becomes that of `newest` or of `period`,
+        whichever is later.
+        """
+        ...
+
+    async def drop_periods(self, collection: str, *, before: datetime) -> tuple[str, ...]:
+        """Delete the collections of the periods that ended by then, and return the names of those that are gone now.
+        Deleting them again changes nothing."""
+        ...

@@ -4,35 +4,42 @@ route    decode; mask and label what is secret (memory/secrets/); one lane per s
 decide   misplaced? → nothing; the observer sends the turn again
          the id is known with another value? → nothing: a duplicate
          read the messages before the turn, embed its texts and their windows
+         the turn's period is over → nothing: the policy would drop it
 store    its messages that are absent; the window of the message before it, which is complete by now; then the labels
          that the observer gave to this turn and to those before it
 publish  nothing
 
+background  drop the periods that are over
+
 The recorder has no table. Ids and places follow from the turn and from the messages before it, so a redelivered turn
 gives the same writes. The observer writes the dead letters of turns that are refused; here they are counted.
-See docs/design/recorder.md.
+See docs/design/recorder.md; for periods docs/design/retention.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 import structlog
 from qdrant_client import models
 
-from ..adapters.ports import Embedder, VectorStore
+from ..adapters.ports import Embedder, PeriodVectorStore, StoredPoint
 from ..adapters.vectors.conditions import equals
-from ..memory.policies import RoutingPolicy
+from ..memory.policies import RoutingPolicy, SessionLogPolicy
 from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, build_windows, is_talk
 from ..memory.recall.prompt_framing import remove_framed
 from ..memory.secrets.secret_filter import SecretFilter
 from ..memory.secrets.turns import ProtectedTurn, protect_turn
+from ..memory.turn_retention import TurnRetention, log_time, recorded_at
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
-from ..schemas.errors import Poison
+from ..schemas.errors import Poison, StageError
 from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write, pack_vector
+from ..schemas.periods import Period
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Turn
 from ..schemas.working_set import StoredMessage
@@ -44,6 +51,8 @@ from .common.store_writes import apply_writes
 from .common.turn_routing import decode_turn, is_misplaced, occurred_at, turn_hash, value_hash
 
 log = structlog.get_logger(__name__)
+VISIT_SECONDS = 60.0
+"""Between two looks whether a day has begun on which periods may be over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ class EarlierMessages:
     """The place of the turn's first message; None for a turn that version 0.1 recorded."""
     messages: tuple[StoredMessage, ...] = ()
     """The last `NEIGHBOURS` messages, oldest first."""
+    last_in: str = TURNS_COLLECTION
+    """The collection that holds the last of them."""
 
 
 class Recorder:
@@ -77,13 +88,15 @@ class Recorder:
     def __init__(
         self,
         *,
-        store: VectorStore,
+        store: PeriodVectorStore,
         embedder: Embedder,
         calls: Calls,
         metrics: StageMetrics,
         partitions: int,
         secrets: SecretFilter,
         routing: RoutingPolicy,
+        session_log: SessionLogPolicy,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -92,6 +105,12 @@ class Recorder:
         self._partitions = partitions
         self._secrets = secrets
         self._routing = routing
+        self._retention = TurnRetention(session_log.retention_days)
+        self._now = now
+        self._standing: tuple[Period, ...] | None = None
+        """The periods that stand. None: they are read before the next turn."""
+        self._newest: datetime | None = None
+        """The newest time at which a turn was recorded, as far as this process has seen."""
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
@@ -115,20 +134,42 @@ class Recorder:
             return
         if not turn.messages:
             return
-        first = await self._first_message(turn)
-        if first is not None and first.turn_sha256 not in (turn_hash(work.protected, record), value_hash(record)):
+        known = await self._known_messages(turn)
+        first = known.get(ids.message_id(turn.session_key, turn.turn_id, 0))
+        message = None if first is None else StoredMessage.from_payload(first.payload)
+        if message is not None and message.turn_sha256 not in (turn_hash(work.protected, record), value_hash(record)):
             self._metrics.counted("duplicate")
             return
-        writes = await self._writes(work, record, await self._messages_before(turn, first))
+        collection = next((each.collection for each in known.values()), None) or await self._open(record)
+        if collection is None:
+            self._metrics.counted("expired")
+            return
+        writes = await self._writes(work, record, await self._messages_before(turn, message), collection)
         yield StageDecision(Outcome(source=source_of(record, turn.turn_id), writes=writes))
 
-    async def _first_message(self, turn: Turn) -> StoredMessage | None:
-        """Return the stored message 0 of this turn's id."""
-        first = ids.message_id(turn.session_key, turn.turn_id, 0)
-        found = await self._calls.call(
-            "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turn.tenant_id, ids=[first])
+    async def _known_messages(self, turn: Turn) -> dict[str, StoredPoint]:
+        """Return the messages of this turn's id that are stored. After a crash message 0 may be missing."""
+        named = [ids.message_id(turn.session_key, turn.turn_id, index) for index in range(len(turn.messages))]
+        if self._standing is None:
+            self._standing = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION))
+        return await self._calls.call(
+            "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turn.tenant_id, ids=named)
         )
-        return StoredMessage.from_payload(found[first].payload) if first in found else None
+
+    async def _open(self, record: Record) -> str | None:
+        """Return the collection of the turn's period, which is made when there is none. None: the period is over."""
+        now, standing = self._now(), self._standing or ()
+        at = recorded_at(record.written_at if record.timestamp > 0 else None, now=now, standing=standing)
+        self._newest = at if self._newest is None else max(self._newest, at)
+        period, end = Period.of(at), log_time(self._newest, now=now, standing=standing)
+        if end is not None and self._retention.is_over(period, at=end):
+            return None
+        name = await self._calls.call(
+            "store", lambda: self._store.open_period(TURNS_COLLECTION, period, newest=Period.of(now))
+        )
+        if period not in standing:
+            self._standing = None
+        return name
 
     async def _messages_before(self, turn: Turn, first: StoredMessage | None) -> EarlierMessages:
         """Return the messages before this turn, in the order of the log.
@@ -152,9 +193,11 @@ class Recorder:
         messages = tuple(StoredMessage.from_payload(each.payload) for each in reversed(found))
         if place is None:
             place = 1 + max((message.session_place or 0 for message in messages), default=-1)
-        return EarlierMessages(place, messages)
+        return EarlierMessages(place, messages, (found[0].collection if found else None) or TURNS_COLLECTION)
 
-    async def _writes(self, work: VerbatimTurn, record: Record, before: EarlierMessages) -> tuple[Write, ...]:
+    async def _writes(
+        self, work: VerbatimTurn, record: Record, before: EarlierMessages, collection: str
+    ) -> tuple[Write, ...]:
         """Insert the turn's messages, and complete the window of the message before them."""
         turn = work.turn
         messages = self._messages(work, record, before.next_place)
@@ -164,14 +207,14 @@ class Recorder:
         window_of = dict(zip((message.message_id for message in talk), windows.turn, strict=True))
         vectors = await self._vectors(turn.tenant_id, [_search_text(message) for message in messages], windows)
         points = tuple(_point(message, window_of.get(message.message_id), vectors) for message in messages)
-        insert = InsertPoints(collection=TURNS_COLLECTION, points=points)
+        insert = InsertPoints(collection=collection, points=points)
         labels = _labels(turn, before)
         if windows.before is None:
             return (insert, labels)
         completed = OutWindow(
             id=before.messages[-1].message_id, text=windows.before, window=vectors.get(windows.before)
         )
-        return (insert, NewWindows(collection=TURNS_COLLECTION, tenant_id=turn.tenant_id, points=(completed,)), labels)
+        return (insert, NewWindows(collection=before.last_in, tenant_id=turn.tenant_id, points=(completed,)), labels)
 
     async def _vectors(self, tenant_id: str, texts: Sequence[str], windows: MessageWindows) -> dict[str, str]:
         """Embed texts and windows in one call; return packed vectors by text.
@@ -242,13 +285,38 @@ class Recorder:
 
     # ------------------------------------------------------------------------------------------------ reminders
     def retain(self, partitions: frozenset[int]) -> None:
-        return None
+        self._standing = None  # who had these partitions may have opened a period
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
         return None
 
     async def background(self) -> None:
-        return None
+        """Drop the periods that are over, once a day and soon after the start."""
+        visited = None
+        while True:
+            today = self._now().date()
+            if today != visited and self._newest is not None:
+                try:
+                    await self.drop_periods()
+                    visited = today
+                except StageError as why:
+                    log.warning("periods_not_dropped", why=str(why))
+            await asyncio.sleep(VISIT_SECONDS)
+
+    async def drop_periods(self) -> tuple[str, ...]:
+        """Delete the collections of the periods that are over; return their names. Any number of workers may do it: a
+        period that is gone is not deleted again."""
+        standing = await self._store.periods(TURNS_COLLECTION)
+        end = log_time(self._newest, now=self._now(), standing=standing)
+        before = None if end is None else self._retention.dropped_before(end)
+        if before is None:
+            return ()
+        dropped = await self._store.drop_periods(TURNS_COLLECTION, before=before)
+        for name in dropped:
+            log.info("period_dropped", collection=name, ended_before=before.isoformat())
+        self._metrics.counted("periods_dropped", len(dropped))
+        self._standing = None
+        return dropped
 
 
 def _labels(turn: Turn, before: EarlierMessages) -> ApplyLabels:

@@ -19,7 +19,7 @@ DEPLOYMENT_ONLY: Final = frozenset(
     (
         *("capture.source", "routing.scope", "routing.clock_ahead", "conflict.lexical"),
         *("recall.patience", "recall.reranker", "recall.rerank_pool", "recall.cross_encoder"),
-        "recall.tool.strategy",
+        *("recall.tool.strategy", "session_log.retention_days"),
     )
 )
 """Values that a process needs before it knows the tenant, or that need parts of their own."""

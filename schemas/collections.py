@@ -8,8 +8,10 @@ used, so there are none in reserve.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from .periods import parse_period
 
 FieldKind = Literal["keyword", "integer", "float", "datetime", "bool"]
 """`datetime` is an RFC 3339 string in the payload; `keyword` also indexes each element of a list."""
@@ -59,6 +61,8 @@ class CollectionSpec:
     counted: tuple[str, ...] = ()
     """Fields that another stage than the record's writer counts in, with set_payload. A compare and set leaves them as
     they are at the moment of the write."""
+    by_period: bool = False
+    """Whether records lie in a collection for each period (periods.py), and go with it."""
     version: int = 1
 
     def physical_name(self, embedder_slug: str) -> str:
@@ -88,6 +92,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         TURNS,
         has_vectors=True,
         has_windows=True,
+        by_period=True,
         fields=_fields(
             keyword="owner_key user_id session_id turn_id agent_id sensitivity name",
             integer="message_index session_place",
@@ -139,3 +144,12 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     ),
     CollectionSpec(GROUPS, has_vectors=False, fields=_fields(keyword="owner_key member_keys")),
 )
+
+
+def spec_of(name: str) -> CollectionSpec | None:
+    """Return the spec of a collection or of a period's (`turns_2026q4`). None: there is none of this name."""
+    found = next((spec for spec in COLLECTIONS if spec.name == name), None)
+    if found is not None or (named := parse_period(name)) is None:
+        return found
+    whole = spec_of(named[0])
+    return replace(whole, name=name, by_period=False) if whole is not None and whole.by_period else None

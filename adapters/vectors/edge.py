@@ -12,6 +12,7 @@ One process holds the folder (adapters/folder_lock.py); this class does not chec
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -53,6 +54,10 @@ class EdgeEngine:
                 shutil.rmtree(entry)  # left by a crash while it was created or deleted
             elif (entry / DESCRIPTION).exists():
                 self._collections[entry.name] = EdgeCollection(folder=entry, threads=self._threads)
+        # A crash between the two steps of a deletion leaves names of a collection that is gone.
+        standing = {alias: name for alias, name in self._aliases.items() if name in self._collections}
+        if standing != self._aliases:
+            self._write_aliases(standing)
 
     def collections(self) -> Iterator[tuple[str, EdgeCollection]]:
         """Iterate over the present collections with their names."""
@@ -154,15 +159,17 @@ class EdgeEngine:
         return True
 
     async def delete_collection(self, collection_name: str) -> bool:
-        """Delete a collection with its aliases, as the server does. False when it does not exist."""
+        """Delete a collection with its aliases, as the server does. False when it does not exist. A crash leaves it
+        whole, or in a folder that the next start removes."""
         collection = self._collections.pop(collection_name, None)
         if collection is None:
             return False
+        await collection.synced()
         collection.close()
         aside = self._folder / f"{_DELETED}{collection_name}"
         os.rename(self._folder / collection_name, aside)
         self._write_aliases({alias: name for alias, name in self._aliases.items() if name != collection_name})
-        shutil.rmtree(aside)
+        await asyncio.to_thread(shutil.rmtree, aside)
         return True
 
     async def create_vector_name(

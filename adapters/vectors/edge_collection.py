@@ -108,6 +108,10 @@ class EdgeCollection:
         if durably:
             await self._sync.synced()
 
+    async def synced(self) -> None:
+        """Return when every write that was applied before is on the disk."""
+        await self._sync.synced()
+
     def describe(self, described: models.CreateCollection) -> None:
         self.described = described
         _describe(self._folder, described)

@@ -177,7 +177,7 @@ def _query_request(model: models.QueryRequest, condition: Any) -> Any:
     """Translate one query of a batch: by vector, in the order of a field, or otherwise in the order of ids."""
     offered = {"query", "using", "filter", "params", "limit", "with_payload", "with_vector"}
     unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
-    if unknown or model.with_vector or not isinstance(model.with_payload, bool | None):
+    if unknown or not isinstance(model.with_payload, bool | None):
         raise EngineRefused(400, f"the embedded engine does not offer {sorted(unknown) or 'such a part'} in a query")
     wanted = model.query
     return edge.QueryRequest(
@@ -186,7 +186,7 @@ def _query_request(model: models.QueryRequest, condition: Any) -> Any:
         filter=condition,
         params=search_params(model.params),
         with_payload=bool(model.with_payload),
-        with_vector=False,
+        with_vector=model.with_vector or False,
     )
 
 
@@ -325,5 +325,16 @@ def records(found: Sequence[Any]) -> list[EdgeRecord]:
 
 
 def to_answer(found: Sequence[Any]) -> EdgeAnswer:
-    """Translate a result. Queries never ask for vectors."""
-    return EdgeAnswer([EdgeHit(_id_back(each.id), each.version, each.score, each.payload) for each in found])
+    """Translate a result. Queries mostly ask for no vectors."""
+    return EdgeAnswer(
+        [
+            EdgeHit(
+                _id_back(each.id),
+                each.version,
+                each.score,
+                each.payload,
+                None if each.vector is None else _vector_back(each.vector),
+            )
+            for each in found
+        ]
+    )

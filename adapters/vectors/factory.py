@@ -16,8 +16,8 @@ from .edge_index import GraphBuilder
 from .engine import EngineRefused
 from .errors import COMPONENT
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
+from .period_store import PeriodStore
 from .remote import Address, remote_engine
-from .store import QdrantStore
 
 REQUEST_SECONDS = 10
 """Time-out of one request to a remote Qdrant. After it the outcome is unknown, so the error is `Transient`."""
@@ -46,7 +46,7 @@ async def open_store(
     holds_folder: bool = False,
     serve_loopback: bool = False,
     consistency: Consistency = "one",
-) -> QdrantStore:
+) -> PeriodStore:
     """Open a store. Collections are not checked (`ensure` does that).
 
     For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). If it does, the
@@ -59,7 +59,7 @@ async def open_store(
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is not an address: write http://host:6333 or embedded:///folder")
         engine_of_server = remote_engine(Address(url, api_key), seconds=REQUEST_SECONDS)
-        return QdrantStore(engine=engine_of_server, embedder=embedder, consistency=consistency)
+        return PeriodStore(engine=engine_of_server, embedder=embedder, consistency=consistency)
     if not holds_folder:
         return await _attach(folder, embedder)
     try:
@@ -67,11 +67,11 @@ async def open_store(
     except (EngineRefused, ValueError, OSError) as error:  # ValueError: a file has unexpected content
         raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
     if not serve_loopback:
-        return QdrantStore(engine=engine, embedder=embedder)
+        return PeriodStore(engine=engine, embedder=embedder)
     server, graphs = LoopbackServer(engine=engine, folder=folder), GraphBuilder(engine=engine)
     await server.start()
     graphs.start()
-    return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop, graphs.stop))
+    return PeriodStore(engine=engine, embedder=embedder, on_close=(server.stop, graphs.stop))
 
 
 def _announced(folder: Path) -> Address | None:
@@ -80,7 +80,7 @@ def _announced(folder: Path) -> Address | None:
     return None if endpoint is None else Address(endpoint.url, endpoint.token)
 
 
-async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
+async def _attach(folder: Path, embedder: EmbedderIdentity) -> PeriodStore:
     deadline = time.monotonic() + ATTACH_SECONDS
     while True:
         endpoint = read_endpoint(folder)
@@ -88,7 +88,7 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
             engine = remote_engine(
                 Address(endpoint.url, endpoint.token), seconds=REQUEST_SECONDS, look=lambda: _announced(folder)
             )
-            store = QdrantStore(engine=engine, embedder=embedder)
+            store = PeriodStore(engine=engine, embedder=embedder)
             try:
                 await store.ping()
             except Transient as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 from qdrant_client import models
 
-from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec, Consistency
+from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec, Consistency, spec_of
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
 from ..batching.coalescer import CoalescePolicy
@@ -38,6 +38,8 @@ from .filters import of_tenant
 from .lexical import LexicalEncoder
 from .point_batcher import POLICY, PointBatcher
 
+VectorQuery = tuple[list[float] | models.SparseVector | None, str]
+"""What is searched for (None: it has no indexed word), and the name of the vector that is searched."""
 FEW = 64
 """Reads of up to this many records, or of all, first ask for this many in a shared request. Mostly these are all."""
 
@@ -155,10 +157,17 @@ class QdrantStore:
         included.
         """
         self._with_vectors(collection)
-        sparse = self._encoder.query(text)
-        if sparse is None:
-            return []
-        return await self._query(collection, tenant_id, sparse, SPARSE, where, limit)
+        return await self._by_words(collection, tenant_id, self._encoder.query(text), where, limit)
+
+    async def _by_words(
+        self,
+        collection: str,
+        tenant_id: str,
+        words: models.SparseVector | None,
+        where: models.Filter | None,
+        limit: int,
+    ) -> list[StoredPoint]:
+        return [] if words is None else await self._query(collection, tenant_id, words, SPARSE, where, limit)
 
     async def search(
         self,
@@ -172,8 +181,12 @@ class QdrantStore:
         """Run several rankings, as the port says. A ranking by words without an indexed word is empty and needs no
         request."""
         self._with_vectors(collection)
-        condition = of_tenant(tenant_id, where)
         queries = [self._ranked(collection, each) for each in rankings]
+        return await self._rank(collection, of_tenant(tenant_id, where), queries, limit)
+
+    async def _rank(
+        self, collection: str, condition: models.Filter, queries: Sequence[VectorQuery], limit: int
+    ) -> list[Sequence[RankedPoint]]:
         requests = [
             # Built without validation: the vectors were checked before, and each has thousands of numbers.
             models.QueryRequest.model_construct(
@@ -260,10 +273,11 @@ class QdrantStore:
 
     # -------------------------------------------------------------------------------------------- within
     def _spec(self, collection: str) -> CollectionSpec:
-        try:
-            return self._specs[collection]
-        except KeyError:
-            raise Fatal(f"there is no collection {collection!r}; known: {', '.join(self._specs)}") from None
+        spec = self._specs.get(collection) or spec_of(collection)
+        if spec is None:
+            raise Fatal(f"there is no collection {collection!r}; known: {', '.join(self._specs)}")
+        self._specs.setdefault(collection, spec)
+        return spec
 
     def _with_vectors(self, collection: str) -> None:
         if not self._spec(collection).has_vectors:
@@ -273,7 +287,7 @@ class QdrantStore:
         if not self._spec(collection).has_windows:
             raise Fatal(f"the collection {collection!r} has no windows of neighbours")
 
-    def _ranked(self, collection: str, ranking: Ranking) -> tuple[list[float] | models.SparseVector | None, str]:
+    def _ranked(self, collection: str, ranking: Ranking) -> VectorQuery:
         """Return the query (None when it has no indexed word) and the name of the vector that it searches."""
         if not isinstance(ranking, DenseRanking):
             return self._encoder.query(ranking.text), SPARSE

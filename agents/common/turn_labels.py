@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from qdrant_client import models
 
-from ...adapters.ports import NewWindow, StoredPoint, VectorStore
+from ...adapters.ports import NewWindow, Payload, StoredPoint, VectorStore
 from ...adapters.vectors.conditions import equals
 from ...memory.recall.prompt_framing import remove_framed
 from ...memory.secrets.secret_filter import at_least
@@ -40,12 +40,14 @@ async def _apply(store: VectorStore, label: TurnLabel) -> None:
     messages = [StoredMessage.from_payload(each.payload) for each in found.values()]
     if not messages:
         return
+    collection = next(iter(found.values())).collection or TURNS  # a turn lies in one period
     await _leave_windows(store, label, messages)
     for sensitivity in SENSITIVITIES:
         raised = [each for each in messages if at_least(each.sensitivity, label.sensitivity) == sensitivity]
         stale = [each.message_id for each in raised if each.sensitivity != sensitivity]
         if stale:
-            await store.set_payload(TURNS, tenant_id=label.tenant_id, ids=stale, fields={"sensitivity": sensitivity})
+            fields: Payload = {"sensitivity": sensitivity}
+            await store.set_payload(collection, tenant_id=label.tenant_id, ids=stale, fields=fields)
 
 
 async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequence[StoredMessage]) -> None:
@@ -70,8 +72,9 @@ async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequenc
     ]
     if readable:
         stored = await store.get(TURNS, tenant_id=label.tenant_id, ids=readable, with_dense=True)
-        windows = [_own_window(each) for each in stored.values()]
-        await store.rewindow(TURNS, tenant_id=label.tenant_id, points=windows)
+        for collection in dict.fromkeys(each.collection for each in stored.values()):
+            windows = [_own_window(each) for each in stored.values() if each.collection == collection]
+            await store.rewindow(collection or TURNS, tenant_id=label.tenant_id, points=windows)
 
 
 def _own_window(stored: StoredPoint) -> NewWindow:

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 
 from prometheus_client import CollectorRegistry
 
-from memstream.adapters.ports import Embedder, VectorStore
+from memstream.adapters.ports import Embedder, PeriodVectorStore, VectorStore
 from memstream.agents.recorder import Recorder
-from memstream.memory.policies import FusionPolicy, RecallPolicy, RoutingPolicy
+from memstream.memory.policies import FusionPolicy, RecallPolicy, RoutingPolicy, SessionLogPolicy
 from memstream.memory.recall.fusion import RankedList, fuse
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.recall.deadline import DeadlineReads
@@ -66,7 +66,7 @@ class Lists:
         return [self.turns[identity] for identity in best]
 
 
-async def remember(conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder) -> None:
+async def remember(conversations: Sequence[Conversation], *, store: PeriodVectorStore, embedder: Embedder) -> None:
     """Store each conversation as a user's memory, each line as a turn with its speaker's name."""
     await store.ensure(COLLECTION, LABELS)
     metrics = StageMetrics(Metrics(CollectorRegistry()), "recorder")
@@ -78,6 +78,7 @@ async def remember(conversations: Sequence[Conversation], *, store: VectorStore,
         partitions=1,
         secrets=SecretFilter(),
         routing=RoutingPolicy(),
+        session_log=SessionLogPolicy(),
     )
     room = asyncio.Semaphore(SESSIONS_AT_ONCE)
 

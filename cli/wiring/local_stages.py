@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from ...adapters.ports import VectorStore
+from ...adapters.ports import PeriodVectorStore
 from ...memory.policies import MemoryPolicy
 from ...schemas.topics import STAGES
 from ...streams.log.port import Log
@@ -26,7 +26,7 @@ class LocalStages:
     """Ports of a conversation, and whether the stages run in this process."""
 
     log: Log
-    store: VectorStore
+    store: PeriodVectorStore
     model: str
     stages_here: bool
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ...adapters.ports import Completions, Embedder, Usage, VectorStore
+from ...adapters.ports import Completions, Embedder, PeriodVectorStore, Usage
 from ...agents.common.model_call import tenant_of_breaker
 from ...agents.common.protection import keep_unread_record
 from ...agents.common.tier_spending import TierSpending
@@ -40,7 +40,7 @@ class StagePorts:
 
     broker: str
     log: Log
-    store: VectorStore
+    store: PeriodVectorStore
     embedder: Embedder
     completions: Completions
     policies: TenantPolicies
@@ -120,6 +120,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             partitions=partitions,
             secrets=ports.secrets,
             routing=ports.policies.deployment.routing,
+            session_log=ports.policies.deployment.session_log,
         )
     if name == "observer":
         return Observer(

@@ -160,7 +160,10 @@ class WorkingSetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SessionLogPolicy:
-    """Policy of `flush_important` and `compact`."""
+    """Policy of the session log: how long it is kept, `flush_important` and `compact`."""
+
+    retention_days: float = 400.0
+    """Days that messages are kept after the quarter of a year (UTC) in which they were recorded. 0: for ever."""
 
     flush_threshold: float = 0.6
     """Importance from which `flush_important` makes working entries episodes."""
@@ -168,5 +171,10 @@ class SessionLogPolicy:
     """Newest turns of a session that `compact` leaves out."""
 
     def __post_init__(self) -> None:
+        require(
+            self.retention_days == 0 or self.retention_days >= 1,
+            f"session_log.retention_days must be 0 (for ever) or 1 or more, not {self.retention_days}",
+        )
+        at_least("session_log.retention_days", self.retention_days, 0)
         unit("session_log.flush_threshold", self.flush_threshold)
         at_least("session_log.keep", self.keep, 0)

@@ -13,9 +13,9 @@ from qdrant_client import models
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import DenseRanking, EmbedderIdentity, NewWindow, Point, StoredPoint
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.store import QdrantStore
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.agents.recorder import Recorder
-from memstream.memory.policies import RoutingPolicy
+from memstream.memory.policies import RoutingPolicy, SessionLogPolicy
 from memstream.memory.recall.context_windows import NEIGHBOUR_MAX
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
@@ -77,6 +77,7 @@ class World:
             partitions=PARTITIONS,
             secrets=SecretFilter(),
             routing=RoutingPolicy(),
+            session_log=SessionLogPolicy(),
         )
 
     def turn(
@@ -111,7 +112,7 @@ class World:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[QdrantStore]:
+async def store(tmp_path: Path) -> AsyncIterator[PeriodStore]:
     store = await open_store(f"embedded://{tmp_path}", embedder=HashingEmbedder().identity, holds_folder=True)
     await store.ensure(COLLECTION, LABELS)
     yield store
@@ -119,7 +120,7 @@ async def store(tmp_path: Path) -> AsyncIterator[QdrantStore]:
 
 
 @pytest.fixture
-def world(store: QdrantStore) -> World:
+def world(store: PeriodStore) -> World:
     return World(store)
 
 
@@ -158,7 +159,7 @@ async def test_each_message_is_kept_verbatim_under_its_id(world: World) -> None:
     assert world.harness.rows.local == {}
 
 
-async def test_what_was_said_is_found_by_words_and_by_meaning(world: World, store: QdrantStore) -> None:
+async def test_what_was_said_is_found_by_words_and_by_meaning(world: World, store: PeriodStore) -> None:
     await world.deliver(world.turn("I moved to Lisbon in spring"), world.turn("The weather is fine", turn_id="t2"))
     assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="lisbon", limit=1)) == [
         "I moved to Lisbon in spring"
@@ -259,7 +260,7 @@ async def test_an_embedder_that_is_away_is_waited_for(world: World) -> None:
     assert texts(await world.messages()) == ["patience"]
 
 
-async def test_what_the_embedder_refuses_is_kept_and_found_by_its_words(world: World, store: QdrantStore) -> None:
+async def test_what_the_embedder_refuses_is_kept_and_found_by_its_words(world: World, store: PeriodStore) -> None:
     world.embedder.refuses = "forbidden"
     await world.deliver(world.turn("a forbidden lighthouse"), world.turn("next", turn_id="t2"))
     assert texts(await world.messages()) == ["a forbidden lighthouse", "next"]
@@ -271,7 +272,7 @@ async def test_what_the_embedder_refuses_is_kept_and_found_by_its_words(world: W
 
 
 # ------------------------------------------------------------------------------------------------ windows
-async def shown(store: QdrantStore, cue: str, **where: str) -> list[tuple[str, float]]:
+async def shown(store: PeriodStore, cue: str, **where: str) -> list[tuple[str, float]]:
     """Return the messages whose windows are nearest, with their scores."""
     (dense,) = await HashingEmbedder().embed([cue], tenant_id="acme")
     conditions: list[Any] = [match(field, value) for field, value in where.items()]
@@ -286,7 +287,7 @@ async def shown(store: QdrantStore, cue: str, **where: str) -> list[tuple[str, f
     return [(str(rows[each.id].payload["content"]), round(each.score, 4)) for each in found]
 
 
-async def test_a_message_is_found_by_the_words_before_and_after_it(world: World, store: QdrantStore) -> None:
+async def test_a_message_is_found_by_the_words_before_and_after_it(world: World, store: PeriodStore) -> None:
     for n, text in enumerate(["anna", "bert", "carl", "dora", "emil"]):
         await world.deliver(world.turn(text, turn_id=f"t{n}"))
     for cue, around in (("anna", {"anna", "bert"}), ("carl", {"bert", "carl", "dora"}), ("emil", {"dora", "emil"})):
@@ -310,7 +311,7 @@ async def test_places_count_what_is_said_in_the_order_of_the_log(world: World) -
     ]  # fmt: skip
 
 
-async def test_tools_and_silence_stand_outside_the_thread(world: World, store: QdrantStore) -> None:
+async def test_tools_and_silence_stand_outside_the_thread(world: World, store: PeriodStore) -> None:
     tool = {"role": "tool", "content": "zebra"}
     await world.deliver(
         world.turn("anna", {"role": "assistant", "content": None}, tool, {"role": "assistant", "content": "bert"})
@@ -329,7 +330,7 @@ async def test_tools_and_silence_stand_outside_the_thread(world: World, store: Q
     ],
 )
 async def test_nobody_is_found_by_a_neighbour_that_its_reader_may_not_see(
-    world: World, store: QdrantStore, first: dict[str, Any], second: dict[str, Any], seen: set[str]
+    world: World, store: PeriodStore, first: dict[str, Any], second: dict[str, Any], seen: set[str]
 ) -> None:
     await world.deliver(world.turn("anna", **first), world.turn("bert", turn_id="t2", **second))
     assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="bert", limit=9))) == seen
@@ -337,7 +338,7 @@ async def test_nobody_is_found_by_a_neighbour_that_its_reader_may_not_see(
 
 
 @pytest.mark.parametrize("other", [("globex", "u1", "s1"), ("acme", "u2", "s1"), ("acme", "u1", "s2")])
-async def test_windows_end_with_the_session(world: World, store: QdrantStore, other: tuple[str, str, str]) -> None:
+async def test_windows_end_with_the_session(world: World, store: PeriodStore, other: tuple[str, str, str]) -> None:
     await world.deliver(
         world.turn("anna"), world.turn("bert", session=other, turn_id="t2"), world.turn("x", turn_id="t3")
     )
@@ -346,7 +347,7 @@ async def test_windows_end_with_the_session(world: World, store: QdrantStore, ot
     assert found[0].payload["session_place"] == 0
 
 
-async def test_a_turn_that_0_1_recorded_stays_as_it_is(world: World, store: QdrantStore) -> None:
+async def test_a_turn_that_0_1_recorded_stays_as_it_is(world: World, store: PeriodStore) -> None:
     old = world.turn("anna", "bert")
     await world.deliver(old)
     rows = await world.messages()
@@ -365,7 +366,7 @@ async def test_a_turn_that_0_1_recorded_stays_as_it_is(world: World, store: Qdra
     assert (await world.messages())[2].session_place == 0
 
 
-async def test_a_turn_whose_message_0_is_missing_is_no_neighbour_of_itself(world: World, store: QdrantStore) -> None:
+async def test_a_turn_whose_message_0_is_missing_is_no_neighbour_of_itself(world: World, store: PeriodStore) -> None:
     turn = world.turn("bert", "carl", turn_id="t2")
     await world.deliver(world.turn("anna"), turn)
     before = await world.messages()
@@ -376,7 +377,7 @@ async def test_a_turn_whose_message_0_is_missing_is_no_neighbour_of_itself(world
     assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="anna", limit=9))) == {"anna", "bert"}
 
 
-async def test_a_long_neighbour_stands_in_a_window_with_its_nearest_part(world: World, store: QdrantStore) -> None:
+async def test_a_long_neighbour_stands_in_a_window_with_its_nearest_part(world: World, store: PeriodStore) -> None:
     paste = "far " + "x " * NEIGHBOUR_MAX + "near"
     await world.deliver(world.turn("anna"), world.turn(paste, turn_id="t2"), world.turn("bert", turn_id="t3"))
     assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="near", limit=9))) == {paste, "bert"}

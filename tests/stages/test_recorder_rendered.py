@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.vectors.store import QdrantStore
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.memory.recall.prompt_framing import frame
 from memstream.recall.payloads import content_of
 from memstream.schemas.collections import TURNS
@@ -26,7 +26,7 @@ FRAME = frame("Known facts:\n- [preference] Keeps bees in Bergen", mark="0123456
     ],
 )
 async def test_a_turn_is_kept_verbatim_and_found_by_what_was_said(
-    world: World, store: QdrantStore, content: Any
+    world: World, store: PeriodStore, content: Any
 ) -> None:
     await world.deliver(
         world.turn("Good morning, is it cold?"),
@@ -46,7 +46,7 @@ async def test_a_turn_is_kept_verbatim_and_found_by_what_was_said(
 
 
 async def test_a_message_of_nothing_else_is_kept_and_stands_outside_the_thread(
-    world: World, store: QdrantStore
+    world: World, store: PeriodStore
 ) -> None:
     await world.deliver(world.turn(FRAME, {"role": "assistant", "content": "Good morning."}))
     first, second = await world.messages()

@@ -14,9 +14,9 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import DenseRanking, LexicalRanking
 from memstream.adapters.vectors.conditions import equals
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.store import QdrantStore
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.agents.recorder import Recorder
-from memstream.memory.policies import RoutingPolicy
+from memstream.memory.policies import RoutingPolicy, SessionLogPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas.collections import LABELS, TURNS, WORKING
 from memstream.schemas.working_set import StoredMessage
@@ -43,7 +43,7 @@ def model(ask: Ask) -> Answer:
 class MortalStore:
     """A store whose user dies at the n-th call (from 1)."""
 
-    def __init__(self, store: QdrantStore) -> None:
+    def __init__(self, store: PeriodStore) -> None:
         self._store = store
         self.calls = 0
         self.dies_at: int | None = None
@@ -63,7 +63,7 @@ class MortalStore:
 class World:
     """Recorder and observer over one store, each with its own process."""
 
-    def __init__(self, store: QdrantStore, user: str) -> None:
+    def __init__(self, store: PeriodStore, user: str) -> None:
         self.store = store
         self.session = ("acme", user, "s1")
         self.of_recorder, self.of_observer = MortalStore(store), MortalStore(store)
@@ -83,6 +83,7 @@ class World:
             partitions=1,
             secrets=SecretFilter(),
             routing=RoutingPolicy(),
+            session_log=SessionLogPolicy(),
         )
 
     async def record(self, *turn_ids: str) -> None:
@@ -126,7 +127,7 @@ class World:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[QdrantStore]:
+async def store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PeriodStore]:
     folder: Path = tmp_path_factory.mktemp("labels")
     store = await open_store(f"embedded://{folder}", embedder=HashingEmbedder().identity, holds_folder=True)
     await store.ensure(TURNS, LABELS, WORKING)
@@ -134,21 +135,21 @@ async def store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Qdran
     await store.close()
 
 
-async def test_the_recorder_first(store: QdrantStore) -> None:
+async def test_the_recorder_first(store: PeriodStore) -> None:
     world = World(store, "recorder-first")
     await world.record("t1", "t2", "t3")
     await world.observe("t1", "t2", "t3")
     await world.check()
 
 
-async def test_the_observer_first(store: QdrantStore) -> None:
+async def test_the_observer_first(store: PeriodStore) -> None:
     world = World(store, "observer-first")
     await world.observe("t1", "t2", "t3")
     await world.record("t1", "t2", "t3")
     await world.check()
 
 
-async def test_the_label_comes_between_two_turns(store: QdrantStore) -> None:
+async def test_the_label_comes_between_two_turns(store: PeriodStore) -> None:
     world = World(store, "between")
     await world.record("t1", "t2")
     await world.observe("t1", "t2")
@@ -156,7 +157,7 @@ async def test_the_label_comes_between_two_turns(store: QdrantStore) -> None:
     await world.check()
 
 
-async def test_the_observer_dies_at_any_call_and_the_recorder_goes_on(store: QdrantStore) -> None:
+async def test_the_observer_dies_at_any_call_and_the_recorder_goes_on(store: PeriodStore) -> None:
     for at in range(1, 20):
         world = World(store, f"observer-dies-{at}")
         await world.record("t1")
@@ -172,7 +173,7 @@ async def test_the_observer_dies_at_any_call_and_the_recorder_goes_on(store: Qdr
     raise AssertionError("it never ended")
 
 
-async def test_the_recorder_dies_at_any_call_and_the_observer_goes_on(store: QdrantStore) -> None:
+async def test_the_recorder_dies_at_any_call_and_the_observer_goes_on(store: PeriodStore) -> None:
     for at in range(1, 20):
         world = World(store, f"recorder-dies-{at}")
         await world.record("t1", "t2")
@@ -187,7 +188,7 @@ async def test_the_recorder_dies_at_any_call_and_the_observer_goes_on(store: Qdr
     raise AssertionError("it never ended")
 
 
-async def test_the_neighbours_were_read_before_the_label_was_there(store: QdrantStore) -> None:
+async def test_the_neighbours_were_read_before_the_label_was_there(store: PeriodStore) -> None:
     """The recorder reads the messages before a turn, then the observer labels one of them, then the recorder stores."""
     world = World(store, "read-before")
     await world.record("t1", "t2")

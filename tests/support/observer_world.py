@@ -29,6 +29,7 @@ from memstream.schemas.commands import Command, CommandResult, SessionRef
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.observations import Observed
 from memstream.schemas.outcomes import OutRecord
+from memstream.schemas.periods import Period
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TURNS
 from memstream.schemas.turns import turn_value
 from memstream.streams.engine.breaker import BreakerPolicy
@@ -88,7 +89,7 @@ class Points:
         """Return the last points by `order_by`. It knows the conditions of the recorder: equal, below, not equal."""
         self.calls += 1
         found = [
-            StoredPoint(point.id, point.payload)
+            StoredPoint(point.id, point.payload, collection=collection)
             for point in self.of(collection).values()
             if point.payload["tenant_id"] == tenant_id
             and point.payload.get(order_by) is not None
@@ -103,7 +104,14 @@ class Points:
         self.calls += 1
         found = {each: self.of(collection)[each] for each in ids if each in self.of(collection)}
         assert all(point.payload["tenant_id"] == tenant_id for point in found.values())
-        return {each: StoredPoint(each, point.payload) for each, point in found.items()}
+        return {each: StoredPoint(each, point.payload, collection=collection) for each, point in found.items()}
+
+    async def periods(self, collection: str) -> tuple[Period, ...]:
+        return ()
+
+    async def open_period(self, collection: str, period: Period, *, newest: Period) -> str:
+        """All periods are one here."""
+        return collection
 
 
 def _holds(condition: models.FieldCondition, payload: Mapping[str, JsonValue]) -> bool:

@@ -14,7 +14,7 @@ from qdrant_client import models
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import EmbedderIdentity, Payload, Point
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.store import QdrantStore
+from memstream.adapters.vectors.period_store import PeriodStore
 
 from .qdrant import GIVEN, given_qdrant, has_real_qdrant, real_qdrant_url
 
@@ -28,7 +28,7 @@ class Backend(Protocol):
     many: bool
     """Whether several stores can be open at once."""
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore: ...
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore: ...
 
 
 class EmbeddedBackend:
@@ -38,7 +38,7 @@ class EmbeddedBackend:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore:
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore:
         return await open_store(f"embedded://{self._folder}", embedder=embedder, holds_folder=True)
 
 
@@ -51,7 +51,7 @@ class AttachedBackend:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore:
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore:
         return await open_store(f"embedded://{self._folder}", embedder=embedder)
 
 
@@ -62,7 +62,7 @@ class ServerBackend:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore:
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore:
         return await open_store(self._url, embedder=embedder)
 
 

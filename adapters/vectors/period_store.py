@@ -1,0 +1,307 @@
+"""The vector store with collections that are kept by period: one for each quarter, read as one, dropped whole.
+
+A Qdrant alias leads to one collection, so no alias can name several. A read asks every period that stands, at once, and
+merges the answers: by score, by value, or by id. A search by words needs the weights of the whole, because each
+collection weighs a word by how rare it is within itself (period_words.py). With one period nothing is merged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from qdrant_client import models
+
+from ...schemas.collections import COLLECTIONS, CollectionSpec, Consistency, FieldKind
+from ...schemas.errors import DeploymentFault
+from ...schemas.periods import Period, period_collection
+from ..batching.coalescer import CoalescePolicy
+from ..ports import EmbedderIdentity, NewWindow, OrderDirection, Payload, Point, RankedPoint, Ranking, StoredPoint
+from .engine import QdrantEngine
+from .errors import translate_errors
+from .filters import of_tenant
+from .period_merge import by_id, by_score, by_value, scored
+from .period_words import PeriodWords, weighed
+from .periods import Part, ended, forgotten, parts_of
+from .point_batcher import POLICY
+from .store import QdrantStore, VectorQuery
+
+LOOK_SECONDS = 5.0
+"""How long a process goes on without looking for periods that another process opened or dropped. The process that opens
+one knows it at once."""
+T = TypeVar("T")
+
+
+class PeriodStore(QdrantStore):
+    """`PeriodVectorStore`, and `VectorStore` for all collections."""
+
+    def __init__(
+        self,
+        *,
+        engine: QdrantEngine,
+        embedder: EmbedderIdentity,
+        on_close: Sequence[Callable[[], Awaitable[None]]] = (),
+        gathering: CoalescePolicy = POLICY,
+        consistency: Consistency = "one",
+    ) -> None:
+        super().__init__(
+            engine=engine, embedder=embedder, on_close=on_close, gathering=gathering, consistency=consistency
+        )
+        self._known: dict[str, tuple[float, tuple[Part, ...]]] = {}
+        self._words = PeriodWords(engine)
+
+    # -------------------------------------------------------------------------------------------- periods
+    async def periods(self, collection: str) -> tuple[Period, ...]:
+        return tuple(sorted(period for part in await self._look(collection) for period in part.periods))
+
+    async def open_period(self, collection: str, period: Period, *, newest: Period) -> str:
+        name = period_collection(collection, period)
+        if any(period in part.periods for part in await self._parts(collection)):
+            return name
+        parts = await self._look(collection)
+        if parts and not any(part.periods for part in parts):
+            await self._take_over(parts[0], max(period, newest))
+            parts = await self._look(collection)
+        if not any(period in part.periods for part in parts):
+            await super().ensure(name)
+            await self._look(collection)
+        return name
+
+    async def drop_periods(self, collection: str, *, before: datetime) -> tuple[str, ...]:
+        with translate_errors(f"dropping periods of {collection}"):
+            names = [part.behind for part in ended(await self._look(collection), before=before)]
+            every = [each.name for each in (await self._engine.get_collections()).collections]
+            names += forgotten(collection, every, await self._aliases(), before=before)
+            dropped = [name for name in names if await self._engine.delete_collection(name)]
+        await self._look(collection)
+        return tuple(dropped)
+
+    async def _take_over(self, part: Part, period: Period) -> None:
+        """Give the collection that an earlier version filled to a period."""
+        alias = models.CreateAlias(collection_name=part.behind, alias_name=period_collection(part.collection, period))
+        with translate_errors(f"naming the period of {part.behind}"):
+            await self._engine.update_collection_aliases([models.CreateAliasOperation(create_alias=alias)])
+
+    # -------------------------------------------------------------------------------------------- collections
+    async def ensure(self, *collections: str) -> None:
+        names = collections or tuple(spec.name for spec in COLLECTIONS)
+        await self.version()  # a server that is too old may not answer what follows
+        wanted: list[str] = []
+        for name in names:
+            parts = await self._look(name) if self._spec(name).by_period else ()
+            wanted += [part.name for part in parts] or [name]
+        await super().ensure(*wanted)
+        self._known.clear()
+
+    async def exists(self, collection: str) -> bool:
+        if self._spec(collection).by_period:
+            return bool(await self._look(collection))
+        return await super().exists(collection)
+
+    # -------------------------------------------------------------------------------------------- reads
+    async def get(
+        self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
+    ) -> dict[str, StoredPoint]:
+        read = super().get
+        if not self._spec(collection).by_period:
+            return await read(collection, tenant_id=tenant_id, ids=ids, with_dense=with_dense)
+        answers = await self._ask(
+            collection, lambda name: read(name, tenant_id=tenant_id, ids=ids, with_dense=with_dense)
+        )
+        # The newest comes first: should a record lie in two parts, the one that was written first counts.
+        return {each.id: each._replace(collection=name) for name, found in answers for each in found.values()}
+
+    async def select(
+        self,
+        collection: str,
+        *,
+        tenant_id: str,
+        where: models.Filter | None = None,
+        order_by: str | None = None,
+        direction: OrderDirection = "asc",
+        limit: int | None = None,
+        from_id: str | None = None,
+        fields: Sequence[str] | None = None,
+    ) -> list[StoredPoint]:
+        whole, spec = super().select, self._spec(collection)
+        names = [part.name for part in await self._parts(collection)] if spec.by_period else [collection]
+        merged_by = order_by if len(names) > 1 else None
+        extra = merged_by is not None and fields is not None and merged_by not in fields
+        wanted = [*(fields or ()), order_by or ""] if extra else fields
+
+        async def read(name: str) -> list[StoredPoint]:
+            return await whole(
+                name,
+                tenant_id=tenant_id,
+                where=where,
+                order_by=order_by,
+                direction=direction,
+                limit=limit,
+                from_id=from_id,
+                fields=wanted,
+            )
+
+        if not spec.by_period:
+            return await read(collection)
+        lists = [found for _, found in await self._ask(collection, read)]
+        if len(lists) < 2:
+            return lists[0] if lists else []
+        if merged_by is None:
+            return by_id(lists, limit=limit)
+        merged = by_value(lists, field=merged_by, kind=_kind(spec, merged_by), direction=direction, limit=limit)
+        return [_without(each, merged_by) for each in merged] if extra else merged
+
+    async def nearest(
+        self, collection: str, *, tenant_id: str, dense: Sequence[float], where: models.Filter | None = None, limit: int
+    ) -> list[StoredPoint]:
+        read = super().nearest
+        if not self._spec(collection).by_period:
+            return await read(collection, tenant_id=tenant_id, dense=dense, where=where, limit=limit)
+        answers = await self._ask(
+            collection, lambda name: read(name, tenant_id=tenant_id, dense=dense, where=where, limit=limit)
+        )
+        return scored([found for _, found in answers], limit=limit)
+
+    async def lexical(
+        self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
+    ) -> list[StoredPoint]:
+        if not self._spec(collection).by_period:
+            return await super().lexical(collection, tenant_id=tenant_id, text=text, where=where, limit=limit)
+        words = self._encoder.query(text)
+        if words is None:
+            return []
+        weights = await self._words.weights(await self._parts(collection), words.indices)
+        answers = await self._ask(
+            collection, lambda name: self._by_words(name, tenant_id, weighed(words, weights.get(name)), where, limit)
+        )
+        return scored([found for _, found in answers], limit=limit)
+
+    async def search(
+        self,
+        collection: str,
+        *,
+        tenant_id: str,
+        rankings: Sequence[Ranking],
+        where: models.Filter | None = None,
+        limit: int,
+    ) -> list[Sequence[RankedPoint]]:
+        if not self._spec(collection).by_period:
+            return await super().search(collection, tenant_id=tenant_id, rankings=rankings, where=where, limit=limit)
+        condition = of_tenant(tenant_id, where)
+        queries = [self._ranked(collection, each) for each in rankings]
+        terms = {index for query, _ in queries if isinstance(query, models.SparseVector) for index in query.indices}
+        weights = await self._words.weights(await self._parts(collection), terms)
+
+        async def read(name: str) -> list[Sequence[RankedPoint]]:
+            own: list[VectorQuery] = [
+                (weighed(query, weights.get(name)) if isinstance(query, models.SparseVector) else query, using)
+                for query, using in queries
+            ]
+            return await self._rank(name, condition, own, limit)
+
+        lists = [found for _, found in await self._ask(collection, read)]
+        if len(lists) == 1:
+            return lists[0]
+        return [by_score([found[place] for found in lists], limit=limit) for place in range(len(rankings))]
+
+    async def last(
+        self,
+        collection: str,
+        *,
+        tenant_id: str,
+        where: models.Filter | None = None,
+        order_by: str,
+        limit: int,
+    ) -> list[StoredPoint]:
+        read, spec = super().last, self._spec(collection)
+        if not spec.by_period:
+            return await read(collection, tenant_id=tenant_id, where=where, order_by=order_by, limit=limit)
+        answers = await self._ask(
+            collection, lambda name: read(name, tenant_id=tenant_id, where=where, order_by=order_by, limit=limit)
+        )
+        lists = [[each._replace(collection=name) for each in found] for name, found in answers]
+        return by_value(lists, field=order_by, kind=_kind(spec, order_by), direction="desc", limit=limit)
+
+    async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int:
+        read = super().count
+        if not self._spec(collection).by_period:
+            return await read(collection, tenant_id=tenant_id, where=where)
+        answers = await self._ask(collection, lambda name: read(name, tenant_id=tenant_id, where=where))
+        return sum(found for _, found in answers)
+
+    # -------------------------------------------------------------------------------------------- writes
+    async def insert(self, collection: str, points: Sequence[Point]) -> None:
+        await super().insert(await self._newest(collection), points)
+
+    async def put(self, collection: str, points: Sequence[Point]) -> None:
+        await super().put(await self._newest(collection), points)
+
+    async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
+        write = super().set_payload
+        await self._change(collection, lambda name: write(name, tenant_id=tenant_id, ids=ids, fields=fields))
+
+    async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
+        write = super().rewindow
+        await self._change(collection, lambda name: write(name, tenant_id=tenant_id, points=points))
+
+    async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
+        write = super().delete
+        await self._change(collection, lambda name: write(name, tenant_id=tenant_id, ids=ids))
+
+    # -------------------------------------------------------------------------------------------- within
+    async def _aliases(self) -> dict[str, str]:
+        return {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
+
+    async def _look(self, collection: str) -> tuple[Part, ...]:
+        """Return the parts as the engine has them now."""
+        with translate_errors(f"looking for the periods of {collection}"):
+            aliases = await self._aliases()
+        parts = parts_of(collection, aliases)
+        self._known[collection] = (time.monotonic(), parts)
+        return parts
+
+    async def _parts(self, collection: str) -> tuple[Part, ...]:
+        """Return the parts that are known, the newest first."""
+        seen, parts = self._known.get(collection, (0.0, ()))
+        if not parts or time.monotonic() - seen > LOOK_SECONDS:
+            return await self._look(collection)
+        return parts
+
+    async def _newest(self, collection: str) -> str:
+        parts = await self._parts(collection) if self._spec(collection).by_period else ()
+        return parts[0].name if parts else collection
+
+    async def _ask(self, collection: str, ask: Callable[[str], Awaitable[T]]) -> list[tuple[str, T]]:
+        """Ask all parts at once; return their names and answers, the newest first. A part that was dropped meanwhile
+        answers nothing."""
+        parts = await self._parts(collection)
+        if len(parts) == 1:
+            answers = [await self._answer(collection, parts[0], ask)]
+        else:
+            answers = await asyncio.gather(*(self._answer(collection, part, ask) for part in parts))
+        return [(part.name, answer[0]) for part, answer in zip(parts, answers, strict=True) if answer]
+
+    async def _answer(self, collection: str, part: Part, ask: Callable[[str], Awaitable[T]]) -> tuple[T, ...]:
+        try:
+            return (await ask(part.name),)
+        except DeploymentFault:  # there is no such collection
+            if any(each.name == part.name for each in await self._look(collection)):
+                raise
+            return ()
+
+    async def _change(self, collection: str, change: Callable[[str], Awaitable[None]]) -> None:
+        if self._spec(collection).by_period:
+            await self._ask(collection, change)
+        else:
+            await change(collection)
+
+
+def _kind(spec: CollectionSpec, path: str) -> FieldKind:
+    return next((field.kind for field in spec.fields if field.path == path), "keyword")
+
+
+def _without(point: StoredPoint, field: str) -> StoredPoint:
+    return point._replace(payload={name: value for name, value in point.payload.items() if name != field})
