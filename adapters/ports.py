@@ -368,8 +368,9 @@ class PeriodVectorStore(VectorStore, Protocol):
     """A vector store that opens and drops periods of a collection that is kept by period. For the collection's
     writer."""
 
-    async def periods(self, collection: str) -> tuple[Period, ...]:
-        """Return the periods that stand, oldest first, as the store has them now."""
+    async def periods(self, collection: str, *, opened: bool = False) -> tuple[Period, ...]:
+        """Return the periods that stand, oldest first, as the store has them now. `opened`: without the one that a
+        collection from before there were periods was given to, as of a worker's clock."""
         ...
 
     async def open_period(self, collection: str, period: Period, *, newest: Period) -> str:

@@ -109,6 +109,8 @@ class Recorder:
         self._now = now
         self._standing: tuple[Period, ...] | None = None
         """The periods that stand. None: they are read before the next turn."""
+        self._opened: tuple[Period, ...] = ()
+        """Those of them that a turn opened."""
         self._newest: datetime | None = None
         """The newest time at which a turn was recorded, as far as this process has seen."""
 
@@ -151,6 +153,7 @@ class Recorder:
         """Return the messages of this turn's id that are stored. After a crash message 0 may be missing."""
         named = [ids.message_id(turn.session_key, turn.turn_id, index) for index in range(len(turn.messages))]
         if self._standing is None:
+            self._opened = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION, opened=True))
             self._standing = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION))
         return await self._calls.call(
             "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turn.tenant_id, ids=named)
@@ -161,7 +164,7 @@ class Recorder:
         now, standing = self._now(), self._standing or ()
         at = recorded_at(record.written_at if record.timestamp > 0 else None, now=now, standing=standing)
         self._newest = at if self._newest is None else max(self._newest, at)
-        period, end = Period.of(at), log_time(self._newest, now=now, standing=standing)
+        period, end = Period.of(at), log_time(self._newest, now=now, opened=self._opened)
         if end is not None and self._retention.is_over(period, at=end):
             return None
         name = await self._calls.call(
@@ -306,8 +309,8 @@ class Recorder:
     async def drop_periods(self) -> tuple[str, ...]:
         """Delete the collections of the periods that are over; return their names. Any number of workers may do it: a
         period that is gone is not deleted again."""
-        standing = await self._store.periods(TURNS_COLLECTION)
-        end = log_time(self._newest, now=self._now(), standing=standing)
+        opened = await self._store.periods(TURNS_COLLECTION, opened=True)
+        end = log_time(self._newest, now=self._now(), opened=opened)
         before = None if end is None else self._retention.dropped_before(end)
         if before is None:
             return ()

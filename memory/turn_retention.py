@@ -30,11 +30,17 @@ class TurnRetention:
 
     def is_over(self, period: Period, *, at: datetime) -> bool:
         """Tell whether nothing is written to this period any more."""
-        return self.days > 0 and period.ends + timedelta(days=self.days) <= at
+        since = self.over_since(at)
+        return since is not None and period.ends <= since
+
+    def over_since(self, at: datetime) -> datetime | None:
+        """Return the moment so that all periods that ended by then are over. None: none is."""
+        return at - timedelta(days=self.days) if self.days > 0 else None
 
     def dropped_before(self, at: datetime) -> datetime | None:
-        """Return the moment so that all periods that ended by then are dropped. None: nothing is."""
-        return at - timedelta(days=self.days) - MARGIN if self.days > 0 else None
+        """Return the moment so that all periods that ended by then are dropped. None: none is."""
+        since = self.over_since(at)
+        return None if since is None else since - MARGIN
 
 
 def recorded_at(written: datetime | None, *, now: datetime, standing: Sequence[Period]) -> datetime:
@@ -50,11 +56,12 @@ def recorded_at(written: datetime | None, *, now: datetime, standing: Sequence[P
     return written
 
 
-def log_time(newest: datetime | None, *, now: datetime, standing: Sequence[Period]) -> datetime | None:
+def log_time(newest: datetime | None, *, now: datetime, opened: Sequence[Period]) -> datetime | None:
     """Return the time by which periods end: that of the newest turn, and no later than the worker's clock.
 
-    `newest`: the newest `recorded_at` of this process. So a worker whose clock is ahead drops nothing early. What was
-    seen before a restart is known by the newest period. None: nothing is known, and nothing ends.
+    `newest`: the newest `recorded_at` of this process. `opened`: the periods that a turn opened, which tell what was
+    seen before a restart. So neither a worker nor a producer whose clock is ahead drops anything early; both together
+    do. None: nothing is known, and nothing ends.
     """
-    known = [*(period.begins for period in standing), *([] if newest is None else [newest])]
+    known = [*(period.begins for period in opened), *([] if newest is None else [newest])]
     return min(now, max(known)) if known else None

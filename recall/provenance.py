@@ -94,6 +94,8 @@ class ProvenanceChain:
     observations: tuple[SourceTurn, ...]
     turns: tuple[StoredMessage, ...]
     missing: tuple[UnansweredPart, ...] = ()
+    turns_gone: tuple[tuple[str, str], ...] = ()
+    """Session and turn of evidence of which no message is kept, seen or unseen."""
 
     def payload(self) -> dict[str, JsonValue]:
         """Encode the chain as `memstream trace --json` prints it."""
@@ -173,8 +175,8 @@ class FactTracer:
         newest = max(1, fact.version - VERSIONS_MAX + 1)
         events = (await self._changes(ref, fact, reads, first=newest, limit=VERSIONS_MAX)).shown(ref)
         observations = await self._observations(ref, fact, events, reads)
-        turns = await self._turns(ref, fact, observations)
-        return ProvenanceChain(fact, events, observations, turns, tuple(reads.missing))
+        turns, gone = await self._turns(ref, fact, observations)
+        return ProvenanceChain(fact, events, observations, turns, tuple(reads.missing), gone)
 
     # -------------------------------------------------------------------------------------------- within
     async def _published(self, ref: FactRef) -> Fact | None:
@@ -244,9 +246,11 @@ class FactTracer:
         await reads.of_key("observations", OBSERVATIONS.name, key, take=take, whole=whole, since=since)
         return tuple(each for each in seen.values() if ref.may_show(each.observation.sensitivity))
 
-    async def _turns(self, ref: FactRef, fact: Fact, observations: Iterable[SourceTurn]) -> tuple[StoredMessage, ...]:
-        """Read the turns that the fact has as evidence. Two users of one group may use the same session id, so the
-        owner is compared as well."""
+    async def _turns(
+        self, ref: FactRef, fact: Fact, observations: Iterable[SourceTurn]
+    ) -> tuple[tuple[StoredMessage, ...], tuple[tuple[str, str], ...]]:
+        """Read the turns that the fact has as evidence; return their messages, and which turns have none any more. Two
+        users of one group may use the same session id, so the owner is compared as well."""
         user_of: dict[tuple[str, str], str | None] = {
             (each.session_id, each.turn_id): fact.owner.id if fact.owner.scope == "user" else None
             for each in fact.evidence
@@ -254,7 +258,7 @@ class FactTracer:
         }
         user_of |= {(seen.session_id, seen.turn_id): seen.user_id for seen in observations}
         if not user_of or not await self._store.exists(TURNS):
-            return ()
+            return (), tuple(sorted(user_of))
         sessions, turns = zip(*user_of, strict=True)
         conditions: list[models.Condition] = [
             equals("owner_key", fact.owner.key(ref.tenant_id)),
@@ -263,8 +267,10 @@ class FactTracer:
         ]
         found = await self._store.select(TURNS, tenant_id=ref.tenant_id, where=models.Filter(must=conditions))
         messages = (StoredMessage.from_payload(each.payload) for each in found)
-        own = [each for each in messages if _is_of(each, user_of) and ref.may_show(each.sensitivity)]
-        return tuple(sorted(own, key=said_in_order))
+        kept = [each for each in messages if _is_of(each, user_of)]
+        gone = set(user_of) - {(each.session_id, each.turn_id) for each in kept}
+        own = [each for each in kept if ref.may_show(each.sensitivity)]
+        return tuple(sorted(own, key=said_in_order)), tuple(sorted(gone))
 
 
 class _Changes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
@@ -17,6 +18,7 @@ from ..adapters.ports import VectorStore
 from ..agents.observer.rows import SessionRow, WaitingTurn, session_of_waiting_key
 from ..memory.policies import MemoryPolicy
 from ..memory.tenant_policies import TurnPolicies
+from ..memory.turn_retention import TurnRetention
 from ..schemas import ids
 from ..schemas.budgets import StoredBudget
 from ..schemas.cloudevents import MOVED_HEADER
@@ -111,7 +113,8 @@ class _Reader:
         self._scope = scope
         self._policy = scope.policy
         self._of_turns = TurnPolicies(scope.policy)
-        self._history = History(tenant=scope.tenant)
+        kept = TurnRetention(scope.policy.session_log.retention_days)
+        self._history = History(tenant=scope.tenant, over_since=kept.over_since(datetime.now(UTC)))
         self._tenants: set[str] = set() if scope.tenant is None else {scope.tenant}
         self._wanted_originals: set[Position] = set()
         self._quotes: dict[TurnName, list[tuple[str, str]]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ..schemas.budgets import StoredBudget
 from ..schemas.topics import DEAD_LETTER_SUFFIX, StageName
@@ -333,6 +334,8 @@ class History:
     stored_facts: dict[str, FactView] = field(default_factory=dict)
     points: dict[str, list[PointRow]] = field(default_factory=dict)
     """By collection."""
+    over_since: datetime | None = None
+    """Messages whose period ended by then may be dropped. None: they are kept for ever."""
     budgets: list[StoredBudget] = field(default_factory=list)
     """Accounts by tenant, line and day."""
     unreadable: dict[str, str] = field(default_factory=dict)

@@ -12,9 +12,10 @@ from itertools import pairwise
 
 from ..agents.common.seen_ids import SEEN_KEPT
 from ..schemas.collections import TURNS as TURNS_COLLECTION
+from ..schemas.periods import Period
 from ..schemas.topics import OBSERVATIONS, RESULTS, TURNS
 from ..streams.engine.parking import RETRY
-from ..streams.log.port import Position
+from ..streams.log.port import Position, Record
 from .reflector_effects import observations_are_reflected
 from .rows import CommandRow, History, ObservedRow, PointRow, TurnName, TurnRow
 from .verdicts import Expected, Findings, InvariantVerdict, format_turn, positions
@@ -137,6 +138,8 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         if not with_messages or not history.processed("recorder", with_messages[0].position):
             continue
         points = stored.get(turn, [])
+        if not points and _may_be_dropped(with_messages[0], history):
+            continue
         first = next((point.turn_sha256 for point in points if point.index == 0), None)
         known = with_messages[:1] if history.is_complete(TURNS.name, turn[0]) else with_messages
         kept = next((texts for row in known if (texts := row.stored_as(first)) is not None), None)
@@ -155,6 +158,13 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
     for turn, points in stored.items():
         if turn not in turns and history.is_complete(TURNS.name, turn[0]):
             findings.require(False, f"{format_turn(turn)} is in the store and was never produced", *map(str, points))
+
+
+def _may_be_dropped(row: TurnRow, history: History) -> bool:
+    """Tell whether the retention of the session log may have dropped the turn."""
+    written = Record(row.position, None, None, timestamp=row.timestamp).written_at
+    over = history.over_since
+    return over is not None and written is not None and Period.of(written).ends <= over
 
 
 # ------------------------------------------------------------------------------------------------ commands

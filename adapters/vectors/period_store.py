@@ -54,8 +54,9 @@ class PeriodStore(QdrantStore):
         self._words = PeriodWords(engine)
 
     # -------------------------------------------------------------------------------------------- periods
-    async def periods(self, collection: str) -> tuple[Period, ...]:
-        return tuple(sorted(period for part in await self._look(collection) for period in part.periods))
+    async def periods(self, collection: str, *, opened: bool = False) -> tuple[Period, ...]:
+        parts = [part for part in await self._look(collection) if not (opened and part.taken_over)]
+        return tuple(sorted(period for part in parts for period in part.periods))
 
     async def open_period(self, collection: str, period: Period, *, newest: Period) -> str:
         name = period_collection(collection, period)

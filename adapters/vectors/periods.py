@@ -23,6 +23,8 @@ class Part:
     """The collection's own name, behind the alias."""
     periods: tuple[Period, ...] = ()
     """Ascending. Mostly one. None: no period has taken this part over yet."""
+    taken_over: bool = False
+    """Whether it was there before its period: then its period says only what a worker's clock said."""
 
     @property
     def name(self) -> str:
@@ -37,14 +39,15 @@ class Part:
 
 def parts_of(collection: str, aliases: Mapping[str, str]) -> tuple[Part, ...]:
     """Return the parts of a collection, newest first. `aliases`: the collection behind each."""
+    before = aliases.get(collection)
     behind: defaultdict[str, list[Period]] = defaultdict(list)
+    if before is not None:
+        behind[before] = []
     for alias, name in aliases.items():
         named = parse_period(alias)
-        if alias == collection:
-            behind[name].extend(())
-        elif named is not None and named[0] == collection:
+        if named is not None and named[0] == collection:
             behind[name].append(named[1])
-    parts = (Part(collection, name, tuple(sorted(periods))) for name, periods in behind.items())
+    parts = (Part(collection, name, tuple(sorted(periods)), name == before) for name, periods in behind.items())
     return tuple(sorted(parts, key=lambda part: part.periods, reverse=True))
 
 

@@ -78,3 +78,6 @@ def _print(chain: ProvenanceChain) -> None:
     click.echo("\nwhat was said")
     for message in chain.turns:
         click.echo(f"  {message.session_id}/{message.turn_id} {message.role}: {console.printable(message.content)}")
+    for session_id, turn_id in chain.turns_gone:
+        why = "not recorded yet, or older than session_log.retention_days"
+        click.echo(console.printable(f"  {session_id}/{turn_id}: no words of it are kept ({why})"))

@@ -18,7 +18,7 @@ from ...adapters.embedders.factory import create_embedder
 from ...adapters.folder_lock import FolderLock
 from ...adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
 from ...adapters.vectors.factory import open_store
-from ...adapters.vectors.store import QdrantStore
+from ...adapters.vectors.period_store import PeriodStore
 from ...streams.engine.fair_queue import FairQueue
 from ...streams.log.port import Log
 from ..errors import usage
@@ -126,7 +126,7 @@ def reader_identity(settings: Settings) -> EmbedderIdentity:
 
 async def new_store(
     settings: Settings, *, identity: EmbedderIdentity, folders: Folders, serve_loopback: bool = False
-) -> QdrantStore:
+) -> PeriodStore:
     """Open the store without checking its collections."""
     return await open_store(
         settings.qdrant,
@@ -143,7 +143,7 @@ class OpenPorts:
     """Ports of a command that reads."""
 
     log: Log
-    store: QdrantStore
+    store: PeriodStore
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from ...adapters.ports import Embedder, Reranker
-from ...adapters.vectors.store import QdrantStore
+from ...adapters.vectors.period_store import PeriodStore
 from ...api.app import SOURCE, Services, create_app, new_followers
 from ...api.credentials import Credentials
 from ...api.health import LOG
@@ -65,7 +65,7 @@ class ServerParts:
     """Ports of the routes. `stages` is set only if they run in this process."""
 
     log: Log
-    store: QdrantStore
+    store: PeriodStore
     embedder: Embedder
     reranker: Reranker | None
     metrics: Metrics

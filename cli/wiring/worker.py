@@ -17,7 +17,7 @@ from ...adapters.completions.router import CompletionsByTask
 from ...adapters.folder_lock import FolderLock
 from ...adapters.ports import Completions, Embedder, UsageSink
 from ...adapters.spend_meter import Meter
-from ...adapters.vectors.store import QdrantStore
+from ...adapters.vectors.period_store import PeriodStore
 from ...agents.common.budget_client import BudgetClient
 from ...agents.common.tier_spending import TierSpending
 from ...agents.observer.turn_source import TurnSource, load_source
@@ -129,7 +129,7 @@ class Stages:
     """The stages of this process, built but not running."""
 
     log: Log
-    store: QdrantStore
+    store: PeriodStore
     embedder: Embedder
     completions: Completions
     runners: Sequence[StageRunner]
@@ -286,7 +286,7 @@ async def prepare_topics(client: Log, settings: Settings) -> None:
             log.info("topic_differs", topic=report.topic, detail=report.detail)
 
 
-async def prepare_collections(client: Log, store: QdrantStore, names: Sequence[StageName]) -> None:
+async def prepare_collections(client: Log, store: PeriodStore, names: Sequence[StageName]) -> None:
     """Create missing collections. Raises Fatal if facts are lost, CommandFailed (exit 2) for another embedder's."""
     needed = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
     if FACTS in needed:

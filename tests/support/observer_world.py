@@ -106,7 +106,7 @@ class Points:
         assert all(point.payload["tenant_id"] == tenant_id for point in found.values())
         return {each: StoredPoint(each, point.payload, collection=collection) for each, point in found.items()}
 
-    async def periods(self, collection: str) -> tuple[Period, ...]:
+    async def periods(self, collection: str, *, opened: bool = False) -> tuple[Period, ...]:
         return ()
 
     async def open_period(self, collection: str, period: Period, *, newest: Period) -> str:

@@ -78,11 +78,11 @@ def test_no_turn_is_kept_far_after_every_clock_and_period(
 # ------------------------------------------------------------------------------------------------ the end
 def test_periods_end_by_the_log_and_never_after_the_workers_clock() -> None:
     year = timedelta(days=365)
-    assert log_time(None, now=NOW, standing=()) is None
-    assert log_time(NOW, now=NOW + year, standing=(Q4,)) == NOW  # this worker is ahead
-    assert log_time(NOW + year, now=NOW, standing=(Q4,)) == NOW  # a producer is ahead
-    assert log_time(NOW - year, now=NOW, standing=(Q4,)) == Q4.begins  # an old log is read again
-    assert log_time(None, now=NOW + year, standing=(Q4,)) == Q4.begins  # nothing was read yet
+    assert log_time(None, now=NOW, opened=()) is None
+    assert log_time(NOW, now=NOW + year, opened=(Q4,)) == NOW  # this worker is ahead
+    assert log_time(NOW + year, now=NOW, opened=(Q4,)) == NOW  # a producer is ahead
+    assert log_time(NOW - year, now=NOW, opened=(Q4,)) == Q4.begins  # an old log is read again
+    assert log_time(None, now=NOW + year, opened=(Q4,)) == Q4.begins  # nothing was read yet
 
 
 def test_a_period_is_over_so_many_days_after_its_end() -> None:
