@@ -25,7 +25,7 @@ from .errors import translate_errors
 from .filters import of_tenant
 from .period_merge import by_id, by_score, by_value, scored
 from .period_words import PeriodWords, weighed
-from .periods import Part, ended, forgotten, parts_of
+from .periods import PeriodPart, ended, forgotten, parts_of
 from .point_batcher import POLICY
 from .store import QdrantStore, VectorQuery
 
@@ -50,7 +50,7 @@ class PeriodStore(QdrantStore):
         super().__init__(
             engine=engine, embedder=embedder, on_close=on_close, gathering=gathering, consistency=consistency
         )
-        self._known: dict[str, tuple[float, tuple[Part, ...]]] = {}
+        self._known: dict[str, tuple[float, tuple[PeriodPart, ...]]] = {}
         self._words = PeriodWords(engine)
 
     # -------------------------------------------------------------------------------------------- periods
@@ -80,7 +80,7 @@ class PeriodStore(QdrantStore):
         await self._look(collection)
         return tuple(dropped)
 
-    async def _take_over(self, part: Part, period: Period) -> None:
+    async def _take_over(self, part: PeriodPart, period: Period) -> None:
         """Give the collection that an earlier version filled to a period."""
         alias = models.CreateAlias(collection_name=part.behind, alias_name=period_collection(part.collection, period))
         with translate_errors(f"naming the period of {part.behind}"):
@@ -256,7 +256,7 @@ class PeriodStore(QdrantStore):
     async def _aliases(self) -> dict[str, str]:
         return {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
 
-    async def _look(self, collection: str) -> tuple[Part, ...]:
+    async def _look(self, collection: str) -> tuple[PeriodPart, ...]:
         """Return the parts as the engine has them now."""
         with translate_errors(f"looking for the periods of {collection}"):
             aliases = await self._aliases()
@@ -264,7 +264,7 @@ class PeriodStore(QdrantStore):
         self._known[collection] = (time.monotonic(), parts)
         return parts
 
-    async def _parts(self, collection: str) -> tuple[Part, ...]:
+    async def _parts(self, collection: str) -> tuple[PeriodPart, ...]:
         """Return the parts that are known, the newest first."""
         seen, parts = self._known.get(collection, (0.0, ()))
         if not parts or time.monotonic() - seen > LOOK_SECONDS:
@@ -285,7 +285,7 @@ class PeriodStore(QdrantStore):
             answers = await asyncio.gather(*(self._answer(collection, part, ask) for part in parts))
         return [(part.name, answer[0]) for part, answer in zip(parts, answers, strict=True) if answer]
 
-    async def _answer(self, collection: str, part: Part, ask: Callable[[str], Awaitable[T]]) -> tuple[T, ...]:
+    async def _answer(self, collection: str, part: PeriodPart, ask: Callable[[str], Awaitable[T]]) -> tuple[T, ...]:
         try:
             return (await ask(part.name),)
         except DeploymentFault:  # there is no such collection

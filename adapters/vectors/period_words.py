@@ -22,7 +22,7 @@ from qdrant_client import models
 
 from .engine import SPARSE, QdrantEngine, QueryAnswer
 from .errors import translate_errors
-from .periods import Part
+from .periods import PeriodPart
 
 KEPT_SECONDS = 60.0
 """How long the counts of a period are used."""
@@ -47,7 +47,7 @@ class PeriodWords:
         self._engine = engine
         self._counts: dict[str, _Counts] = {}
 
-    async def weights(self, parts: Sequence[Part], words: Collection[int]) -> Mapping[str, Mapping[int, float]]:
+    async def weights(self, parts: Sequence[PeriodPart], words: Collection[int]) -> Mapping[str, Mapping[int, float]]:
         """Return for each part, by its name, the weight of each word in a query of that part. Empty when one part is
         all there is: its own weights are right."""
         if len(parts) < 2 or not words:
@@ -60,7 +60,7 @@ class PeriodWords:
             for part, each in zip(parts, counted, strict=True)
         }
 
-    async def _counted(self, part: Part, words: Collection[int]) -> _Counts:
+    async def _counted(self, part: PeriodPart, words: Collection[int]) -> _Counts:
         now = time.monotonic()
         counts = self._counts.get(part.behind)
         with translate_errors(f"counting words in {part.behind}"):

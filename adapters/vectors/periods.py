@@ -15,14 +15,14 @@ from ...schemas.periods import Period, parse_period, period_collection
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PeriodPart:
     """One collection of the engine, and the periods whose records it holds."""
 
     collection: str
     behind: str
     """The collection's own name, behind the alias."""
     periods: tuple[Period, ...] = ()
-    """Ascending. Mostly one. None: no period has taken this part over yet."""
+    """Ascending, mostly one. Empty: no period has taken this part over yet."""
     taken_over: bool = False
     """Whether it was there before its period: then its period says only what a worker's clock said."""
 
@@ -37,7 +37,7 @@ class Part:
         return self.periods[-1].ends if self.periods else None
 
 
-def parts_of(collection: str, aliases: Mapping[str, str]) -> tuple[Part, ...]:
+def parts_of(collection: str, aliases: Mapping[str, str]) -> tuple[PeriodPart, ...]:
     """Return the parts of a collection, newest first. `aliases`: the collection behind each."""
     before = aliases.get(collection)
     behind: defaultdict[str, list[Period]] = defaultdict(list)
@@ -47,11 +47,11 @@ def parts_of(collection: str, aliases: Mapping[str, str]) -> tuple[Part, ...]:
         named = parse_period(alias)
         if named is not None and named[0] == collection:
             behind[name].append(named[1])
-    parts = (Part(collection, name, tuple(sorted(periods)), name == before) for name, periods in behind.items())
+    parts = (PeriodPart(collection, name, tuple(sorted(periods)), name == before) for name, periods in behind.items())
     return tuple(sorted(parts, key=lambda part: part.periods, reverse=True))
 
 
-def ended(parts: Iterable[Part], *, before: datetime) -> tuple[Part, ...]:
+def ended(parts: Iterable[PeriodPart], *, before: datetime) -> tuple[PeriodPart, ...]:
     """Return the parts whose last period ended by then."""
     return tuple(part for part in parts if part.ends is not None and part.ends <= before)
 
