@@ -108,7 +108,7 @@ class Places(Protocol):
         ...
 
 
-class Turns(Protocol[W]):
+class FairShares(Protocol[W]):
     """Waiting work of many tenants, and the places that each has in use. The implementation says whose turn it is
     (streams/engine/fair_queue.py)."""
 

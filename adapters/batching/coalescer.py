@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from ...schemas.errors import Fatal, Poison, StageError, Transient
-from ..ports import Turns
+from ..ports import FairShares
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -65,7 +65,7 @@ class Coalescer(Generic[T, A]):
     `Poison` or `Fatal`, each half of the batch is tried by itself, so that only the faulty member is refused;
     `Transient` goes to all members. `run` must accept items again whose first call failed half way.
 
-    Items go out in the order in which they came. With `turns` the next batch is that of the tenant with the fewest
+    Items go out in the order in which they came. With `shares` the next batch is that of the tenant with the fewest
     calls under way: then `kind` is the tenant, and there are no `keys`.
     """
 
@@ -74,11 +74,11 @@ class Coalescer(Generic[T, A]):
         *,
         run: Callable[[Sequence[T]], Awaitable[Sequence[A]]],
         policy: CoalescePolicy,
-        turns: Turns[Member[T, A]] | None = None,
+        shares: FairShares[Member[T, A]] | None = None,
     ) -> None:
         self._run = run
         self._policy = policy
-        self._turns = turns
+        self._shares = shares
         self._waiting: deque[Member[T, A]] = deque()
         self._busy: set[Hashable] = set()
         self._calls: set[asyncio.Task[list[A | StageError]]] = set()
@@ -103,10 +103,10 @@ class Coalescer(Generic[T, A]):
         future: asyncio.Future[A] = loop.create_future()
         member = Member(item, kind, keys, size, weight, loop.time(), future)
         self._waiting.append(member)
-        if self._turns is not None:
+        if self._shares is not None:
             assert isinstance(kind, str)
             assert not keys
-            self._turns.push(kind, member)
+            self._shares.push(kind, member)
         self._look_soon(loop)
         answer: A = await member.answer
         return answer
@@ -134,7 +134,7 @@ class Coalescer(Generic[T, A]):
             if not self._due(loop.time()):
                 self._later = loop.call_at(self._waiting[0].since + self._policy.linger, self._look, loop)
                 return
-            batch = self._take() if self._turns is None else self._take_turn(self._turns)
+            batch = self._take() if self._shares is None else self._take_turn(self._shares)
             if not batch:
                 return  # the rest waits for a key; the end of that call looks again
             self._busy.update(*(member.keys for member in batch))
@@ -171,10 +171,10 @@ class Coalescer(Generic[T, A]):
         self._waiting = rest
         return batch
 
-    def _take_turn(self, turns: Turns[Member[T, A]]) -> list[Member[T, A]]:
+    def _take_turn(self, shares: FairShares[Member[T, A]]) -> list[Member[T, A]]:
         """Take the next batch of the tenant whose turn it is."""
         batch: list[Member[T, A]] = []
-        while not batch and (turn := turns.pop()) is not None:
+        while not batch and (turn := shares.pop()) is not None:
             tenant, first = turn
             size, weight = first.size, first.weight
 
@@ -188,12 +188,12 @@ class Coalescer(Generic[T, A]):
                 size, weight = more
                 return True
 
-            taken = [first, *turns.join(tenant, fits)]
+            taken = [first, *shares.join(tenant, fits)]
             for member in taken:
                 member.gone_out = True
             batch = [member for member in taken if not member.answer.cancelled()]
             if not batch:
-                turns.release(tenant)
+                shares.release(tenant)
         self._waiting = deque(member for member in self._waiting if not member.gone_out)
         return batch
 
@@ -218,8 +218,8 @@ class Coalescer(Generic[T, A]):
     ) -> None:
         self._calls.discard(call)
         self._busy.difference_update(*(member.keys for member in batch))
-        if self._turns is not None:
-            self._turns.release(str(batch[0].kind))
+        if self._shares is not None:
+            self._shares.release(str(batch[0].kind))
         for place, member in enumerate(batch):
             if member.answer.done():
                 continue  # its caller was cancelled

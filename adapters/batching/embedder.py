@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from ..ports import Embedder, EmbedderIdentity, Turns
+from ..ports import Embedder, EmbedderIdentity, FairShares
 from .coalescer import CoalescePolicy, Coalescer, Member
 
 EmbedderMember = Member[tuple[str, tuple[str, ...]], list[list[float]]]
@@ -25,17 +25,17 @@ class BatchingEmbedder:
     """`Embedder` around another one. Texts of two tenants never share a call, because usage is counted by tenant. A
     server that mixes up answers therefore cannot mix up tenants.
 
-    `turns` says whose call is next. Without it, texts go out in the order in which they came, for a program that serves
-    one tenant after the other.
+    `shares` says whose call is next. Without it, texts go out in the order in which they came, for a program that
+    serves one tenant after the other.
     """
 
     def __init__(
-        self, *, embedder: Embedder, policy: CoalescePolicy, turns: Turns[EmbedderMember] | None = None
+        self, *, embedder: Embedder, policy: CoalescePolicy, shares: FairShares[EmbedderMember] | None = None
     ) -> None:
         self._embedder = embedder
         self._policy = policy
         self._gatherer: Coalescer[tuple[str, tuple[str, ...]], list[list[float]]] = Coalescer(
-            run=self._run, policy=policy, turns=turns
+            run=self._run, policy=policy, shares=shares
         )
 
     @property

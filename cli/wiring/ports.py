@@ -58,7 +58,7 @@ def batching(embedder: Embedder, name: str) -> Embedder:
     """Wrap an embedder so that concurrent events share its calls, and tenants have fair shares of them. Hashing gains
     nothing from it and stays as it is."""
     policy = {"openai": REMOTE, "fastembed": LOCAL}.get(name.partition(":")[0])
-    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy, turns=FairQueue())
+    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy, shares=FairQueue())
 
 
 # ------------------------------------------------------------------------------------------------ folders

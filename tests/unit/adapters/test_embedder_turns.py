@@ -52,7 +52,7 @@ def batching(steps: Steps, **policy: float) -> BatchingEmbedder:
     return BatchingEmbedder(
         embedder=steps,
         policy=CoalescePolicy(**{"linger": 3_600.0, **policy}),  # type: ignore[arg-type]
-        turns=FairQueue(),
+        shares=FairQueue(),
     )
 
 
