@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -81,11 +81,22 @@ TIERS: Final[Mapping[Tier, TierPolicy]] = MappingProxyType(
     {
         "free": TierPolicy(("light",), Ceiling(0, 0.0, "pause")),
         "cheap": TierPolicy(("light", "standard"), Ceiling(50_000, 0.20, "pause")),
-        "standard": TierPolicy(PHASES, Ceiling(200_000, 1.00, "log")),
+        "standard": TierPolicy(PHASES, Ceiling(200_000, 1.00, "pause")),
         "full": TierPolicy(PHASES, Ceiling(1_000_000, 5.00, "log")),
     }
 )
-"""All tiers but `custom`, which the operator defines."""
+"""All tiers but `custom`, which the operator defines. `[memory.budget.standard]` may say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandardTier:
+    """What a deployment may change of the tier `standard`."""
+
+    on_exceed: OnExceed = "pause"
+    """What happens at the ceiling of the tier `standard`: `pause` or `log`."""
+
+    def __post_init__(self) -> None:
+        one_of("budget.standard.on_exceed", self.on_exceed, OnExceed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +162,7 @@ KNOWN_PRICES: Final[Mapping[str, Price]] = MappingProxyType({"gpt-5-mini": Price
 class BudgetPolicy:
     """What may be spent. MEMSTREAM_TIER names the tier."""
 
+    standard: StandardTier = field(default_factory=StandardTier)
     custom: CustomTier = field(default_factory=CustomTier)
     observation: ObservationBudget = field(default_factory=ObservationBudget)
     prices: Mapping[str, Price] = field(default_factory=dict)
@@ -167,6 +179,9 @@ class BudgetPolicy:
 
     def tier(self, name: Tier) -> TierPolicy:
         """Return the policy of a tier. Raises ValueError when `custom` is incomplete; the message says what to set."""
+        if name == "standard":
+            tier = TIERS[name]
+            return replace(tier, ceiling=replace(tier.ceiling, on_exceed=self.standard.on_exceed))
         if name != "custom":
             return TIERS[name]
         custom = self.custom

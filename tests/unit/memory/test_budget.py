@@ -20,6 +20,7 @@ from memstream.memory.policies.budget import (
     Ceiling,
     CustomTier,
     Price,
+    StandardTier,
 )
 from memstream.memory.upkeep.budget import (
     NANOS,
@@ -78,9 +79,17 @@ def test_the_tiers_are_the_tables() -> None:
     assert told == {
         "free": (("light",), 0, 0, "pause"),
         "cheap": (("light", "standard"), 50_000, 0.20, "pause"),
-        "standard": (PHASES, 200_000, 1.00, "log"),
+        "standard": (PHASES, 200_000, 1.00, "pause"),
         "full": (PHASES, 1_000_000, 5.00, "log"),
     }
+
+
+def test_the_ceiling_of_standard_holds_unless_told_otherwise() -> None:
+    assert BudgetPolicy().tier("standard").ceiling.pauses
+    told = BudgetPolicy(standard=StandardTier(on_exceed="log")).tier("standard")
+    assert (told.phases, told.ceiling) == (PHASES, Ceiling(200_000, 1.00, "log"))
+    with pytest.raises(ValueError, match="on_exceed must be one of"):
+        StandardTier(on_exceed="stop")  # type: ignore[arg-type]
 
 
 def test_every_task_but_a_readers_has_a_line() -> None:
