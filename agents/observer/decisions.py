@@ -22,7 +22,7 @@ from ...schemas.observations import Observed
 from ...schemas.outcomes import DeletePoints, Outcome, OutPoint, OutRecord, PutPoints, Source, Write
 from ...schemas.topics import OBSERVATIONS
 from ...schemas.turns import Owner
-from ...streams.engine.commands import result_record
+from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
 from ...streams.engine.handler import StageDecision
 from .batch import Batch, BatchTurn, UndecodableTurn
@@ -108,6 +108,12 @@ def answered(
         tenant_id=command.tenant_id,
     )
     return _decision(session, key, outcome)
+
+
+def sent_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
+    """The command goes to the end of its topic, unanswered: its event has made enough calls, and turns still wait."""
+    record = command_record(command, source=SOURCE)
+    return _decision(before, key, Outcome(source=source, records=(record,), tenant_id=command.tenant_id))
 
 
 def edited(

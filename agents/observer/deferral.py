@@ -4,6 +4,7 @@
 |---|---|
 | the model | when the tenant's breaker closes; at the latest after the patience, or when the breaker admits a try |
 | the budget | on the next day, or after the time that the budget names |
+| its event to end, which has made enough calls | at once |
 | enough tokens | at its next event, at the latest when it is idle |
 | its queued event | at that event, here or on the partition's next worker |
 | more turns from a backlog (batch wait) | at its next event, at the end of the backlog, or after `company` seconds |
@@ -109,6 +110,8 @@ class DeferredSessions:
             self._reminders.remove(key)
         elif reason in BATCH_WAITS:
             self._wait(session, key, partition, due_in=self._policy.company, batch_wait=reason == "backlog")
+        elif reason == "enough_rounds":
+            self._wait(session, key, partition, due_in=0.0)
         elif reason == "few_tokens":
             self._reminders.restart_idle_clock(key)
             self._wait(session, key, partition, due_in=self._policy.idle)

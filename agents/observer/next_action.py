@@ -26,6 +26,8 @@ class EventProgress:
     """This event is a command that asks for the observation."""
     alone: int = 0
     """So many turns are still observed one by one, because the answer for all of them was unusable."""
+    rounds: int = 0
+    """So many times this event has asked the model."""
     model_away: bool = False
     budget_left: bool = True
     retry_after: float = 0.0
@@ -34,11 +36,11 @@ class EventProgress:
     def after(self, session: SessionRow, done: tuple[BatchTurn, ...]) -> EventProgress:
         """These turns are observed or refused."""
         new = None if any(item.n is None for item in done) else self.new
-        return replace(self, session=session, new=new, alone=max(0, self.alone - 1))
+        return replace(self, session=session, new=new, alone=max(0, self.alone - 1), rounds=self.rounds + 1)
 
     def one_by_one(self, turns: int) -> EventProgress:
         """Only a turn that fails alone becomes a dead letter."""
-        return replace(self, alone=turns)
+        return replace(self, alone=turns, rounds=self.rounds + 1)
 
     def without_model(self, retry_after: float | None) -> EventProgress:
         return replace(self, model_away=True, retry_after=retry_after or 0.0)
@@ -73,6 +75,7 @@ def next_action(progress: EventProgress, around: Surroundings, policy: ObservePo
         asked=progress.requested or progress.alone > 0,
         model_away=progress.model_away or around.breaker_open or around.held_back == "model_away",
         budget_left=progress.budget_left and around.held_back != "budget",
+        rounds_left=progress.alone > 0 or progress.rounds < policy.rounds,
     )
     action = time_to_observe(unobserved, policy)
     return ObserveNow(1) if isinstance(action, ObserveNow) and (progress.alone or around.refusing) else action

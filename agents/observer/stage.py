@@ -5,6 +5,7 @@ decide   misplaced? → sent again to its partition, done
          the next action (next_action.py), again and again until the rest waits:
            observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py)
            wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py)
+            enough calls for one event → a command asks for the rest, so that others get lane and place meanwhile
          an edit by hand → the working set, blocks, what the session holds (edits/); its result
          another command → its result; a flush sends the important entries to the reflector as `episodes.keep`
 store    the working set's projection in Qdrant, for readers
@@ -149,12 +150,15 @@ class Observer:
         if progress.new is not None:
             session, decision = self._defer(session, progress.new, action.reason, work, record)
             yield decision
+        asks = isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands
+        goes_on = asks and progress.requested and action.reason == "enough_rounds"
+        reason = "next_is_here" if goes_on else action.reason  # the command is the session's next event
         open_for = self._calls.open_for(model_breaker(ids.split(key)[0]))
         self._deferred.note_wait(
-            session, key, partition, action.reason, retry_after=progress.retry_after, open_for=open_for
+            session, key, partition, reason, retry_after=progress.retry_after, open_for=open_for
         )
-        if isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands:
-            yield self._answer(session, work, record)
+        if isinstance(work, SessionCommand) and asks:
+            yield self._command_again(session, work, record) if goes_on else self._answer(session, work, record)
 
     async def _send_again(self, work: SessionEvent, record: Record) -> None:
         """Send a misplaced turn to its partition. No row is written: the table's partition belongs to another key."""
@@ -312,6 +316,10 @@ class Observer:
             session, work.session_key, work.command, source=source, policy=policy, now=self._now()
         )
         return self._kept(step)[1]
+
+    def _command_again(self, session: SessionRow, work: SessionCommand, record: Record) -> StageDecision:
+        source = source_of(record, work.event_id)
+        return self._kept(decisions.sent_again(session, work.session_key, work.command, source=source))[1]
 
     def _edit(self, session: SessionRow, work: SessionCommand, record: Record) -> Step:
         """Apply an edit by hand, once. One whose outcome is too large for the table is refused."""

@@ -82,6 +82,9 @@ class ObservePolicy:
     second each."""
     company: float = 600.0
     """Seconds that a turn waits for further turns, at most."""
+    rounds: int = 4
+    """Calls that one event of a session makes, at most; turns that are asked about one by one are finished first. A
+    command asks for what is left."""
 
     def __post_init__(self) -> None:
         between("observe.together", self.together, 1, ROUND_TURNS_MAX)
@@ -89,7 +92,8 @@ class ObservePolicy:
             above_zero(f"observe.{name}", getattr(self, name))
         for name in ("unobserved_tokens", "backlog"):
             at_least(f"observe.{name}", getattr(self, name), 0)
-        at_least("observe.round_tokens", self.round_tokens, 1)
+        for name in ("round_tokens", "rounds"):
+            at_least(f"observe.{name}", getattr(self, name), 1)
 
     @property
     def round_turns(self) -> int:

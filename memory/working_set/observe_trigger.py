@@ -10,7 +10,7 @@ from typing import Literal
 
 from ..policies import ObservePolicy
 
-WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog"]
+WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog", "enough_rounds"]
 BATCH_WAITS: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
 """Reasons of a normal wait: the session has too few turns for a batch, and more are likely."""
 
@@ -33,6 +33,8 @@ class UnobservedTurns:
     model_away: bool = False
     """The breaker of the session's model is open, or its deadline has passed."""
     budget_left: bool = True
+    rounds_left: bool = True
+    """The event has made fewer calls than one event may make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
     - `backlog`: the end of the backlog;
     - `few_tokens`: the turn that makes the tokens enough, or the idle time of the session;
     - `budget`: the next day;
+    - `enough_rounds`: a command that the stage sends at once;
     - others: the model's breaker, the next event, or the pause (agents/observer/deferral.py).
     """
     if session.turns <= 0:
@@ -77,6 +80,8 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
                 return Wait("next_is_here")
             if session.behind:
                 return Wait("backlog")
+    if not session.rounds_left:
+        return Wait("next_is_here" if session.has_queued_successor and not session.asked else "enough_rounds")
     return ObserveNow(min(session.turns, policy.round_turns))
 
 

@@ -98,6 +98,7 @@ async def test_after_the_poison_the_rest_goes_together_again() -> None:
         policy=policy(together=2),
     )
     await world.deliver(world.command())
+    await world.deliver_rest()
     assert [len(texts) for texts in model.shown if texts[0] != "refused"] == [1, 2, 2]
 
 

@@ -182,6 +182,7 @@ async def test_a_prompt_has_no_more_tokens_than_the_policy_says() -> None:
     )
     assert world.row().waiting_tokens == 5 * 100 + 1_500 + 2
     await world.deliver(world.command())
+    await world.deliver_rest()
     assert [len(texts) for texts in model.shown] == [2, 2, 1, 1, 1]
     assert world.row().waiting_tokens == 0
 

@@ -198,6 +198,7 @@ class ObserverWorld:
         self.unread: int | None = 0
         """Turns of the partition that the worker has not fetched yet; None means unknown."""
         self.held = 0
+        self._delivered = 0
         self.harness = StageHarness(
             name="observer",
             make=self._make,
@@ -310,6 +311,15 @@ class ObserverWorld:
 
     async def run(self, records: Sequence[Record], *, kill: Kill | None = None) -> None:
         await self.harness.run(records, kill=kill)
+
+    async def deliver_rest(self) -> int:
+        """Deliver the commands that the stage sent, and those that it sends then, each once. Return how many."""
+        sent = self.harness.on(COMMANDS_SESSION.name)
+        while self._delivered < len(sent):
+            await self.deliver(self.again(sent[self._delivered]))
+            self._delivered += 1
+            sent = self.harness.on(COMMANDS_SESSION.name)
+        return self._delivered
 
     # ------------------------------------------------------------------------------------------------ looking
     def row(self, session: tuple[str, str, str] = SESSION) -> SessionRow:

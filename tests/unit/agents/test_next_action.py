@@ -33,6 +33,18 @@ THREE_WAIT = EventProgress(SessionRow(waiting_next=3, waiting_tokens=30), new=No
         (THREE_WAIT.one_by_one(3), QUIET, ObserveNow(1)),
         (THREE_WAIT.one_by_one(3), replace(QUIET, behind=True), ObserveNow(1)),
         (THREE_WAIT.one_by_one(1).without_model(None), QUIET, Wait("model_away")),
+        (replace(THREE_WAIT, rounds=3), QUIET, ObserveNow(3)),
+        (replace(THREE_WAIT, rounds=4), QUIET, Wait("enough_rounds")),
+        (replace(THREE_WAIT, rounds=4), replace(QUIET, has_queued_successor=True), Wait("next_is_here")),
+        (replace(THREE_WAIT, rounds=4, requested=True), QUIET, Wait("enough_rounds")),
+        (
+            replace(THREE_WAIT, rounds=4, requested=True),
+            replace(QUIET, has_queued_successor=True),
+            Wait("enough_rounds"),
+        ),
+        (replace(THREE_WAIT, rounds=4, alone=1), QUIET, ObserveNow(1)),
+        (replace(THREE_WAIT, rounds=4).without_model(None), QUIET, Wait("model_away")),
+        (EventProgress(SessionRow(), new=None, requested=True, rounds=4), QUIET, Wait("nothing")),
     ],
 )
 def test_next_action(progress: EventProgress, around: Surroundings, action: ObserveNow | Wait) -> None:
@@ -46,6 +58,12 @@ def test_turns_are_asked_together_again_after_those_that_were_asked_alone() -> N
     assert next_action(progress, QUIET, ObservePolicy()) == ObserveNow(1)
     progress = progress.after(row, ())
     assert next_action(progress, QUIET, ObservePolicy()) == ObserveNow(2)
+
+
+def test_each_call_is_a_round() -> None:
+    row = SessionRow(waiting_from=1, waiting_next=3, waiting_tokens=20)
+    assert THREE_WAIT.one_by_one(2).after(row, ()).after(row, ()).rounds == 3
+    assert THREE_WAIT.without_model(None).rounds == 0
 
 
 def test_the_time_that_a_server_asked_for_is_remembered() -> None:
