@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import Literal
 
 DeadLetterReason = Literal[
-    "undecodable", "invalid", "oversized", "refused_by_model", "unsupported_version", "fatal", "parked"
+    "undecodable",
+    "invalid",
+    "oversized",
+    "refused_by_model",
+    "unsupported_version",
+    "fatal",
+    "parked",
+    "over_ceiling",
 ]
 
 

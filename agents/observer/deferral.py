@@ -40,6 +40,7 @@ from ..common.reminders import AT_ONCE, send_reminders
 from .commands import reminder_record
 from .reminders import HeldBack, SessionReminders
 from .rows import WAITS, SessionRow, WaitingTurn, waiting_index, waiting_key
+from .waiting_count import WaitingCount
 
 ASKED: Final = 2
 """Reminders on their way for each event that may be in flight."""
@@ -59,6 +60,7 @@ class DeferredSessions:
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
         in_flight: int,
+        waiting: WaitingCount,
     ) -> None:
         self._policy = policy
         self._ahead = ahead
@@ -66,6 +68,7 @@ class DeferredSessions:
         self._now = now
         self._in_flight = in_flight
         self._reminders = SessionReminders(pause=policy.patience, clock=monotonic)
+        self._waiting = waiting
         self._behind: set[int] = set()
         self._day = day_of(now())
 
@@ -106,6 +109,7 @@ class DeferredSessions:
         """Note why the session waits after one of its events. `retry_after`: seconds that the model's server or the
         budget asked for; a new process does not know them. `open_for`: seconds until the breaker of the tenant's model
         lets a call through."""
+        self._waiting.set(key, partition, session.waiting)
         if not session.waiting:
             self._reminders.remove(key)
         elif reason in BATCH_WAITS:
@@ -123,6 +127,7 @@ class DeferredSessions:
         """Forget the sessions of all other partitions."""
         self._behind &= partitions
         self._reminders.retain(partitions)
+        self._waiting.retain(partitions)
 
     async def rediscover(self, partition: int, rows: Rows, *, partitions: int) -> None:
         """Set the reminders of the sessions with waiting turns in a partition that is new here. The session's row
@@ -131,7 +136,9 @@ class DeferredSessions:
             session = SessionRow.load(rows, key, partition=partition)
             if not session.waiting:
                 await forget(rows, partition, WAITS, key)
-            elif key not in self._reminders:  # an event of the session knows better
+                continue
+            self._waiting.set(key, partition, session.waiting)
+            if key not in self._reminders:  # an event of the session knows better
                 self._remind(session, key, partition, rows)
 
     def _remind(self, session: SessionRow, key: str, partition: int, rows: Rows) -> None:

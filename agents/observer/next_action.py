@@ -61,6 +61,8 @@ class Surroundings:
     held_back: HeldBack | None
     refusing: bool = False
     """The tenant was paused, and nothing has passed since: a try shows one turn, so that it decides one."""
+    room: bool = True
+    """Further turns of the tenant may wait."""
 
 
 def next_action(progress: EventProgress, around: Surroundings, policy: ObservePolicy) -> ObserveNow | Wait:
@@ -75,6 +77,7 @@ def next_action(progress: EventProgress, around: Surroundings, policy: ObservePo
         asked=progress.requested or progress.alone > 0,
         model_away=progress.model_away or around.breaker_open or around.held_back == "model_away",
         budget_left=progress.budget_left and around.held_back != "budget",
+        room=around.room,
         rounds_left=progress.alone > 0 or progress.rounds < policy.rounds,
     )
     action = time_to_observe(unobserved, policy)

@@ -4,7 +4,8 @@ route    decode (events.py); mask and label what is secret (memory/secrets/); a 
 decide   misplaced? → sent again to its partition, done
          the next action (next_action.py), again and again until the rest waits:
            observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py)
-           wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py)
+           wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py); with too many of its
+                      tenant a dead letter, which can be put back (waiting_count.py)
             enough calls for one event → a command asks for the rest, so that others get lane and place meanwhile
          an edit by hand → the working set, blocks, what the session holds (edits/); its result
          another command → its result; a flush sends the important entries to the reflector as `episodes.keep`
@@ -32,7 +33,7 @@ from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import protect_turn
 from ...memory.tenant_policies import TenantPolicies
-from ...memory.working_set.observe_trigger import BATCH_WAITS, ObserveNow, Wait, WaitReason, turns_that_fit
+from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
 from ...schemas.commands import ResultError
 from ...schemas.errors import OverBudget, Poison, Transient
@@ -59,6 +60,7 @@ from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, rout
 from .next_action import EventProgress, Surroundings, next_action
 from .rows import WAITING_MAX_BYTES, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
 from .turn_source import TurnSource, without_secrets
+from .waiting_count import WaitingCount
 
 log = structlog.get_logger(__name__)
 
@@ -105,6 +107,9 @@ class Observer:
         self._has_queued_successor = has_queued_successor
         self._now = now
         self._sessions = Sessions()
+        self._waiting = WaitingCount(
+            share=self._deployment.observe.waiting_share(partitions), changed=metrics.waiting_turns
+        )
         self._deferred = DeferredSessions(
             policy=self._deployment.observe,
             ahead=ahead,
@@ -112,6 +117,7 @@ class Observer:
             now=now,
             monotonic=monotonic,
             in_flight=in_flight,
+            waiting=self._waiting,
         )
         calls.on_breaker_closed(self._wake_sessions)
 
@@ -148,15 +154,14 @@ class Observer:
                 yield decision
         session = progress.session
         if progress.new is not None:
-            session, decision = self._defer(session, progress.new, action.reason, work, record)
+            wait = self._defer if action.reason not in OUTAGES or self._has_room(key, partition) else self._pass_over
+            session, decision = wait(session, progress.new, action.reason, work, record)
             yield decision
         asks = isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands
         goes_on = asks and progress.requested and action.reason == "enough_rounds"
         reason = "next_is_here" if goes_on else action.reason  # the command is the session's next event
         open_for = self._calls.open_for(model_breaker(ids.split(key)[0]))
-        self._deferred.note_wait(
-            session, key, partition, reason, retry_after=progress.retry_after, open_for=open_for
-        )
+        self._deferred.note_wait(session, key, partition, reason, retry_after=progress.retry_after, open_for=open_for)
         if isinstance(work, SessionCommand) and asks:
             yield self._command_again(session, work, record) if goes_on else self._answer(session, work, record)
 
@@ -184,9 +189,14 @@ class Observer:
         capture = self._policy_of(work.turn).capture
         return BatchTurn.of(work.protected, work.owner, kept, capture, source=self._source)
 
+    def _has_room(self, key: str, partition: int) -> bool:
+        return self._waiting.has_room(partition, ids.split(key)[0])
+
     def _next_action(self, progress: EventProgress, key: str, partition: int) -> ObserveNow | Wait:
         breaker = model_breaker(ids.split(key)[0])
+        self._waiting.set(key, partition, progress.session.waiting)
         around = Surroundings(
+            room=self._has_room(key, partition),
             has_queued_successor=self._has_queued_successor(partition, key),
             behind=self._deferred.behind(partition),
             breaker_open=self._calls.breaker_open(breaker),
@@ -308,6 +318,22 @@ class Observer:
         )
         source = source_of(record, work.event_id)
         return self._kept(decisions.deferred(session, work.session_key, turn, source=source, now=self._now()))
+
+    def _pass_over(
+        self, session: SessionRow, turn: BatchTurn, reason: WaitReason, work: SessionEvent, record: Record
+    ) -> Step:
+        """Refuse a turn that would have to wait, because too many of its tenant do. It can be put back."""
+        topic, partition, tenant_id = turn.record.position.topic, record.position.partition, turn.turn.tenant_id
+        poison = Poison(
+            "over_ceiling",
+            f"{self._waiting.share} turns of the tenant wait in this partition ({reason}), and no more may "
+            f"(observe.waiting_turns). When they are observed: memstream dlq redrive --reason over_ceiling",
+        )
+        self._metrics.refused(topic, poison.reason)
+        if self._waiting.is_first_over(partition, tenant_id):
+            log.warning("waiting_turns_over_ceiling", tenant_id=tenant_id, partition=partition, why=str(poison))
+        source = source_of(record, work.event_id)
+        return self._kept(decisions.refused(session, work.session_key, turn, poison, source=source))
 
     def _answer(self, session: SessionRow, work: SessionCommand, record: Record) -> StageDecision:
         source = source_of(record, work.event_id)

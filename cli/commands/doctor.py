@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import asdict
 from urllib.parse import urlsplit
 
@@ -17,7 +20,9 @@ from ...adapters.vectors.store import QdrantStore
 from ...memory.policies import MemoryPolicy
 from ...schemas.collections import COLLECTIONS
 from ...schemas.errors import StageError, Transient
-from ...schemas.topics import STAGES, StageName, group_of, read_by
+from ...schemas.topics import DEAD_LETTER_SUFFIX, STAGES, TURNS, StageName, group_of, read_by
+from ...streams.engine.codec import tenant_of
+from ...streams.engine.dead_letters import reason_of
 from ...streams.engine.parking import REMEDY, read_parked_keys
 from ...streams.log import topic_admin
 from ...streams.log.port import Log
@@ -33,6 +38,11 @@ from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tr
 from ..wiring.settings import Settings
 
 PARKED_SHOWN = 20
+TENANTS_SHOWN = 5
+PASSED_OVER_SINCE = 86_400.0
+"""Seconds back from now in which dead letters are counted."""
+LETTERS_READ = 100_000
+"""Dead letters of that time that are read, at most."""
 
 
 @click.command()
@@ -109,6 +119,7 @@ async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
         for stage in STAGES:
             yield await _stage(log, stage)
         yield await _parked(log)
+        yield await _passed_over(log)
     except StageError as error:
         yield Check("broker", False, *_remedy(error))
     finally:
@@ -151,6 +162,32 @@ async def _parked(log: Log) -> Check:
     ]
     more = [f"and {len(entries) - PARKED_SHOWN} more"] if len(entries) > PARKED_SHOWN else []
     return Check("parked keys", False, "; ".join([*named, *more]), REMEDY)
+
+
+async def _passed_over(log: Log) -> Check:
+    """Count the turns of the last day that were not observed, because too many of their tenant waited."""
+    name = "waiting turns"
+    letters, since = TURNS.name + DEAD_LETTER_SUFFIX, round((time.time() - PASSED_OVER_SINCE) * 1000)
+    tenants: Counter[str] = Counter()
+    begin = {n: await log.offset_at(letters, n, since) for n in range(await log.partitions(letters) or 0)}
+    start = {partition: offset for partition, offset in begin.items() if offset is not None}
+    if start:
+        async with aclosing(log.read(letters, start=start)) as records:
+            read = 0
+            async for letter in records:
+                if (read := read + 1) > LETTERS_READ:
+                    break
+                if reason_of(letter.headers) == "over_ceiling":
+                    tenants[tenant_of(letter.value) or "?"] += 1
+    if not tenants:
+        return Check(name, True, "none was passed over in the last day")
+    most = ", ".join(f"{tenant} {turns}" for tenant, turns in tenants.most_common(TENANTS_SHOWN))
+    return Check(
+        name,
+        False,
+        f"{tenants.total()} turns of {len(tenants)} tenants were passed over in the last day: {most}",
+        "see why they wait (model, budget, observe.waiting_turns), then: memstream dlq redrive --reason over_ceiling",
+    )
 
 
 # ------------------------------------------------------------------------------------------------ store and embedder

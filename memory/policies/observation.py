@@ -85,12 +85,16 @@ class ObservePolicy:
     rounds: int = 4
     """Calls that one event of a session makes, at most; turns that are asked about one by one are finished first. A
     command asks for what is left."""
+    waiting_turns: int = 100_000
+    """Turns of a tenant that wait to be observed, at most, in equal shares for the partitions; 0: any number. Beyond, a
+    turn that would have to wait for the model or the budget becomes a dead letter, `over_ceiling`. The default is a
+    little more than a day of one turn a second."""
 
     def __post_init__(self) -> None:
         between("observe.together", self.together, 1, ROUND_TURNS_MAX)
         for name in ("patience", "company", "idle"):
             above_zero(f"observe.{name}", getattr(self, name))
-        for name in ("unobserved_tokens", "backlog"):
+        for name in ("unobserved_tokens", "backlog", "waiting_turns"):
             at_least(f"observe.{name}", getattr(self, name), 0)
         for name in ("round_tokens", "rounds"):
             at_least(f"observe.{name}", getattr(self, name), 1)
@@ -99,6 +103,10 @@ class ObservePolicy:
     def round_turns(self) -> int:
         """Maximum turns in one call."""
         return ROUND_TURNS_MAX if self.unobserved_tokens else self.together
+
+    def waiting_share(self, partitions: int) -> int | None:
+        """Return how many turns of a tenant may wait in one of so many partitions; None: any number."""
+        return -(-self.waiting_turns // partitions) if self.waiting_turns else None
 
     @property
     def round_size(self) -> int:

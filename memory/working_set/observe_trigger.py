@@ -11,6 +11,8 @@ from typing import Literal
 from ..policies import ObservePolicy
 
 WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog", "enough_rounds"]
+OUTAGES: frozenset[WaitReason] = frozenset(("model_away", "budget"))
+"""Reasons of a wait that nobody knows the end of. A turn over the tenant's ceiling does not wait for them."""
 BATCH_WAITS: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
 """Reasons of a normal wait: the session has too few turns for a batch, and more are likely."""
 
@@ -35,6 +37,8 @@ class UnobservedTurns:
     budget_left: bool = True
     rounds_left: bool = True
     """The event has made fewer calls than one event may make."""
+    room: bool = True
+    """Further turns of the tenant may wait (`ObservePolicy.waiting_turns`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,8 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
     No call goes to a model that is unavailable or over budget, not even at the end of a session. Otherwise every turn
     is observed at once, with two exceptions: a token trigger (`unobserved_tokens`) holds turns back until enough wait;
     and a session with too few turns for a round waits for more turns when more are likely, because a prompt of eight
-    turns costs little more than a prompt of one. Neither exception holds back a session that ends or that a command
-    asks for.
+    turns costs little more than a prompt of one. Neither exception holds back a session that ends, that a command
+    asks for, or whose tenant has too many waiting turns.
 
     Each Wait ends by:
 
@@ -72,7 +76,7 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
         return Wait("model_away")
     if not session.budget_left:
         return Wait("budget")
-    if not (session.ends_session or session.asked):
+    if session.room and not (session.ends_session or session.asked):
         if session.tokens < policy.unobserved_tokens:
             return Wait("few_tokens")
         if session.turns < policy.together and session.tokens < policy.round_tokens:

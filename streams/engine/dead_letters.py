@@ -13,7 +13,7 @@ from ...schemas.base import explain
 from ...schemas.errors import ContentFiltered, DeadLetterReason
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import DEAD_LETTER_SUFFIX, group_of
-from ..log.port import Record
+from ..log.port import Headers, Record
 from .codec import tenant_of
 
 WHOLE_MAX_BYTES = 1024 * 1024
@@ -57,6 +57,13 @@ def dead_letter(
 def is_refused_by_model(letter: OutRecord) -> bool:
     """Tell whether the model refused what a dead letter says, or gave no usable answer."""
     return ("memstream-reason", b"refused_by_model") in letter.headers
+
+
+def reason_of(headers: Headers) -> str:
+    """Return why the record of a dead letter was refused; "" when its headers do not tell. Of several reasons the last
+    one counts: the refused record may have been a dead letter of other tools."""
+    reasons = [value for name, value in headers if name == "memstream-reason"]
+    return reasons[-1].decode("utf-8", "replace") if reasons else ""
 
 
 def is_filtered(letter: OutRecord) -> bool:

@@ -22,7 +22,7 @@ from ..log.partition_count import CountCheck
 from ..log.port import Position, Record
 from .codec import lane_key, tenant_of
 from .crash_points import CrashPoint, Step
-from .dead_letters import dead_letter, is_filtered, is_refused_by_model, message_of
+from .dead_letters import dead_letter, is_filtered, is_refused_by_model, message_of, reason_of
 from .error_boundary import DecisionFailed, EffectFailed, ErrorBoundary, decoded, is_of_one_key, unexpected
 from .last_keys import LastKeys
 from .metrics import StageMetrics
@@ -428,6 +428,8 @@ class Handler(Generic[W]):
         """Count the outcome's dead letters, or its success. One that only defers its event is neither."""
         dead_letters = [record for record in outcome.records if record.topic.endswith(DEAD_LETTER_SUFFIX)]
         for letter in dead_letters:
+            if reason_of(letter.headers) == "over_ceiling":  # neither the record nor its handling is at fault
+                continue
             refused_of = outcome.tenant_id if is_refused_by_model(letter) else None
             self._boundary.count_dead_letter(tenant_id=refused_of, filtered=is_filtered(letter))
         if not dead_letters and (outcome.records or outcome.writes or outcome.state_ids):

@@ -89,6 +89,12 @@ class Metrics:
             ["stage", "tenant"],
             registry=registry,
         )
+        self.waiting_turns = Gauge(
+            "memstream_waiting_turns",
+            "Turns that wait to be observed, in the partitions of this worker",
+            ["tenant"],
+            registry=registry,
+        )
         self.lag = Gauge(
             "memstream_lag", "Records behind the end of the log", ["stage", "topic", "partition"], registry=registry
         )
@@ -166,6 +172,10 @@ class StageMetrics:
     def fact_action(self, action: str) -> None:
         """Count a change of a fact."""
         self._metrics.fact_actions.labels(action).inc()
+
+    def waiting_turns(self, tenant_id: str, by: int) -> None:
+        """Add to the turns of a tenant that wait to be observed; less than 0 takes away."""
+        self._metrics.waiting_turns.labels(self._metrics.tenants.of(tenant_id)).inc(by)
 
     def held(self, events: int, size: int) -> None:
         """Set how many events the worker holds, and the bytes of their records."""
