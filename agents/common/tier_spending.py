@@ -39,6 +39,11 @@ class TierSpending:
         free = {phase for phase in PHASES if all(self.paused(task) is None for task in TASKS_OF[phase])}
         return frozenset(self._tier.phases) | (free if self._tier.ceiling.forbids else frozenset())
 
+    @property
+    def consolidates(self) -> bool:
+        """Whether a run may make facts of episodes. If not, only a worker with other settings ever does."""
+        return "standard" in self.phases and self.paused("consolidation") is None
+
     def paused(self, task: Task) -> SpendingPause | None:
         """Return why these settings allow no call for this task; None when they allow it."""
         completions = self._completions_of(task)

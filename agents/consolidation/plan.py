@@ -20,6 +20,7 @@ from .steps.hygiene import HygieneStep
 from .steps.insights import InsightsStep
 from .steps.janitor import JanitorStep
 from .steps.maintenance import MaintenanceStep
+from .steps.make_room import MakeRoomStep
 from .steps.merge import MergeStep
 from .steps.pending import JudgeStep, SettleStep
 from .steps.procedures import ProceduresStep
@@ -40,6 +41,8 @@ class Steps:
     reader: OwnerReader
     caller: ModelCaller
     policy: MemoryPolicy
+    consolidates: bool = True
+    """Whether the budget tier lets a run make facts of episodes (`TierSpending.consolidates`)."""
 
     @property
     def after_run(self) -> tuple[Kind, ...]:
@@ -75,9 +78,17 @@ class Steps:
                     ),
                 )
 
+    @property
+    def _culls_unconsolidated(self) -> bool:
+        """Whether nobody will look at the owner's episodes, and the policy lets them go."""
+        hygiene = self.policy.hygiene
+        return hygiene.enabled and hygiene.cull_unconsolidated and not self.consolidates
+
     def _consolidate(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
         reader, caller, policy = self.reader, self.caller, self.policy.consolidation
+        kept = self.policy.routing.episodes_kept
         return (
+            *((MakeRoomStep(reader, kept),) if self._culls_unconsolidated else ()),
             SettleStep(reader),
             SummaryStep(reader, caller, policy, self.policy.capture),
             FactsStep(reader, caller, policy),
@@ -98,11 +109,13 @@ class Steps:
                 policy.hygiene,
                 policy.recall.confidence_half_life_days,
                 GistsStep(reader, self.caller, policy.gist, policy.conflict.locale),
+                consolidates=not self._culls_unconsolidated,
             ),
             MaintenanceStep(
                 reader=reader,
                 policy=policy.hygiene,
                 proposing=self._maintenance_of_facts(phases) if policy.tiers.semantic else {},
+                consolidates=not self._culls_unconsolidated,
             ),
         )
 

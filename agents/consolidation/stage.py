@@ -65,7 +65,7 @@ from .run import RunExecutor
 from .schedule import may_try_again, run_record, upcoming, with_run, without_follow_up
 from .steps.base import RunRequest
 from .steps.compact import counted_turns, refused_args
-from .steps.hygiene import after_turn
+from .steps.hygiene import after_turn, with_visits
 
 log = structlog.get_logger(__name__)
 APPLIED_KINDS: Final = kinds_of("consolidation")
@@ -180,7 +180,8 @@ class Consolidation:
             }
         )
         run_id = ids.run_id(owner_key, ids.turn_cause(session, recorded.turn_id))
-        row = after_turn(row, at=record.timestamp, run_id=run_id, policy=policy.hygiene, now=self._now())
+        hygiene = with_visits(policy.hygiene, consolidates=self._spending.consolidates)
+        row = after_turn(row, at=record.timestamp, run_id=run_id, policy=hygiene, now=self._now())
         conclusion = RunConclusion(row)
         may_run = row.waiting is None or may_try_again(row.waiting, row.counters, policy.consolidation)
         if may_run and is_run_due(row.counters, policy.consolidation):
@@ -283,7 +284,7 @@ class Consolidation:
     async def _run(self, kind: Kind, request: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
         """Take the steps of a run, and collect their effects. `record`: the event that started it."""
         policy = self._policies.of(request.tenant_id)
-        steps = Steps(self._reader, self._caller, policy)
+        steps = Steps(self._reader, self._caller, policy, self._spending.consolidates)
         run = await RunExecutor(steps.of, self._spending).run(kind, request, row)
         commands = proposal_commands(run.steps, request)
         made = run_record(run, request, commands)
@@ -307,6 +308,7 @@ class Consolidation:
 
     def _report(self, run: RunRecord) -> None:
         self._metrics.counted(f"run_{run.status}" if run.kind == "consolidate" else f"{run.kind}_{run.status}")
+        self._metrics.counted("episodes_culled", sum(part.counts.get("culled_episodes", 0) for part in run.phases))
         for reason, n in run.dropped.items():
             self._metrics.counted(f"dropped_{reason}", n)
         log.info(
@@ -369,11 +371,7 @@ class Consolidation:
         A run that waits for the model gets one. A run that waits for other settings gets none: it needs a restart.
         """
         now, policy = self._now(), self._policies.of(ids.split(owner_key)[0]).consolidation
-        paused = (
-            not self._tiers.semantic
-            or self._spending.paused("consolidation") is not None
-            or "standard" not in self._spending.phases
-        )
+        paused = not self._tiers.semantic or not self._spending.consolidates
         command = upcoming(row, owner_key, policy=policy, pause=self._pause, paused=paused, now=now)
         if command is None:
             self._reminders.done(owner_key)

@@ -12,7 +12,7 @@ from datetime import datetime
 from qdrant_client import models
 
 from ...adapters.ports import VectorStore
-from ...adapters.vectors.conditions import equals
+from ...adapters.vectors.conditions import equals, is_empty
 from ...memory.facts.routing import trust_of
 from ...memory.trust.instructions import instruction_rule
 from ...schemas import ids
@@ -69,7 +69,8 @@ class Episodes:
         return (InsertPoints(collection=EPISODES, points=points), *room)
 
     async def _make_room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
-        """Delete the owner's oldest consolidated episodes when there are too many. Others are never deleted here.
+        """Remove the owner's oldest episodes that are consolidated or marked as deleted, when there are too many.
+        Others are never removed here.
 
         The store counts them only when the owner ever had that many.
         """
@@ -81,15 +82,14 @@ class Episodes:
         stored = await self.calls.call("store", lambda: self.store.count(EPISODES, tenant_id=tenant_id, where=where))
         if stored + added <= kept:
             return ()
-        consolidated = models.Filter(
-            must=[mine], must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="consolidated_at"))]
-        )
+        done_with = [models.Filter(must_not=[is_empty(name)]) for name in ("consolidated_at", "deleted_at")]
+        removable = models.Filter(must=[mine, models.Filter(should=done_with)])
         oldest = await self.calls.call(
             "store",
             lambda: self.store.select(
                 EPISODES,
                 tenant_id=tenant_id,
-                where=consolidated,
+                where=removable,
                 order_by="occurred_at",
                 limit=stored + added - kept,
             ),

@@ -30,6 +30,10 @@ class HygienePolicy:
     """Days after which a persistent episode is culled; 0: days do not count."""
     episode_bounds: Bounds = "or"
     """`or`: one of the two bounds is enough; `and`: both must be reached."""
+    cull_unconsolidated: bool = True
+    """Whether these bounds, and `routing.episodes_kept`, also hold for episodes that no run has looked at, where the
+    budget tier lets no run make facts of them. The janitor comes every `every_hours` there. False: they wait for
+    another tier."""
     stale_days: float = 180.0
     """Days after which a permanent episode is flagged as stale; 0: never."""
     looked_at: int = 1_000

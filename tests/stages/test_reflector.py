@@ -228,7 +228,8 @@ async def test_two_tenants_and_two_users_never_meet(bench: Bench) -> None:
         await bench.agree(tenant)
 
 
-async def test_beyond_their_share_the_oldest_consolidated_episodes_go(bench: Bench) -> None:
+@pytest.mark.parametrize("field", ["consolidated_at", "deleted_at"])
+async def test_beyond_their_share_the_oldest_episodes_go_that_nobody_needs(bench: Bench, field: str) -> None:
     bench.stage = reflector(bench, MemoryPolicy(routing=RoutingPolicy(episodes_kept=2)))
     talk = Talk(bench)
     said = [await talk.tell(f"Likes tea {n}") for n in range(2)]
@@ -238,7 +239,7 @@ async def test_beyond_their_share_the_oldest_consolidated_episodes_go(bench: Ben
         "episodes",
         tenant_id="acme",
         ids=[ids.episode_id(each.observation_id) for each in said],
-        fields={"consolidated_at": "2026-11-21T00:00:00Z"},
+        fields={field: "2026-11-21T00:00:00Z"},
     )
     await talk.tell("Likes tea 3")
     left = {row.payload["content"] for row in await bench.store.select("episodes", tenant_id="acme")}

@@ -3,7 +3,7 @@ next visit is due."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ....memory.policies import HygienePolicy
@@ -30,6 +30,13 @@ class HygieneStep:
         if name is not None:
             return StepResult("nothing", row, why=f"there is no run {str(name)[:50]!r}; known: {REFLECT}")
         return await self.janitor.run(request, row)
+
+
+def with_visits(policy: HygienePolicy, *, consolidates: bool) -> HygienePolicy:
+    """Return the policy with visits by the hour, where the janitor waits for the end of a run that never ends."""
+    if consolidates or policy.janitor != "consolidation" or not policy.cull_unconsolidated:
+        return policy
+    return replace(policy, janitor="schedule")
 
 
 def after_turn(row: ProgressRow, *, at: int, run_id: str, policy: HygienePolicy, now: datetime) -> ProgressRow:

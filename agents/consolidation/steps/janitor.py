@@ -3,7 +3,7 @@
 It asks no model; gists of old and faded episodes are made by gists.py.
 
 Facts go to the reflector as proposals to prune. Episodes are marked as deleted, and no read finds them any more. An
-episode that a waiting run still has to look at is not deleted.
+episode that a waiting run still has to look at is not deleted, unless the budget tier allows no such run.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class JanitorStep:
     policy: HygienePolicy
     half_life_days: float
     gists: GistsStep
+    consolidates: bool = True
+    """False: nobody will look at an episode that no run has looked at."""
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
@@ -49,7 +51,8 @@ class JanitorStep:
         culled = [
             each
             for each in aged
-            if is_over_age(each, now=request.now, old=old, policy=self.policy) and may_delete(each, row)
+            if is_over_age(each, now=request.now, old=old, policy=self.policy)
+            and may_delete(each, row, self.consolidates)
         ]
         stale = [
             each for each in aged if STALE not in each.tags and is_stale(each, now=request.now, policy=self.policy)
@@ -106,9 +109,9 @@ class JanitorStep:
         return [as_episode(each) for each in found], row.model_copy(update={"upkeep": upkeep})
 
 
-def may_delete(episode: StoredEpisode, row: ProgressRow) -> bool:
-    """Tell whether the episode may be deleted: not while a waiting run still has to look at it."""
-    return row.waiting is None or episode.consolidated_at is not None
+def may_delete(episode: StoredEpisode, row: ProgressRow, consolidates: bool) -> bool:
+    """Tell whether the episode may be deleted: not while a waiting run still has to look at it, and ever will."""
+    return row.waiting is None or episode.consolidated_at is not None or not consolidates
 
 
 def delete_episodes(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:

@@ -37,6 +37,8 @@ class MaintenanceStep:
     reader: OwnerReader
     policy: HygienePolicy
     proposing: Mapping[str, Step]
+    consolidates: bool = True
+    """As in `JanitorStep`."""
     monotonic: Callable[[], float] = time.monotonic
     part: PartName = "hygiene"
 
@@ -75,6 +77,6 @@ class MaintenanceStep:
         forgotten = [
             each
             for each in episodes
-            if is_forgotten(each, now=request.now, policy=self.policy) and may_delete(each, row)
+            if is_forgotten(each, now=request.now, policy=self.policy) and may_delete(each, row, self.consolidates)
         ]
         return len(forgotten), delete_episodes(forgotten, request)
