@@ -51,7 +51,7 @@ from ..common.store_writes import apply_writes
 from ..common.turn_routing import decode_turn, is_misplaced
 from . import decisions
 from .batch import BatchTurn, UndecodableTurn, ask, conclude, prompt_for
-from .commands import edit_args, status_of
+from .commands import SOURCE, edit_args, status_of
 from .decisions import Step
 from .deferral import AheadOf, DeferredSessions
 from .edits.catalogue import EDITS
@@ -157,13 +157,17 @@ class Observer:
             wait = self._defer if action.reason not in OUTAGES or self._has_room(key, partition) else self._pass_over
             session, decision = wait(session, progress.new, action.reason, work, record)
             yield decision
-        asks = isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands
-        goes_on = asks and progress.requested and action.reason == "enough_rounds"
+        answers = isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands
+        goes_on = answers and action.reason == "enough_rounds" and self._awaits_all(work, requested=progress.requested)
         reason = "next_is_here" if goes_on else action.reason  # the command is the session's next event
         open_for = self._calls.open_for(model_breaker(ids.split(key)[0]))
         self._deferred.note_wait(session, key, partition, reason, retry_after=progress.retry_after, open_for=open_for)
-        if isinstance(work, SessionCommand) and asks:
+        if isinstance(work, SessionCommand) and answers:
             yield self._command_again(session, work, record) if goes_on else self._answer(session, work, record)
+
+    def _awaits_all(self, work: SessionEvent, *, requested: bool) -> bool:
+        """Whether somebody waits for the result of a command, which tells of the session when all is observed."""
+        return isinstance(work, SessionCommand) and requested and work.command.issued_by != SOURCE
 
     async def _send_again(self, work: SessionEvent, record: Record) -> None:
         """Send a misplaced turn to its partition. No row is written: the table's partition belongs to another key."""

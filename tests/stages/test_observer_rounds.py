@@ -53,10 +53,12 @@ async def test_what_a_turn_leaves_is_asked_for_at_once_by_a_reminder() -> None:
     model, world = await waiting(50, rounds=2)
     await world.deliver(world.turn(TEXT.format(50), "t51"))
     assert (len(model.shown), world.row().waiting) == (2, 51 - 2 * 8)
-    assert len(await world.reminders()) == 1
-    await world.deliver_rest()
+    while reminders := await world.reminders():
+        assert len(reminders) == 1
+        await world.deliver_rest()
+        assert len(model.shown) <= 2 * (1 + len(world.results()))
     assert numbers(world) == list(range(1, 52))
-    assert {tuple(result.result.items()) for result in world.results()} == {(("waiting", 0),)}
+    assert [(each.result or {})["waiting"] for each in world.results()] == [19, 3, 0]
 
 
 async def test_a_queued_event_of_the_session_takes_the_rest() -> None:
@@ -102,8 +104,8 @@ async def test_a_command_that_has_expired_meanwhile_says_so() -> None:
     await world.deliver_rest()
     assert [(each.command_id, each.status) for each in world.results()] == [("c1", "expired")]
     assert world.row().waiting == 2
-    await world.reminders()  # the rest waits for nothing
-    await world.deliver_rest()
+    while await world.reminders():  # the rest waits for nothing
+        await world.deliver_rest()
     assert numbers(world) == [1, 2, 3, 4]
 
 
