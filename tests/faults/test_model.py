@@ -24,7 +24,7 @@ from tests.support.model_server import (
     rate_limited,
     unauthorized,
 )
-from tests.support.pipeline import Pipeline, running, turn, wait_for
+from tests.support.pipeline import CRASHED, Pipeline, running, turn, wait_for
 from tests.support.qdrant import qdrant_server
 from tests.support.whole_worker import parsed
 
@@ -109,6 +109,35 @@ async def test_a_model_in_trouble_holds_up_one_tenant_alone(
     await pipeline.settled("observer")
     for tenant in (pipeline.tenant, other):
         await pipeline.verified("observer", tenant=tenant)
+
+
+@pytest.mark.fault(
+    broken="kill between two calls of one event of a session whose many turns wait, and between two of its events",
+    holds="every turn is observed once, in order: each call is an outcome, and the next owner asks for the rest",
+)
+@pytest.mark.parametrize("calls", [1, 2, 4])
+async def test_a_kill_among_the_rounds_of_a_long_session_loses_nothing(
+    pipeline: Pipeline, model: ModelServer, calls: int
+) -> None:
+    mind, turns = Model(), 20
+    model.script = mind
+    mind.trouble["ann"] = lambda: error(500)
+    pipeline.configure(f"[memory.observe]\npatience = {PATIENCE}\nrounds = 2\n")
+    in_pairs = {"MEMSTREAM_OBSERVE_TOGETHER": "2"}
+    waiting = pipeline.spawn("observer", **in_pairs)
+    await pipeline.produce(*(said("ann", n) for n in range(1, turns + 1)))
+    await pipeline.settled("observer")
+    assert await observed(pipeline, "ann", pipeline.tenant) == [], "it is still away"
+    waiting.kill()
+    del mind.trouble["ann"]
+    crashing = pipeline.spawn("observer", MEMSTREAM_CRASH_POINT=f"observer:publish:{calls}", **in_pairs)
+    await wait_for(lambda: crashing.poll() is not None, "the crash", deadline=60, detail=pipeline.logs)
+    assert crashing.returncode == CRASHED, pipeline.logs()
+    assert 2 <= len(await observed(pipeline, "ann", pipeline.tenant)) <= 2 * calls
+    pipeline.spawn("observer", **in_pairs)
+    await all_observed(pipeline, "ann", turns, pipeline.tenant)
+    await pipeline.settled("observer")
+    await pipeline.verified("observer")
 
 
 @pytest.mark.fault(
