@@ -42,7 +42,7 @@ class ChangelogSource(Protocol):
 class LoadTarget(Protocol):
     """The receiver of the rows (`bulk_writes.BulkWrites`)."""
 
-    def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None: ...
+    async def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ async def load(
             continue
         at, count = after, count + len(entries)
         if (at >= wanted.end or held >= HELD_BYTES or clock() - since >= HELD_SECONDS) and current():
-            target.put(rows, at - 1)
+            await target.put(rows, at - 1)
             loaded(at - 1)
             rows, held, since = {}, 0, clock()
     return count

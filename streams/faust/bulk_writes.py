@@ -1,25 +1,39 @@
 """Bulk writes into the local store of a table, and the translation of its errors.
 
 The store is RocksDB (`rocksdict`), one database a partition (`faust/stores/rocksdb.py`). There are two differences to
-Faust's `apply_changelog_batch`. Entries and the offset that they reach are one atomic batch, so that no crash leaves an
-offset ahead of its rows. And there is no write-ahead log, which halves the bytes written. Without it a crash takes the
-store back to its last flush, rows and offset together. `BulkWrites` flushes at its end, before the next write that uses
-the log.
+Faust's `apply_changelog_batch`. The offset that entries reach is written with the last of them, so that no crash leaves
+an offset ahead of its rows. And there is no write-ahead log, which halves the bytes written. Without it a crash takes
+the store back to a flush, and the load reads on from the offset of that time. `BulkWrites` flushes at its end, before
+the next write that uses the log.
+
+All of it runs in a thread. But `rocksdict` holds the GIL during a write, also while RocksDB lets the write wait for the
+disk (two write buffers are full, or too many files are not merged yet). Then the event loop would stand still. So a
+write is small, and begins only when RocksDB will not let it wait.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rocksdict import WriteBatch, WriteOptions
 
 from ...schemas.errors import Fatal, Transient
+from .blocking_work import in_thread
 
 #: Messages of the system for a full disk (ENOSPC, EFBIG, EDQUOT), as RocksDB passes them on.
 NO_ROOM = ("No space left on device", "File too large", "Disk quota exceeded")
+WRITE_BYTES: Final = 512 * 1024
+"""Bytes of keys and values in one write: some milliseconds."""
+FILES_MAX: Final = 16
+"""Files that are not merged yet, above which no write begins. RocksDB slows writes down at 20."""
+ROOM_WAIT: Final = 30.0
+"""Seconds after which a write begins in any case, and waits within RocksDB."""
+ROOM_POLL: Final = 0.002
+"""Seconds between two checks."""
 
 
 class Entry(Protocol):
@@ -69,7 +83,7 @@ class StoreErrors:
 
 
 class BulkWrites:
-    """Bulk writes to one partition: `with BulkWrites(store, partition) as writes: writes.put(rows, offset)`.
+    """Bulk writes to one partition, within an `async with` block.
 
     Nothing else may write to the partition within the block. At its end everything is on the disk.
     """
@@ -78,23 +92,47 @@ class BulkWrites:
         self._db = store._db_for_partition(partition)
         self._offset_key: bytes = store.offset_key
 
-    def __enter__(self) -> BulkWrites:
+    async def __aenter__(self) -> BulkWrites:
         without_log = WriteOptions()
         without_log.disable_wal = True
         self._db.set_write_options(without_log)
         return self
 
-    def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
-        """Write rows (None deletes) and, with them, the offset up to which the store has everything."""
-        batch = WriteBatch(raw_mode=True)
+    async def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
+        """Write rows (None deletes), and with the last of them the offset up to which the store has everything."""
+        await in_thread(self._put, rows, offset)
+
+    def _put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
+        batch, size = WriteBatch(raw_mode=True), 0
         for key, value in rows.items():
             if value is None:
                 batch.delete(key)
             else:
                 batch.put(key, value)
+                size += len(value)
+            size += len(key)
+            if size >= WRITE_BYTES:
+                self._write(batch)
+                batch, size = WriteBatch(raw_mode=True), 0
         batch.put(self._offset_key, str(offset).encode())
+        self._write(batch)
+        self._db.flush(wait=False)  # goes on while the next rows are read
+
+    def _write(self, batch: WriteBatch) -> None:
+        self._wait_for_room()
         self._db.write(batch)
 
-    def __exit__(self, *_: object) -> None:
+    def _wait_for_room(self) -> None:
+        deadline = time.monotonic() + ROOM_WAIT
+        while time.monotonic() < deadline and not self._db.property_int_value("rocksdb.background-errors"):
+            full = self._db.property_int_value("rocksdb.num-immutable-mem-table")
+            if not full and self._db.property_int_value("rocksdb.num-files-at-level0") < FILES_MAX:
+                return
+            time.sleep(ROOM_POLL)
+
+    async def __aexit__(self, *_: object) -> None:
+        await in_thread(self._end)
+
+    def _end(self) -> None:
         self._db.set_write_options(WriteOptions())
         self._db.flush()

@@ -63,6 +63,8 @@ class StageRecovery(Recovery):
         self._checked_at = 0.0
         self._known: set[TP] = set()
         """Changelogs whose marker this process has seen."""
+        self._loading = asyncio.Lock()
+        """Held by a load, until the end of its last write: also by one that was cut off."""
 
     async def _wait(self, coro: Any, timeout: float | None = None) -> None:
         try:
@@ -120,6 +122,8 @@ class StageRecovery(Recovery):
             await self._wait(self.app._producer.flush(), timeout=limit)
         consumer, tps = self.app.consumer, self.active_tps
         await self._wait(self._build_highwaters(consumer, tps, self.active_highwaters, "active"), limit)
+        async with self._loading:
+            pass
         await self._wait(self._find_states(generation_id), limit)
         async with consumer.changelogs() as changelog:
             for tp in sorted(tps):
@@ -162,14 +166,15 @@ class StageRecovery(Recovery):
         def loaded(offset: int) -> None:
             self.active_offsets[tp] = offset
 
-        with table.store_errors(), BulkWrites(table.data, tp.partition) as target:
-            count = await load(
-                wanted,
-                changelog=changelog,
-                target=target,
-                current=lambda: self.app.consumer_generation_id == generation_id,
-                loaded=loaded,
-            )
+        with table.store_errors():
+            async with self._loading, BulkWrites(table.data, tp.partition) as target:
+                count = await load(
+                    wanted,
+                    changelog=changelog,
+                    target=target,
+                    current=lambda: self.app.consumer_generation_id == generation_id,
+                    loaded=loaded,
+                )
         log.info(
             "table_restored",
             table=table.name,

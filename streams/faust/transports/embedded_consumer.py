@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
@@ -28,15 +27,13 @@ from ...log.port import Headers
 from ...log.sqlite_log import SqliteLog
 from ...log.sqlite_tables import LogRow
 from .coverage import Coverage
+from .embedded_changelog import EmbeddedChangelogReader
 from .lane_feed import AsksLanes
 
 log = structlog.get_logger(__name__)
 
 _MEMBER = "embedded"
 _CREATE_TIME = 0
-#: bounds of one read of a bulk load
-RESTORE_RECORDS = 2000
-RESTORE_BYTES = 4 << 20
 
 
 class _Cluster:
@@ -269,18 +266,9 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
                 records[tp] = found
         return records
 
-    @asynccontextmanager
-    async def changelogs(self) -> AsyncIterator[EmbeddedConsumer]:
-        """Return the reader for a bulk load: this consumer itself."""
-        yield self
-
-    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[LogRow], int]:
-        """Read records for a bulk load (`bulk_load.ChangelogSource`). It never waits, as everything is on the disk."""
-        await asyncio.sleep(0)  # let other tasks run between two batches
-        opened, part = self._opened(), self._parts.get(tp)
-        if part is None:
-            return [], offset
-        return opened.read(part, offset, opened.end(part), max_records=RESTORE_RECORDS, max_bytes=RESTORE_BYTES)
+    def changelogs(self) -> EmbeddedChangelogReader:
+        """Return the reader for a bulk load (`bulk_load.ChangelogSource`)."""
+        return EmbeddedChangelogReader(self._opened(), self._parts)
 
     def _to_message(self, tp: TP, record: LogRow) -> ConsumerMessage:
         headers: Headers = record.headers

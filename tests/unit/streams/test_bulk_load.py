@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import Fatal, Transient
-from memstream.streams.faust import bulk_load
+from memstream.streams.faust import bulk_load, bulk_writes
 from memstream.streams.faust.bulk_load import BulkLoad, load
 from memstream.streams.faust.bulk_writes import BulkWrites, StoreErrors
 from memstream.streams.faust.table import DurableTable, open_rows
@@ -54,7 +55,7 @@ class Rows:
     history: list[tuple[int, dict[bytes, bytes | None]]] = field(default_factory=list)
     reported: list[int] = field(default_factory=list)
 
-    def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
+    async def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
         self.rows.update(rows)
         self.offset = offset
         self.history.append((offset, dict(self.rows)))
@@ -167,7 +168,7 @@ def table_in(folder: Path) -> DurableTable:
 def test_rocksdb_ends_up_with_the_same(script: Script, tmp_path_factory: pytest.TempPathFactory) -> None:
     async def run() -> None:
         table = table_in(tmp_path_factory.mktemp("rocks"))
-        with BulkWrites(table.data, 0) as target:
+        async with BulkWrites(table.data, 0) as target:
             await load(
                 BulkLoad(CHANGELOG, 0, script.end),
                 changelog=script,
@@ -186,8 +187,8 @@ def test_rocksdb_ends_up_with_the_same(script: Script, tmp_path_factory: pytest.
 
 async def test_a_bulk_load_is_on_the_disk_when_it_ends_and_later_writes_have_their_log_again(tmp_path: Path) -> None:
     table = table_in(tmp_path)
-    with BulkWrites(table.data, 0) as target:
-        target.put({b"k%d" % n: b"v" * 1000 for n in range(100)}, 99)
+    async with BulkWrites(table.data, 0) as target:
+        await target.put({b"k%d" % n: b"v" * 1000 for n in range(100)}, 99)
     logs = [path.stat().st_size for path in table.data.partition_path(0).glob("*.log")]
     assert sum(logs) == 0
     files = [path.stat().st_size for path in table.data.partition_path(0).glob("*.sst")]
@@ -215,3 +216,72 @@ def test_any_other_error_of_the_store_is_fatal_and_names_the_remedy(tmp_path: Pa
 def test_other_errors_pass_through(tmp_path: Path) -> None:
     with pytest.raises(KeyError), StoreErrors(table="rows", folder=tmp_path):
         raise KeyError("k")
+
+
+@dataclass
+class SlowDatabase:
+    """A RocksDB whose write buffer is full and not in a file for some checks after each write."""
+
+    full_for: int
+    left: int = 0
+    failed: bool = False
+    waited_within: int = 0
+    writes: list[int] = field(default_factory=list)
+    """The thread of each write."""
+
+    def property_int_value(self, name: str) -> int:
+        if name == "rocksdb.background-errors":
+            return int(self.failed)
+        if name == "rocksdb.num-files-at-level0":
+            return 0
+        assert name == "rocksdb.num-immutable-mem-table"
+        self.left = max(0, self.left - 1)
+        return int(self.left > 0)
+
+    def write(self, batch: object) -> None:
+        self.waited_within += self.left > 0
+        self.left = self.full_for
+        self.writes.append(threading.get_ident())
+
+    def flush(self, wait: bool = True) -> None: ...
+
+    def set_write_options(self, options: object) -> None: ...
+
+
+@dataclass
+class SlowStore:
+    database: SlowDatabase
+    offset_key: bytes = b"offset"
+
+    def _db_for_partition(self, partition: int) -> SlowDatabase:
+        return self.database
+
+
+async def test_no_write_waits_for_the_disk_within_the_database_or_on_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bulk_writes, "WRITE_BYTES", 100)
+    database = SlowDatabase(full_for=5)
+    async with BulkWrites(SlowStore(database), 0) as target:
+        await target.put({b"k%d" % n: b"v" * 60 for n in range(10)}, 9)
+    assert len(database.writes) == 6, "two rows in each, and the offset"
+    assert not database.waited_within
+    assert threading.get_ident() not in database.writes
+
+
+async def test_a_database_that_failed_is_not_waited_for() -> None:
+    database = SlowDatabase(full_for=1_000_000, failed=True)
+    async with BulkWrites(SlowStore(database), 0) as target:
+        await target.put({b"k": b"v"}, 0)
+        await target.put({b"k": b"v"}, 1)
+    assert len(database.writes) == 2, "the second one gets the error"
+
+
+async def test_the_offset_is_written_with_the_last_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_writes, "WRITE_BYTES", 100)
+    table = table_in(tmp_path)
+    rows = {b"k%02d" % n: b"v" * 60 for n in range(9)}
+    async with BulkWrites(table.data, 0) as target:
+        await target.put(rows, 8)
+    assert dict(table.data._visible_items(table.data._db_for_partition(0))) == rows
+    assert table.persisted_offset(CHANGELOG) == 8
