@@ -1,9 +1,10 @@
-"""Blocking work in a thread, so that the event loop goes on."""
+"""Work in a thread, so that the event loop goes on: a blocking call, or coroutines that take processor time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -25,3 +26,33 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
         if not running.cancelled():
             running.exception()  # nobody waits for it, and asyncio would log it as lost
         raise
+
+
+class LoopThread:
+    """An event loop in a thread of its own, from the construction until `stop`.
+
+    Its coroutines share Python's lock with the caller's loop, which gets it every few milliseconds.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
+        self._ending = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._runner:  # at its end it cancels what still runs
+            self._runner.run(self._until_stopped())
+
+    async def _until_stopped(self) -> None:
+        await self._ending.wait()
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there, and return its result. A caller that is cancelled cancels it."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def stop(self) -> None:
+        """Cancel what still runs there and end the thread. Blocks. Call it once."""
+        self._loop.call_soon_threadsafe(self._ending.set)
+        self._thread.join()
