@@ -8,11 +8,13 @@ key `index_key(kind, key)` (schemas/row_keys.py) and no content: the row of `key
 | an index row whose row waits for nothing | The next worker finds it, looks at the row, and deletes the index row. |
 | a row that waits, without its index row | This cannot be: the index row is written before it and deleted after it. |
 
-A table of an earlier version has no index. The first worker of a partition builds it in slices, and writes a mark.
+A table of an earlier version has no index. The first worker of a partition builds it in slices. Its mark keeps the
+place of the build, so that one that was cut off is continued.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Annotated, Final
 
@@ -26,10 +28,12 @@ from .stored_row import ROW_VERSION, StoredRow
 INDEX_ROW: Final = b"{}"
 """The value of every index row."""
 _WRITTEN_AT_ONCE: Final = 256
+_LOOKED_AT: Final = 2_000
+"""Rows that a build looks at between two notes of its place: so many are looked at again after a crash."""
 
 
 class IndexMark(StoredRow):
-    """The mark of a partition: from it on every row that waits has its index row.
+    """The mark of a partition: every row that waits has its index row, as far as the index is built.
 
     Its `row_version` stops workers of earlier versions, which would write rows without index rows.
     """
@@ -38,6 +42,8 @@ class IndexMark(StoredRow):
     partitions: int
     """The partition count of the table. Under another count rows have come from other partitions, and perhaps not their
     index rows, so the index is built again."""
+    built_to: Annotated[str | None, Field(exclude_if=operator.not_)] = None
+    """The key up to which the index is built; None: it is complete."""
 
 
 async def pending_keys(
@@ -62,17 +68,24 @@ async def forget(rows: Rows, partition: int, kind: str, key: str) -> None:
 async def _build(
     rows: Rows, partition: int, *, partitions: int, indexed: Callable[[str, bytes], Iterable[str]]
 ) -> None:
-    """Write the missing index rows of all rows of a partition, then the mark. Until then each start looks at all rows
-    again, and writes what the one before it did not."""
+    """Write the missing index rows of all rows of a partition. The marks come first: from then on no worker of an
+    earlier version writes rows here, so what was looked at need not be looked at again."""
     raw = rows.row(INDEX_BUILT, partition=partition)
-    if raw is not None and IndexMark.read(raw).partitions == partitions:
+    mark = None if raw is None else IndexMark.read(raw)
+    if mark is None or mark.partitions != partitions:
+        mark = IndexMark(partitions=partitions, built_to=AFTER_INDEX)
+        await rows.put({INDEX_FENCE: mark.to_bytes(), INDEX_BUILT: mark.to_bytes()}, partition=partition)
+    if mark.built_to is None:
         return
     found: dict[str, bytes | None] = {}
-    async for key, value in scan(rows, partition, after=AFTER_INDEX):
+    looked_at = 0
+    async for key, value in scan(rows, partition, after=mark.built_to):
         missing = [each for each in indexed(key, value) if rows.row(each, partition=partition) is None]
         found |= dict.fromkeys(missing, INDEX_ROW)
-        if len(found) >= _WRITTEN_AT_ONCE:
-            await rows.put(found, partition=partition)
-            found = {}
-    mark = IndexMark(partitions=partitions).to_bytes()
-    await rows.put(found | {INDEX_FENCE: mark, INDEX_BUILT: mark}, partition=partition)
+        looked_at += 1
+        if len(found) >= _WRITTEN_AT_ONCE or looked_at >= _LOOKED_AT:
+            place = IndexMark(partitions=partitions, built_to=key).to_bytes()
+            await rows.put(found | {INDEX_BUILT: place}, partition=partition)
+            found, looked_at = {}, 0
+    complete = IndexMark(partitions=partitions).to_bytes()
+    await rows.put(found | {INDEX_FENCE: complete, INDEX_BUILT: complete}, partition=partition)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.agents.common import pending_index
 from memstream.agents.common.outcomes import OutcomeRow
 from memstream.agents.common.pending_index import INDEX_ROW, forget, pending_keys
 from memstream.agents.common.stored_row import ROW_VERSION, StoredRow
@@ -123,18 +125,69 @@ async def test_under_another_partition_count_the_index_is_built_again() -> None:
     assert await waiting(rows, partitions=24) == ["acme/u/t"]
 
 
-async def test_a_search_that_is_cut_off_leaves_no_mark() -> None:
-    rows = WatchedRows({f"acme/u/s{n}/0": b"a turn" for n in range(20)})
+class Killed(Exception):
+    """The worker ends here."""
 
-    def fails(key: str, raw: bytes) -> tuple[str, ...]:
-        if key == "acme/u/s9/0":
-            raise RuntimeError
-        return waiting_index(key, raw)
 
-    with pytest.raises(RuntimeError):
-        [key async for key in pending_keys(rows, 0, WAITS, partitions=1, indexed=fails)]
-    assert INDEX_BUILT not in rows.rows
-    assert len(await waiting(rows)) == 20
+class KilledRows(WatchedRows):
+    """Rows of a worker that is killed within its `puts_left`-th write, after `kept` rows of it."""
+
+    puts_left: int | None = None
+    kept = 0
+
+    async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
+        if self.puts_left == 0:
+            await super().put(dict(list(rows.items())[: self.kept]), partition=partition)
+            raise Killed
+        if self.puts_left is not None:
+            self.puts_left -= 1
+        await super().put(rows, partition=partition)
+
+
+@given(st.sets(st.integers(0, 60)), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=8))
+async def test_a_build_that_is_killed_again_and_again_goes_on_where_it_was(
+    waits: set[int], kills: list[tuple[int, int]]
+) -> None:
+    sessions = [f"acme/u/s{n:02}" for n in range(61)]
+    rows = KilledRows({key: SessionRow(waiting_next=int(n in waits)).to_bytes() for n, key in enumerate(sessions)})
+    looked_at: list[str] = []
+
+    def indexed(key: str, raw: bytes) -> tuple[str, ...]:
+        looked_at.append(key)
+        return (index_key(WAITS, key),) if SessionRow.read(raw).waiting else ()
+
+    async def found() -> list[str]:
+        return [key async for key in pending_keys(rows, 0, WAITS, partitions=1, indexed=indexed)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pending_index, "_LOOKED_AT", 7)
+        patch.setattr(pending_index, "_WRITTEN_AT_ONCE", 3)
+        for rows.puts_left, rows.kept in kills:
+            with suppress(Killed):
+                await found()
+        rows.puts_left = None
+        assert await found() == [sessions[n] for n in sorted(waits)]
+    assert len(looked_at) <= len(sessions) + 7 * len(kills), "what a killed build noted is not looked at again"
+    written = [key for key in rows.written if key.startswith(index_prefix(WAITS))]
+    assert len(written) == len(waits), "each index row is written once"
+
+
+async def test_a_build_stops_workers_of_an_earlier_version_from_its_begin() -> None:
+    """They would write rows where the build has looked already."""
+    rows = KilledRows({f"acme/u/s{n}/0": b"a turn" for n in range(3)})
+    rows.puts_left = 1
+    with pytest.raises(Killed):
+        await waiting(rows)
+    for mark in (INDEX_BUILT, INDEX_FENCE):
+        assert StoredRow.read(rows.rows[mark]).row_version == ROW_VERSION
+    rows.puts_left = None
+    assert len(await waiting(rows)) == 3
+
+
+async def test_a_build_for_another_partition_count_is_not_continued() -> None:
+    rows = KilledRows({f"acme/u/s{n}/0": b"a turn" for n in range(3)})
+    rows.rows[INDEX_BUILT] = pending_index.IndexMark(partitions=12, built_to="acme/u/s1/0").to_bytes()
+    assert len(await waiting(rows, partitions=24)) == 3
 
 
 async def test_a_search_that_begins_again_writes_only_what_is_missing() -> None:
