@@ -337,6 +337,25 @@ async def test_the_next_assignment_ends_a_recovery_that_waits(app: StageApp) -> 
     assert all_rows(rows, 0) == rows_of(1)
 
 
+async def test_a_recovery_touches_no_table_before_the_load_that_was_cut_off_has_ended(app: StageApp) -> None:
+    """The thread of that load may still be at its last write."""
+    recovery, rows, _ = await assigned(app, numbered(2), end=3)
+    looked_at: list[int] = []
+    find_states = recovery._find_states
+
+    async def watched(generation_id: int) -> None:
+        looked_at.append(generation_id)
+        await find_states(generation_id)
+
+    recovery._find_states = watched
+    async with recovery._loading:
+        task = asyncio.create_task(recovery._recover(app.consumer_generation_id))
+        await spin()
+        assert not looked_at
+    await task
+    assert all_rows(rows, 0) == rows_of(2)
+
+
 # --------------------------------------------------------------------------- whole, or refused
 async def test_a_new_partition_gets_its_marker_before_anything_flows(app: StageApp) -> None:
     recovery, rows, consumer = await assigned(app, {}, end=0)
