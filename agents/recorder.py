@@ -293,6 +293,9 @@ class Recorder:
     async def rediscover(self, partition: int, rows: Rows) -> None:
         return None
 
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        return None
+
     async def background(self) -> None:
         """Drop the periods that are over, once a day and soon after the start."""
         visited = None

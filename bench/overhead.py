@@ -107,6 +107,9 @@ class Echo:
     def retain(self, partitions: frozenset[int]) -> None:
         return None
 
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        return None
+
     async def rediscover(self, partition: int, rows: Rows) -> None:
         return None
 

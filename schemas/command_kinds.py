@@ -50,7 +50,7 @@ def _kinds(
 
 _REF, _CHANGED = working.WorkingEntryRef, working.WorkingChanged
 KINDS: Final[tuple[CommandKind, ...]] = (
-    *_kinds("session", "observer", None, ("observe", None, None)),
+    *_kinds("session", "observer", None, ("observe", None, None), ("sessions.end", commands.SessionEnd, None)),
     *_kinds("session", "observer", "episodic", ("flush_important", commands.FlushImportant, None)),
     *_kinds(
         "session",

@@ -204,6 +204,13 @@ class FlushImportant(Contract):
     """Importance from which entries become episodes; None: `session_log.flush_threshold`."""
 
 
+class SessionEnd(Contract):
+    """`args` of sessions.end: the session's row goes, if it is old and nothing waits."""
+
+    last_at: Annotated[int, Field(ge=0)]
+    """The time of the row that was seen, in seconds since 1970. It counts for a row that has none."""
+
+
 class Compact(Contract):
     """`args` of compact: the older turns of a session become one episode."""
 

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 from .base import CommandId, Content, Contract, GivenId, Hash, Instant, OurId, Quote, Subject, Tags, Unit
 from .facts import Trust
 from .observations import Category, Durability, Emotion
+from .turn_number import Epoch, TurnNumber
 from .turns import Owner, Sensitivity
 
 SUMMARY: Final = "summary"
@@ -97,3 +98,9 @@ class EpisodesRecorded(Contract):
     """The agent of the turn; its persona may say when consolidation is due."""
     notes_tokens: Annotated[int, Field(ge=0)] = 0
     """Tokens of all observations of the turn, whether they became episodes or not. A token is 4 bytes of UTF-8."""
+    epoch: Epoch = 0
+    """Of the turn number."""
+
+    @property
+    def number(self) -> TurnNumber:
+        return TurnNumber(self.epoch, self.turn_number)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Quote, Signed, Subject, Unit
+from .turn_number import Epoch, TurnNumber
 from .turns import Owner, Role, Sensitivity
 
 Durability = Literal["transient", "session", "persistent", "permanent"]
@@ -119,8 +120,15 @@ class Observed(Contract):
     session_id: GivenId
     turn_id: GivenId
     turn_number: Annotated[int, Field(ge=1)]
+    """Counts from 1 within the epoch."""
     occurred_at: Instant
     agent_id: GivenId | None = None
     observations: Annotated[tuple[Observation, ...], Field(max_length=OBSERVATIONS_MAX)] = ()
     evicted: Annotated[tuple[Evicted, ...], Field(max_length=EVICTED_MAX)] = ()
     cause: ObservedBy = ObservedBy()
+    epoch: Epoch = 0
+    """Of the turn number. A later epoch begins when the session's row was ended, or lost."""
+
+    @property
+    def number(self) -> TurnNumber:
+        return TurnNumber(self.epoch, self.turn_number)

@@ -16,6 +16,10 @@ understand it, and stop before they write rows without their index. They look at
 the form of an owner, this one that of an owner's tasks and of a waiting turn."""
 
 
+SESSION_EPOCHS: Final = INDEX + "epochs"
+"""The epochs of a partition's sessions (session_epochs.py). It belongs to its partition, too."""
+
+
 def index_prefix(kind: str) -> str:
     """Return the prefix of the index rows of a kind."""
     return f"{INDEX}{kind}{INDEX}"

@@ -42,14 +42,14 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
             first[turn.name] = turn
     sessions: dict[str, list[tuple[TurnRow, ObservedRow]]] = defaultdict(list)
     for name, turn in first.items():
-        observed = min(history.observed[name], key=lambda row: row.turn_number)
+        observed = min(history.observed[name], key=lambda row: row.number)
         if history.is_complete(TURNS.name, turn.session_key):
             sessions[turn.session_key].append((turn, observed))
     for rows in sessions.values():
         rows.sort(key=lambda pair: history.counts.place(pair[0].position))
         for (turn_before, before), (turn, after) in pairwise(rows):
             findings.require(
-                before.turn_number < after.turn_number,
+                before.number < after.number,
                 f"{format_turn(turn.name)} came after turn {turn_before.turn_id} and was observed before it",
                 turn_before.position,
                 turn.position,
@@ -81,7 +81,7 @@ def _reflected_in_order(history: History, findings: Findings) -> None:
         recorded.sort(key=lambda row: history.counts.place(row.position))
         for before, after in pairwise(recorded):
             findings.require(
-                before.turn_number < after.turn_number,
+                before.number < after.number,
                 f"{format_turn(after.name)} was reflected after turn {before.turn_id}, which is later",
                 before.position,
                 after.position,

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from ..schemas.budgets import StoredBudget
 from ..schemas.topics import DEAD_LETTER_SUFFIX, StageName
+from ..schemas.turn_number import TurnNumber
 from ..streams.log.port import Position
 from .partition_counts import PartitionCounts
 
@@ -136,7 +137,7 @@ class ObservedRow:
     key: str
     session_key: str
     turn_id: str
-    turn_number: int
+    number: TurnNumber
     digest: str
     ce_id: str | None
     observations: tuple[ObservationRow, ...]
@@ -161,7 +162,7 @@ class RecordedRow:
     key: str
     session_key: str
     turn_id: str
-    turn_number: int
+    number: TurnNumber
     digest: str
     episode_ids: tuple[str, ...]
     fact_ids: tuple[str, ...]

@@ -112,12 +112,12 @@ def _sent_again(
 
 
 def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findings) -> None:
-    """Check that a turn was observed once. A session forgets ids after a thousand turns; then the same id may be
-    observed again."""
-    rows = sorted(observed, key=lambda row: row.turn_number)
+    """Check that a turn was observed once. A session forgets ids after a thousand turns, and when its row ends; then
+    the same id may be observed again."""
+    rows = sorted(observed, key=lambda row: row.number)
     for before, after in pairwise(rows):
         findings.require(
-            after.turn_number - before.turn_number >= SEEN_KEPT,
+            after.number.epoch > before.number.epoch or after.number.n - before.number.n >= SEEN_KEPT,
             f"{format_turn(turn)} was observed twice, with different values",
             before.position,
             after.position,

@@ -1,12 +1,14 @@
-"""I2: versions of a fact go 1, 2, 3 …, each with one value; turn numbers of a session likewise."""
+"""I2: versions of a fact go 1, 2, 3 …, each with one value; turn numbers of a session likewise, by epoch."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
 
 from ..schemas import ids
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
+from ..schemas.turn_number import TurnNumber
 from .rows import EventRow, History, ObservedRow
 from .verdicts import Expected, Findings, InvariantVerdict, positions
 
@@ -73,30 +75,42 @@ def _turn_numbers(history: History, findings: Findings) -> None:
             sessions[row.session_key].append(row)
     for session_key, rows in sessions.items():
         findings.checked += 1
-        by_number: dict[int, list[ObservedRow]] = defaultdict(list)
+        by_number: dict[TurnNumber, list[ObservedRow]] = defaultdict(list)
         for row in rows:
-            by_number[row.turn_number].append(row)
+            by_number[row.number].append(row)
         for number, same in by_number.items():
             if len({row.turn_id for row in same}) > 1:
                 findings.found(f"session {session_key}: several turns have the number {number}", *positions(same))
-        numbers = sorted(by_number)
-        lacking = numbers[-1] - len(numbers)
-        if lacking and history.all_complete(OBSERVATIONS.name):
-            expected_at = next(place for place, number in enumerate(numbers, start=1) if number != place)
-            findings.found(
-                f"session {session_key}: {lacking} turn numbers are missing, the first is {expected_at}",
-                *positions(by_number[numbers[expected_at - 1]]),
-            )
+        if history.all_complete(OBSERVATIONS.name):
+            for _, numbers in groupby(sorted(by_number), key=lambda number: number.epoch):
+                _complete(session_key, list(numbers), by_number, findings)
         _rising(session_key, rows, findings)
+
+
+def _complete(
+    session_key: str,
+    numbers: Sequence[TurnNumber],
+    by_number: Mapping[TurnNumber, Sequence[ObservedRow]],
+    findings: Findings,
+) -> None:
+    """Check that an epoch's numbers count from 1. `numbers`: rising."""
+    lacking = numbers[-1].n - len(numbers)
+    if lacking:
+        place, after = next((n, number) for n, number in enumerate(numbers, start=1) if number.n != n)
+        first = after._replace(n=place)
+        findings.found(
+            f"session {session_key}: {lacking} turn numbers are missing, the first is {first}",
+            *positions(by_number[after]),
+        )
 
 
 def _rising(session_key: str, rows: list[ObservedRow], findings: Findings) -> None:
     rows = [row for row in rows if not row.put_back]
     rows.sort(key=lambda row: (row.position.partition, row.position.offset))
     for before, after in pairwise(rows):
-        if before.position.partition == after.position.partition and after.turn_number < before.turn_number:
+        if before.position.partition == after.position.partition and after.number < before.number:
             findings.found(
-                f"session {session_key}: turn number {after.turn_number} came first after {before.turn_number}",
+                f"session {session_key}: turn number {after.number} came first after {before.number}",
                 before.position,
                 after.position,
             )

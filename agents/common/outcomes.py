@@ -20,6 +20,11 @@ Decided = tuple[R, StageDecision]
 """A row with its outcome, and the decision that writes it."""
 
 
+def row_size(decision: StageDecision) -> int:
+    """Return the size of the row of a decision in bytes."""
+    return len(decision.row or b"")
+
+
 class OutcomeRow(StoredRow):
     """Base of a row that keeps the last outcome of its key."""
 

@@ -23,7 +23,7 @@ from pydantic import Field
 from ...schemas.row_keys import AFTER_INDEX, INDEX_BUILT, INDEX_FENCE, index_key, index_prefix
 from ...streams.engine.handler import Rows
 from ...streams.engine.row_scan import scan
-from .stored_row import ROW_VERSION, StoredRow
+from .stored_row import EPOCH_VERSION, StoredRow
 
 INDEX_ROW: Final = b"{}"
 """The value of every index row."""
@@ -38,7 +38,7 @@ class IndexMark(StoredRow):
     Its `row_version` stops workers of earlier versions, which would write rows without index rows.
     """
 
-    row_version: Annotated[int, Field(ge=1)] = ROW_VERSION
+    row_version: Annotated[int, Field(ge=1)] = EPOCH_VERSION
     partitions: int
     """The partition count of the table. Under another count rows have come from other partitions, and perhaps not their
     index rows, so the index is built again."""
@@ -72,7 +72,7 @@ async def _build(
     earlier version writes rows here, so what was looked at need not be looked at again."""
     raw = rows.row(INDEX_BUILT, partition=partition)
     mark = None if raw is None else IndexMark.read(raw)
-    if mark is None or mark.partitions != partitions:
+    if mark is None or mark.partitions != partitions or mark.row_version != EPOCH_VERSION:
         mark = IndexMark(partitions=partitions, built_to=AFTER_INDEX)
         await rows.put({INDEX_FENCE: mark.to_bytes(), INDEX_BUILT: mark.to_bytes()}, partition=partition)
     if mark.built_to is None:

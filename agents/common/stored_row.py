@@ -18,8 +18,10 @@ from ...streams.engine.parking import without_mark
 
 FIRST_VERSION = 1
 """The version of a row that names none."""
-ROW_VERSION = 2
-"""The latest version that is understood: 2 are marks of an index, and outcomes whose vectors are made again."""
+EPOCH_VERSION = 3
+"""The version of a row whose turn numbers have an epoch, and of the mark of an index that has all sessions."""
+ROW_VERSION = 3
+"""The latest version that is understood: 2 are outcomes whose vectors are made again."""
 
 
 class RowPart(BaseModel):

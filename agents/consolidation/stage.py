@@ -40,10 +40,11 @@ from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
+from ...streams.engine.handler import Committed, RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
+from ..common.handled_sessions import HandledSessions, sessions_index
 from ..common.model_call import ModelCaller, tenant_of_breaker
 from ..common.owner_routing import OwnerCommand
 from ..common.pending_index import forget, pending_keys
@@ -105,6 +106,7 @@ class Consolidation:
         now: Callable[[], datetime],
         secrets: SecretFilter,
         monotonic: Callable[[], float] = time.monotonic,
+        committed: Committed = lambda topic, partition: None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -123,6 +125,8 @@ class Consolidation:
         )
         self._reader = OwnerReader(store, calls)
         self._recall_counters = RecallCounters(store=store, calls=calls, metrics=metrics, policies=policies)
+        days = policies.deployment.rows.session_days
+        self._sessions = HandledSessions(days=days, topic=EPISODES_RECORDED.name, committed=committed, now=now)
         self._reminders = OwnerReminders(pause=self._pause, clock=monotonic)
         calls.on_breaker_closed(self._wake_owners)
 
@@ -143,6 +147,7 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: ConsolidationEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+        self._sessions.note(record)
         if isinstance(work, OwnerCommand) and work.command.kind not in APPLIED_KINDS:
             return
         if isinstance(work, RecallEvent):
@@ -167,7 +172,7 @@ class Consolidation:
         recorded, owner_key = work.recorded, work.owner_key
         session = ids.session_key(recorded.tenant_id, recorded.user_id, recorded.session_id)
         before = turns_of(rows, owner_key, session)
-        if before.has(recorded.turn_number):
+        if before.has(recorded.number):
             self._metrics.counted("duplicate")
             return None
         policy = self._policies.of(recorded.tenant_id, recorded.agent_id)
@@ -187,10 +192,10 @@ class Consolidation:
         if may_run and is_run_due(row.counters, policy.consolidation):
             request = RunRequest(recorded.tenant_id, recorded.owner, run_id, self._now())
             conclusion = await self._run("consolidate", request, row, record)
-        turns = before.add(recorded.turn_number).model_copy(update={"counted": before.counted.add(recorded.turn_id)})
+        turns = before.model_copy(update={"counted": before.counted.add(recorded.turn_id)})
         outcome = Outcome(
             source=source_of(record, work.event_id),
-            after={session_row_key(owner_key, session): turns.to_bytes()},
+            after=self._sessions.written(session_row_key(owner_key, session), turns, recorded.number, record),
             writes=conclusion.writes,
             records=conclusion.records,
             tenant_id=recorded.tenant_id,
@@ -338,10 +343,12 @@ class Consolidation:
     # ------------------------------------------------------------------------------------------------ reminders
     def retain(self, partitions: frozenset[int]) -> None:
         self._reminders.retain(partitions)
+        self._sessions.retain(partitions)
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
+        indexed = sessions_index(progress_index, self._now)
         for kind in (FOLLOWS, COUNTS):
-            async for key in pending_keys(rows, partition, kind, partitions=self._partitions, indexed=progress_index):
+            async for key in pending_keys(rows, partition, kind, partitions=self._partitions, indexed=indexed):
                 if kind == COUNTS and self._policies.of(ids.split(key)[0]).consolidation.trigger != "schedule":
                     continue
                 row = ProgressRow.load(rows, key, partition=partition)
@@ -349,6 +356,9 @@ class Consolidation:
                     self._set_reminder(row, key, partition, at_once=True)
                 else:
                     await forget(rows, partition, kind, key)
+
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        await self._sessions.end_rows(partition, rows)
 
     async def background(self) -> None:
         await send_reminders(self._due_commands, self._send_durably)

@@ -213,6 +213,7 @@ def conclude(
                 session_id=item.turn.session_id,
                 turn_id=item.turn.turn_id,
                 turn_number=session.turns,
+                epoch=session.epoch,
                 occurred_at=item.occurred_at,
                 agent_id=item.turn.agent_id,
                 observations=recorded,

@@ -39,7 +39,8 @@ from ..common.pending_index import forget, pending_keys
 from ..common.reminders import AT_ONCE, send_reminders
 from .commands import reminder_record
 from .reminders import HeldBack, SessionReminders
-from .rows import WAITS, SessionRow, WaitingTurn, waiting_index, waiting_key
+from .rows import WAITS, SessionRow, WaitingTurn, waiting_key
+from .session_end import sessions_index
 from .waiting_count import WaitingCount
 
 ASKED: Final = 2
@@ -132,7 +133,8 @@ class DeferredSessions:
     async def rediscover(self, partition: int, rows: Rows, *, partitions: int) -> None:
         """Set the reminders of the sessions with waiting turns in a partition that is new here. The session's row
         counts its waiting turns: a waiting row that no session counts is ignored."""
-        async for key in pending_keys(rows, partition, WAITS, partitions=partitions, indexed=waiting_index):
+        indexed = sessions_index(self._now)
+        async for key in pending_keys(rows, partition, WAITS, partitions=partitions, indexed=indexed):
             session = SessionRow.load(rows, key, partition=partition)
             if not session.waiting:
                 await forget(rows, partition, WAITS, key)

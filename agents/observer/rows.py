@@ -6,6 +6,7 @@ session's row that counts it, and deleted after the outcome that observed it is 
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,6 +19,7 @@ from ...schemas.base import Instant
 from ...schemas.blocks import MemoryBlock, NamedRecord
 from ...schemas.observations import Emotion, Observation
 from ...schemas.row_keys import INDEX, index_key
+from ...schemas.turn_number import Epoch
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
@@ -25,6 +27,7 @@ from ...streams.log.port import Position, Record
 from ..common.outcomes import OutcomeRow
 from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
+from ..common.session_ends import ends_kind
 from ..common.stored_row import RowPart, StoredRow
 
 WAITS: Final = "waits"
@@ -84,7 +87,13 @@ class SessionRow(OutcomeRow):
     """Everything that the observer knows of a session."""
 
     turns: Annotated[int, Field(ge=0)] = 0
-    """Number of observed turns, which is the last turn number."""
+    """Number of observed turns of the epoch, which is the last turn number."""
+    epoch: Epoch = 0
+    """Of the turn numbers (schemas/session_epochs.py)."""
+    last_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
+    """When the row was last written, in seconds. 0: an earlier version wrote it."""
+    indexed_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
+    """The time in the index of sessions that may end."""
     working: WorkingSet = WorkingSet()
     origins: tuple[EntryOrigin, ...] = ()
     """Origins of the working entries. Entries of an earlier version or of a working-only deployment have none."""
@@ -119,7 +128,12 @@ class SessionRow(OutcomeRow):
         return self.waiting_next - self.waiting_from
 
     def index_kinds(self) -> tuple[str, ...]:
-        return (WAITS,) if self.waiting else ()
+        waits = (WAITS,) if self.waiting else ()
+        return (*waits, ends_kind(self.indexed_at)) if self.indexed_at else waits
+
+    def written_at(self, at: int, *, indexed: bool) -> SessionRow:
+        """Return the row as it is written at `at` (seconds). `indexed`: the index gets this time, too."""
+        return self.model_copy(update={"last_at": at, "indexed_at": at if indexed else self.indexed_at})
 
     def without_waiting(self, turns: int, *, tokens: int) -> SessionRow:
         """Return the row without its oldest waiting turns. `turns`: how many; `tokens`: theirs."""

@@ -8,6 +8,7 @@ decide   misplaced? → sent again to its partition, done
                       tenant a dead letter, which can be put back (waiting_count.py)
             enough calls for one event → a command asks for the rest, so that others get lane and place meanwhile
          an edit by hand → the working set, blocks, what the session holds (edits/); its result
+         a `sessions.end` of itself → an old row goes (session_end.py)
          another command → its result; a flush sends the important entries to the reflector as `episodes.keep`
 store    the working set's projection in Qdrant, for readers
 publish  one record a turn on memory.observations; none where the working set is the only tier
@@ -27,6 +28,7 @@ from itertools import takewhile
 from typing import Literal
 
 import structlog
+from pydantic import ValidationError
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.policies import MemoryPolicy
@@ -35,18 +37,20 @@ from ...memory.secrets.turns import protect_turn
 from ...memory.tenant_policies import TenantPolicies
 from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
-from ...schemas.commands import ResultError
+from ...schemas.base import explain
+from ...schemas.commands import ResultError, SessionEnd
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...schemas.turns import Turn
-from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
+from ...streams.engine.handler import Committed, RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker, tenant_of_breaker
 from ..common.protection import keep_record, keep_unread_record
+from ..common.session_ends import SessionEnds
 from ..common.store_writes import apply_writes
 from ..common.turn_routing import decode_turn, is_misplaced
 from . import decisions
@@ -59,6 +63,7 @@ from .edits.scope import SessionEditResult, SessionEditScope, refused
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .next_action import EventProgress, Surroundings, next_action
 from .rows import WAITING_MAX_BYTES, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
+from .session_end import ended, leave_epoch, send_ends, session_in_epoch
 from .turn_source import TurnSource, without_secrets
 from .waiting_count import WaitingCount
 
@@ -93,6 +98,7 @@ class Observer:
         in_flight: int = 64,
         secrets: SecretFilter,
         source: TurnSource | None = None,
+        committed: Committed = lambda topic, partition: None,
     ) -> None:
         self._secrets = secrets
         self._source = None if source is None else without_secrets(source, secrets)
@@ -110,6 +116,8 @@ class Observer:
         self._waiting = WaitingCount(
             share=self._deployment.observe.waiting_share(partitions), changed=metrics.waiting_turns
         )
+        days = self._deployment.rows.session_days
+        self._ends = SessionEnds(days=days, topic=TURNS.name, committed=committed, now=now, monotonic=monotonic)
         self._deferred = DeferredSessions(
             policy=self._deployment.observe,
             ahead=ahead,
@@ -139,8 +147,13 @@ class Observer:
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: SessionEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         key, partition = work.session_key, record.position.partition
+        self._ends.note(record)
         if is_misplaced(record, key, partitions=self._partitions):
             await self._send_again(work, record)
+            return
+        if isinstance(work, SessionCommand) and work.command.kind == "sessions.end":
+            if (decision := await self._end(work, record, rows)) is not None:
+                yield decision
             return
         progress = self._begin(work, record, rows)
         is_edit = isinstance(work, SessionCommand) and work.command.kind in EDITS
@@ -175,12 +188,29 @@ class Observer:
         self._metrics.counted("rekeyed")
 
     def _begin(self, work: SessionEvent, record: Record, rows: Rows) -> EventProgress:
-        session = self._sessions.of(rows, work.session_key)  # nobody else writes the row while this event runs
+        # nobody else writes the row while this event runs
+        session = session_in_epoch(self._sessions, rows, work.session_key, record.position.partition)
+        at = self._ends.written_at(record, session.last_at)
+        session = session.written_at(at, indexed=self._ends.needs_entry(session.last_at, at))
         if isinstance(work, SessionCommand):
             status = status_of(work.command, self._deployment.tiers, now=self._now())
             requested = status == "applied" and work.command.kind not in EDITS
             return EventProgress(session, new=None, requested=requested)
         return EventProgress(session, new=self._unseen_turn(work, record, session), requested=False)
+
+    async def _end(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
+        """End the session's row if it is still old and nothing waits. There is no result."""
+        key, partition = work.session_key, record.position.partition
+        try:
+            seen_at = SessionEnd.from_payload(work.command.args).last_at
+        except ValidationError as error:
+            raise Poison("invalid", explain(error)) from None
+        session = self._sessions.of(rows, key)
+        if rows.row(key) is None or session.waiting or not self._ends.is_old(session.last_at or seen_at, partition):
+            return None
+        await leave_epoch(session, rows, partition)
+        self._metrics.counted("session_ended")
+        return ended(session, key, source=source_of(record, work.event_id))
 
     def _unseen_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
         """This event's turn, unless the session had it before."""
@@ -387,9 +417,13 @@ class Observer:
     # ------------------------------------------------------------------------------------------------ reminders
     def retain(self, partitions: frozenset[int]) -> None:
         self._deferred.retain(partitions)
+        self._ends.retain(partitions)
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
         await self._deferred.rediscover(partition, rows, partitions=self._partitions)
+
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        await send_ends(self._ends, partition, rows, send_durably=self._send_durably, now=self._now)
 
     def _wake_sessions(self, breaker: str) -> None:
         """The breaker closed: the tenant's model answers again."""

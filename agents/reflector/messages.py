@@ -70,6 +70,7 @@ def episodes_recorded(
         evicted_persistent=len(observed.evicted),
         agent_id=observed.agent_id,
         notes_tokens=sum(tokens(each.content) for each in observed.observations),
+        epoch=observed.epoch,
     )
     header = CloudEvent(
         id=ids.recorded_id(owner_key, session, observed.turn_id),

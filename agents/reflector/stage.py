@@ -52,11 +52,13 @@ from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.engine.commands import result_record
-from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
+from ...streams.engine.handler import Committed, RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
+from ..common.handled_sessions import HandledSessions
+from ..common.outcomes import row_size
 from ..common.owner_routing import OwnerCommand
 from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes, with_vectors
@@ -97,6 +99,7 @@ class Reflector:
         partitions: int,
         now: Callable[[], datetime],
         secrets: SecretFilter,
+        committed: Committed = lambda topic, partition: None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -114,6 +117,8 @@ class Reflector:
         self._secrets = secrets
         self._now = now
         self._due = DueTasks(now=now)
+        days = policies.deployment.rows.session_days
+        self._sessions = HandledSessions(days=days, topic=OBSERVATIONS.name, committed=committed, now=now)
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
@@ -127,6 +132,7 @@ class Reflector:
 
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: ReflectorEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+        self._sessions.note(record)
         row = LedgerRow.load(rows, work.owner_key)
         if not row.has_handled(record.position):
             if isinstance(work, OwnerCommand):
@@ -145,7 +151,7 @@ class Reflector:
         observed, owner_key = work.observed, work.owner_key
         session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
         reflected = turns_of(rows, owner_key, session)
-        if reflected.has(observed.turn_number):
+        if reflected.has(observed.number):
             self._metrics.counted("duplicate")
             return None
         policy, cause = self._policy_of(observed), ids.observed_id(session, observed.turn_id)
@@ -168,7 +174,7 @@ class Reflector:
         outcome = Outcome(
             source=source_of(record, work.event_id),
             after={
-                session_row_key(owner_key, session): reflected.add(observed.turn_number).to_bytes(),
+                **self._sessions.written(session_row_key(owner_key, session), reflected, observed.number, record),
                 **timer_rows.after,
             },
             cleanup=timer_rows.cleanup,
@@ -185,7 +191,7 @@ class Reflector:
             }
         )
         decision = row.decision(owner_key, outcome)
-        if (size := _size(decision)) > MAX_VALUE:
+        if (size := row_size(decision)) > MAX_VALUE:
             raise Poison("oversized", f"what follows from it has {size} bytes; at most {MAX_VALUE} fit")
         return decision
 
@@ -248,7 +254,7 @@ class Reflector:
             state_ids=changed_ids(applied.changes),
         )
         decision = row.model_copy(update={"changes": row.changes + len(applied.changes)}).decision(owner_key, outcome)
-        if (size := _size(decision)) > MAX_VALUE:
+        if (size := row_size(decision)) > MAX_VALUE:
             message = f"its changes have {size} bytes together; at most {MAX_VALUE} fit: send fewer at once"
             return self._refuse(command, owner_key, row, source, ResultError(code="too_large", message=message))
         return decision
@@ -348,7 +354,7 @@ class Reflector:
             }
         )
         decision = edited.decision(owner_key, outcome)
-        if (size := _size(decision)) > MAX_VALUE:
+        if (size := row_size(decision)) > MAX_VALUE:
             message = f"its effects have {size} bytes together; at most {MAX_VALUE} fit: edit less at once"
             return self._refuse(command, owner_key, row, source, ResultError(code="too_large", message=message))
         return decision
@@ -433,14 +439,13 @@ class Reflector:
     # ------------------------------------------------------------------------------------------------ reminders
     def retain(self, partitions: frozenset[int]) -> None:
         self._due.retain(partitions)
+        self._sessions.retain(partitions)
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
         await self._due.rediscover(partition, rows, partitions=self._partitions)
 
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        await self._sessions.end_rows(partition, rows)
+
     async def background(self) -> None:
         await send_reminders(self._due.due, self._send_durably)
-
-
-def _size(decision: StageDecision) -> int:
-    """Return the size of the row in bytes."""
-    return len(decision.row or b"")

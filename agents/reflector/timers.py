@@ -21,6 +21,7 @@ from ...schemas.row_keys import index_key
 from ...schemas.turns import Owner
 from ...streams.engine.commands import command_record
 from ...streams.engine.handler import Rows
+from ..common.handled_sessions import sessions_index
 from ..common.pending_index import INDEX_ROW, forget, pending_keys
 from ..common.stored_row import RowPart, StoredRow
 from .messages import SOURCE
@@ -103,7 +104,8 @@ class DueTasks:
 
     async def rediscover(self, partition: int, rows: Rows, *, partitions: int) -> None:
         """Set the timers of a partition that is new here."""
-        async for owner_key in pending_keys(rows, partition, TASKS, partitions=partitions, indexed=timers_index):
+        indexed = sessions_index(timers_index, self._now)
+        async for owner_key in pending_keys(rows, partition, TASKS, partitions=partitions, indexed=indexed):
             row = TaskTimers.of(rows, owner_key, partition=partition)
             if row.timers:
                 self.keep(owner_key, partition, row)

@@ -41,7 +41,7 @@ def accept(context: CommandContext, stage: str, as_json: bool) -> None:
         if as_json:
             console.line(asdict(each))
         else:
-            console.advice(f"{each.topic}: {each.partitions} partitions accepted, {each.rows_deleted} rows deleted")
+            console.advice(f"{each.topic}: {each.partitions} partitions accepted")
 
 
 async def _accept(settings: Settings, stage: StageName) -> list[AcceptedLoss]:

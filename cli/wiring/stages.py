@@ -137,6 +137,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             now=utc_now,
             secrets=ports.secrets,
             source=ports.source,
+            committed=runner.committed,
         )
     if name == "reflector":
         return Reflector(
@@ -149,6 +150,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             partitions=partitions,
             now=utc_now,
             secrets=ports.secrets,
+            committed=runner.committed,
         )
     if name == "consolidation":
         return Consolidation(
@@ -163,5 +165,6 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             spending=ports.spending,
             now=utc_now,
             secrets=ports.secrets,
+            committed=runner.committed,
         )
     raise Fatal(f"the stage {name} is not there yet")

@@ -41,7 +41,7 @@ from .recall import (
     RerankerName,
 )
 from .tiers import TiersPolicy
-from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger
+from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger, RowsPolicy
 
 __all__ = [
     "CLASSIC_FUSION",
@@ -102,6 +102,7 @@ class MemoryPolicy:
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     gist: GistPolicy = field(default_factory=GistPolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
+    rows: RowsPolicy = field(default_factory=RowsPolicy)
     privacy: PrivacyPolicy = field(default_factory=PrivacyPolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     models: ModelsPolicy = field(default_factory=ModelsPolicy)

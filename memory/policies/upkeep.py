@@ -12,6 +12,17 @@ Bounds = Literal["or", "and"]
 
 
 @dataclass(frozen=True, slots=True)
+class RowsPolicy:
+    """How long the stages keep what they know of a session (docs/design/rows.md)."""
+
+    session_days: float = 90.0
+    """Days after its last turn until the rows of a session go, and its working set with them; 0: never."""
+
+    def __post_init__(self) -> None:
+        at_least("rows.session_days", self.session_days, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class HygienePolicy:
     """The janitor, the effects of recalls, and the maintenance run (docs/explanation/upkeep.md)."""
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import reduce
 
 from faust.types import TP
 
 from ...schemas.cloudevents import MOVED_HEADER
 from ...schemas.errors import Fatal
+from ...schemas.row_keys import SESSION_EPOCHS
+from ...schemas.session_epochs import SessionEpochs
 from ...schemas.topics import (
     FACTS,
     STAGES,
@@ -135,6 +138,7 @@ class TopicGrowth:
         for table in tables:
             await self._move(table)
             if table.stage is not None:
+                await self._join_epochs(table)
                 await self._markers.write(table.topic, table.stage, table.image)
         await self._move(facts)
         sources = dict.fromkeys(topic for stage in STAGES for topic in read_by(stage))
@@ -149,6 +153,14 @@ class TopicGrowth:
                     await self._markers.note_sent_again(table.topic, table.stage, table.image, again)
         rows = {table.topic: table.plan for table in (*tables, facts)}
         return [self._grown(topic.name, rows.get(topic.name)) for topic in growing_topics()]
+
+    async def _join_epochs(self, table: _Table) -> None:
+        """Let each partition have the highest epochs of all: it has sessions that ended on another one."""
+        joined = reduce(SessionEpochs.joined, (part.epochs for part in table.image), SessionEpochs())
+        for partition, part in enumerate(table.image):
+            if part.epochs != joined:
+                key, value = SESSION_EPOCHS.encode(), joined.to_bytes()
+                await self._log.append(table.topic, key=key, value=value, partition=partition)
 
     def _grown(self, topic: str, plan: MovePlan | None) -> GrownTopic:
         return GrownTopic(

@@ -1,26 +1,29 @@
 """Acceptance of a loss (`memstream tables accept-loss STAGE`): the remaining entries of a changelog count as the whole.
 
 A new marker in each partition says so (`changelog_check.Marker`), and the marks of the index (schemas/row_keys.py) go.
-The observer's table also numbers the turns of each session. Its numbers begin again at 1, and the stages behind it
-would take these turns for known ones. So their rows "reflected up to turn n" are deleted, after they have read all
-records that the observer sent.
+The observer's table also numbers the turns of each session. Numbers that are lost would be given again, and the stages
+behind it would take these turns for known ones. So all sessions go on in a new epoch, above those that any row has
+(schemas/session_epochs.py). The stages behind must have read all records that the observer sent.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass
 
 from ...schemas.errors import Fatal
-from ...schemas.row_keys import INDEX_BUILT, INDEX_FENCE
+from ...schemas.row_keys import INDEX, INDEX_BUILT, INDEX_FENCE, SESSION_EPOCHS
+from ...schemas.session_epochs import SessionEpochs
 from ...schemas.topics import StageName, changelog_of, group_of, read_by
+from ..engine.parking import without_mark
 from ..log.markers import Marker, marker_entry
 from ..log.port import Log
 
 #: Stages that number turns → stages that remember the numbers.
 REMEMBERS_NUMBERS: dict[StageName, tuple[StageName, ...]] = {"observer": ("reflector", "consolidation")}
-#: Keys of rows "reflected up to turn n": an owner key and a session key, three parts each.
-SESSION_ROW_PARTS = 6
+#: Keys of rows that have an epoch: a session key; an owner key and a session key. Each key has three parts.
+EPOCH_ROW_PARTS = (3, 6)
 
 
 class LossRefused(Exception):
@@ -29,11 +32,14 @@ class LossRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """One changelog: how many partitions got a marker, and how many rows were deleted."""
+    """One changelog: how many partitions got a marker."""
 
     topic: str
     partitions: int
-    rows_deleted: int
+    rows_deleted: int = 0
+    """None are since version 0.3."""
+    epoch: int | None = None
+    """The epoch in which the turn numbers of all sessions begin again; None: the stage gives none."""
 
 
 async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
@@ -54,8 +60,14 @@ async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
                 f"{each} has {lag} records to read that the {stage} sent: start its workers without the {stage} until "
                 "its lag is 0, then stop them"
             )
-    done = [AcceptedLoss(_changelog(each), 0, await _delete_session_rows(log, _changelog(each))) for each in behind]
-    return [*done, AcceptedLoss(_changelog(stage), await _mark(log, _changelog(stage)), 0)]
+    if await log.partitions(topic := _changelog(stage)) is None:
+        raise LossRefused(f"there is no topic {topic}: `memstream topics create` makes it")
+    epochs: SessionEpochs | None = None
+    if behind:
+        highest = max([await _highest_epoch(log, _changelog(each)) for each in (stage, *behind)])
+        epochs = SessionEpochs(next=highest + 1, renumber_before=highest + 1)
+    partitions = await _mark(log, topic, epochs)
+    return [AcceptedLoss(topic, partitions, epoch=None if epochs is None else epochs.next)]
 
 
 def _changelog(stage: StageName) -> str:
@@ -73,26 +85,36 @@ async def _lag(log: Log, stage: StageName) -> int:
     return lag
 
 
-async def _delete_session_rows(log: Log, topic: str) -> int:
-    """Delete the rows by tombstones in the log, which local tables read, too. Return how many there were."""
-    alive: dict[tuple[int, bytes], bool] = {}
+async def _highest_epoch(log: Log, topic: str) -> int:
+    """Return the highest epoch that any row has, or ever had as far as the log tells. Raises LaterVersion."""
+    highest = 0
     async for record in log.read(topic):
-        if record.key is not None and len(record.key.split(b"/")) == SESSION_ROW_PARTS:
-            alive[record.position.partition, record.key] = record.value is not None
-    rows = [row for row, present in alive.items() if present]
-    for partition, key in rows:
-        await log.append(topic, key=key, value=None, partition=partition)
-    return len(rows)
+        if record.key is None or record.value is None:
+            continue
+        if record.key == SESSION_EPOCHS.encode():
+            highest = max(highest, SessionEpochs.read(record.value).next)
+        elif not record.key.startswith(INDEX.encode()) and len(record.key.split(b"/")) in EPOCH_ROW_PARTS:
+            highest = max(highest, _epoch_of(record.value))
+    return highest
 
 
-async def _mark(log: Log, topic: str) -> int:
-    if await log.partitions(topic) is None:
-        raise LossRefused(f"there is no topic {topic}: `memstream topics create` makes it")
+def _epoch_of(row: bytes) -> int:
+    try:
+        fields = json.loads(without_mark(row))
+    except ValueError:
+        return 0
+    epoch = fields.get("epoch") if isinstance(fields, dict) else None
+    return epoch if isinstance(epoch, int) else 0
+
+
+async def _mark(log: Log, topic: str, epochs: SessionEpochs | None) -> int:
     places = list(zip(await log.starts(topic), await log.ends(topic), strict=True))
     for partition, (start, end) in enumerate(places):
         marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end, partitions=len(places))
         key, value = marker_entry(marker)
         await log.append(topic, key=key, value=value, partition=partition)
+        if epochs is not None:
+            await log.append(topic, key=SESSION_EPOCHS.encode(), value=epochs.to_bytes(), partition=partition)
         for mark in (INDEX_BUILT, INDEX_FENCE):  # index rows may be lost: the next worker builds the index again
             await log.append(topic, key=mark.encode(), value=None, partition=partition)
     return len(places)

@@ -146,8 +146,8 @@ class Sender:
 class StageRunner:
     """One stage in this process, wired in one place: app, sender and rows, then the stage, then handler and lanes.
 
-    `build_stage` gets this runner and makes the stage, which may keep `sender`, `has_queued_successor` and `ahead` and
-    call them once the worker runs. `kept` returns a refused record as its dead letter may keep it.
+    `build_stage` gets this runner and makes the stage, which may keep `sender`, `has_queued_successor`, `committed` and
+    `ahead` and call them once the worker runs. `kept` returns a refused record as its dead letter may keep it.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class StageRunner:
             send=self.sender,
             metrics=metrics,
             crash=self._settings.crash,
-            committed=lambda topic, partition: self.app.consumer._committed_offset.get(FaustTP(topic, partition)),
+            committed=self.committed,
             decided=lambda: self._lanes.release_slot(),
             fence=self.app.check_lease,
             kept=kept,
@@ -373,6 +373,11 @@ class StageRunner:
         Events that cannot be decoded never reach it.
         """
         return any(isinstance(item.routed, RoutedEvent) for item in self._lanes.queued(partition, lane))
+
+    def committed(self, topic: str, partition: int) -> int | None:
+        """Return the committed offset (the next one to read) of a partition; None when it is not known."""
+        offset: int | None = self.app.consumer._committed_offset.get(FaustTP(topic, partition))
+        return offset
 
     def ahead(self, topic: str, partition: int) -> PartitionBacklog | None:
         """Count the work left in a partition; None before its first fetch, and for a partition of another worker."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -15,6 +16,8 @@ from ..engine.handler import Rows, Stage
 log = structlog.get_logger(__name__)
 PAUSE: Final = 1.0
 """Seconds until a partition is looked at again when the log or the group did not answer."""
+ENDS_PAUSE: Final = 1.0
+"""Seconds between two calls of `Stage.end_rows`. The stage itself says how often it looks."""
 
 
 class TimerOwnership:
@@ -22,7 +25,7 @@ class TimerOwnership:
 
     A partition that stays here through every assignment is not looked at again. One that was given away in between is,
     because another worker has written to it. The work is a task, which ends before another worker can have the
-    partition.
+    partition. Between assignments such a task lets the stage end what is old.
     """
 
     def __init__(
@@ -32,11 +35,16 @@ class TimerOwnership:
         *,
         crash: Callable[[BaseException], Awaitable[None]],
         pause: float = PAUSE,
+        ends_pause: float = ENDS_PAUSE,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stage = stage
         self._rows = rows
         self._crash = crash
         self._pause = pause
+        self._ends_pause = ends_pause
+        self._monotonic = monotonic
+        self._end_at = 0.0
         self._known: set[int] = set()
         """The partitions whose timers are complete."""
         self._taken: frozenset[int] = frozenset()
@@ -63,12 +71,23 @@ class TimerOwnership:
             self._stage.retain(partitions)
         new = partitions - self._known
         if new and self._task is None:
-            self._task = asyncio.create_task(self._find(sorted(new)))
+            self._task = asyncio.create_task(self._run(self._find_in(sorted(new))))
+        if self._task is None and self._known and self._monotonic() >= self._end_at:
+            self._end_at = self._monotonic() + self._ends_pause
+            self._task = asyncio.create_task(self._run(self._end_rows(sorted(self._known))))
 
-    async def _find(self, partitions: list[int]) -> None:
-        failure = await failure_of(self._find_in(partitions))
+    async def _run(self, work: Coroutine[None, None, None]) -> None:
+        failure = await failure_of(work)
         if failure is not None:
             await self._crash(failure)
+
+    async def _end_rows(self, partitions: list[int]) -> None:
+        for partition in partitions:
+            try:
+                await self._stage.end_rows(partition, self._rows)
+            except (Transient, Relinquished) as error:
+                log.warning("rows_not_ended", partition=partition, why=str(error))
+                return
 
     async def _find_in(self, partitions: list[int]) -> None:
         for partition in partitions:

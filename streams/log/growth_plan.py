@@ -14,7 +14,8 @@ from typing import Literal
 
 from ...schemas.cloudevents import MOVED_HEADER
 from ...schemas.errors import Fatal
-from ...schemas.row_keys import INDEX_BUILT, partition_key
+from ...schemas.row_keys import INDEX_BUILT, SESSION_EPOCHS, partition_key
+from ...schemas.session_epochs import SessionEpochs
 from .markers import MARKER_KEY, OWN_KEYS, Marker
 from .partitioner import partition_for
 from .port import Record
@@ -59,6 +60,8 @@ class CompactedPartition:
     erased: set[bytes] = field(default_factory=set)
     """Keys whose last record is a tombstone, apart from rows that were moved away."""
     marker: Marker | None = None
+    epochs: SessionEpochs = SessionEpochs()
+    """Of the observer's table."""
 
     def take(self, record: Record) -> None:
         """Take the next record."""
@@ -67,6 +70,8 @@ class CompactedPartition:
             return
         if key == MARKER_KEY.encode():
             self.marker = Marker.of(record.value)
+        elif key == SESSION_EPOCHS.encode():
+            self.epochs = SessionEpochs.read(record.value)
         elif key.startswith((OWN_KEYS.encode(), INDEX_BUILT.encode())):
             return  # of the partition: the next worker builds the index for the new count
         elif record.value is not None:

@@ -118,6 +118,9 @@ class Counting:
     def retain(self, partitions: frozenset[int]) -> None:
         self.assigned = partitions
 
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        return None
+
     async def rediscover(self, partition: int, rows: Rows) -> None:
         return None
 

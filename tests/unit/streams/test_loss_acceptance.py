@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from memstream.schemas.row_keys import INDEX_BUILT, INDEX_FENCE
+from memstream.schemas.row_keys import INDEX_BUILT, INDEX_FENCE, SESSION_EPOCHS
+from memstream.schemas.session_epochs import SessionEpochs
 from memstream.schemas.topics import OBSERVATIONS, StageName, changelog_of
 from memstream.streams.faust.loss_acceptance import LossRefused, accept_loss
 from memstream.streams.log import topic_admin
@@ -58,18 +60,19 @@ async def test_the_next_worker_builds_the_index_again(log: EmbeddedLog) -> None:
         assert next(key for at, key, _ in found if at == partition) == MARKER_KEY.encode()
 
 
-async def test_rows_of_reflected_turns_are_deleted_because_numbers_begin_again(log: EmbeddedLog) -> None:
-    for stage in ("reflector", "consolidation"):
-        await log.append(changelog(stage), key=OWNER, value=b"owner", partition=1)
-        await log.append(changelog(stage), key=SESSION, value=b"session", partition=1)
-    done = await accept_loss(log, "observer")
-    assert [each.rows_deleted for each in done] == [1, 1, 0]
-    for stage in ("reflector", "consolidation"):
-        found = await records_of(log, changelog(stage))
-        assert found[-1] == (1, SESSION, None)
-        assert (1, OWNER, None) not in found
-    again = await accept_loss(log, "observer")
-    assert [each.rows_deleted for each in again] == [0, 0, 0]
+async def test_turn_numbers_go_on_above_the_epoch_of_every_row(log: EmbeddedLog) -> None:
+    rows = {"observer": (b"acme/u1/s1", 2), "reflector": (SESSION, 4), "consolidation": (SESSION, 3)}
+    for stage, (key, epoch) in rows.items():
+        await log.append(changelog(cast(StageName, stage)), key=key, value=b'{"epoch":%d}' % epoch, partition=1)
+    (accepted,) = await accept_loss(log, "observer")
+    assert (accepted.topic, accepted.epoch) == (changelog("observer"), 5)
+    for stage, (key, epoch) in rows.items():
+        assert (1, key, b'{"epoch":%d}' % epoch) in await records_of(log, changelog(cast(StageName, stage)))
+    found = await records_of(log, changelog("observer"))
+    epochs = {at: SessionEpochs.read(value) for at, key, value in found if key == SESSION_EPOCHS.encode()}
+    assert epochs == dict.fromkeys(range(PARTITIONS), SessionEpochs(next=5, renumber_before=5))
+    (again,) = await accept_loss(log, "observer")
+    assert again.epoch == 6
 
 
 async def test_nothing_is_written_while_a_stage_behind_has_to_read(log: EmbeddedLog) -> None:

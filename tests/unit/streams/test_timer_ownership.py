@@ -28,6 +28,9 @@ class Found:
     def retain(self, partitions: frozenset[int]) -> None:
         self.kept.append(partitions)
 
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        return None
+
     async def rediscover(self, partition: int, rows: Rows) -> None:
         self.began.append(partition)
         if self.failures:

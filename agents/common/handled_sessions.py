@@ -1,0 +1,48 @@
+"""The sessions' rows of a stage that counts turns by owner: which are handled, and when such a row ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from ...schemas.row_keys import index_key
+from ...schemas.turn_number import TurnNumber
+from ...streams.engine.handler import Rows
+from ...streams.log.port import Record
+from .session_ends import SessionEnds, ends_kind
+from .turn_numbers import HandledTurns
+
+SESSION_SLASHES = 5
+"""The key of such a row is an owner key and a session key, three parts each."""
+
+
+class HandledSessions(SessionEnds):
+    """The rows `<owner key>/<session key>` of a stage. They are deleted here, without an event: nothing follows from
+    it, and an event that has just read such a row writes it again as it is, with its index row (`needs_entry`)."""
+
+    def written(self, row_key: str, row: HandledTurns, number: TurnNumber, record: Record) -> dict[str, bytes]:
+        """Return the rows to write when a turn is handled, in their order."""
+        at = self.written_at(record, row.last_at)
+        changed = row.add(number).model_copy(update={"last_at": at})
+        return {**self.entry(row_key, row.last_at, at), row_key: changed.to_bytes()}
+
+    async def end_rows(self, partition: int, rows: Rows) -> None:
+        """Delete old rows. A crash between the two tombstones leaves an index row, which the next look deletes."""
+
+        async def end(entry: str, row_key: str, last_at: int) -> None:
+            await rows.put({row_key: None, entry: None}, partition=partition)
+
+        await self.look(partition, rows, last_at=lambda raw: HandledTurns.read(raw).last_at, end=end)
+
+
+def sessions_index(
+    other: Callable[[str, bytes], Iterable[str]], now: Callable[[], datetime]
+) -> Callable[[str, bytes], Iterable[str]]:
+    """Return what finds the index rows that a row of an earlier version needs: those of `other`, and that of a session,
+    whose row is taken to be written now."""
+    at = int(now().timestamp())
+
+    def indexed(key: str, raw: bytes) -> Iterable[str]:
+        return (index_key(ends_kind(at), key),) if key.count("/") == SESSION_SLASHES else other(key, raw)
+
+    return indexed

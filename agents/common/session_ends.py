@@ -1,0 +1,153 @@
+"""When the rows of sessions end: an index by time, and the time by which rows age.
+
+Each session's row has an index row `ends<seconds>`, written with the row. The index is in the order of time, so a look
+at its beginning finds what may be old; no other row is read. The seconds are those of the row when it was made: where
+the row has been written since, the index row is moved to that time. So a turn writes no index row, or one in half the
+life of a row.
+
+A row ages by the earlier of two clocks: the worker's, and the newest time of a record that the stage has handled and
+committed in that partition. A worker whose clock is ahead ends nothing, and neither does one that reads old records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from ...schemas.row_keys import INDEX, index_key
+from ...streams.engine.handler import Committed, Rows
+from ...streams.engine.row_scan import scan
+from ...streams.log.port import Record
+from .pending_index import INDEX_ROW
+
+ENDS: Final = "ends"
+"""The kinds of index rows of sessions' rows begin with it; seconds follow."""
+DAY: Final = 86_400
+LOOK_EVERY: Final = 60.0
+"""Seconds between two looks at the index of a partition; less where rows live for less than ten minutes."""
+
+
+def ends_kind(at: int) -> str:
+    """Return the kind of an index row. `at`: seconds since 1970."""
+    return f"{ENDS}{at:012d}"
+
+
+def ends_key(row_key: str, at: int) -> str:
+    return index_key(ends_kind(at), row_key)
+
+
+def _parts(key: str) -> tuple[int, str]:
+    kind, _, row_key = key[len(INDEX) :].partition(INDEX)
+    return int(kind.removeprefix(ENDS)), row_key
+
+
+class LogTime:
+    """The newest time of a handled and committed record, by partition. Records come in the order of offsets."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, deque[tuple[int, int]]] = {}
+        """(offset, seconds) of records that were not committed at the last look, rising in both."""
+        self._newest: dict[int, int] = {}
+
+    def note(self, partition: int, offset: int, seconds: int) -> None:
+        seen = self._seen.setdefault(partition, deque())
+        if not seen or seen[-1][1] < seconds:
+            seen.append((offset, seconds))
+
+    def of(self, partition: int, committed: int | None) -> int | None:
+        """Return the time in seconds; None: nothing was committed yet. `committed`: the next offset to read."""
+        seen = self._seen.get(partition, deque())
+        while committed is not None and seen and seen[0][0] < committed:
+            self._newest[partition] = max(self._newest.get(partition, 0), seen.popleft()[1])
+        return self._newest.get(partition)
+
+    def retain(self, partitions: frozenset[int]) -> None:
+        self._seen = {each: seen for each, seen in self._seen.items() if each in partitions}
+        self._newest = {each: newest for each, newest in self._newest.items() if each in partitions}
+
+
+class SessionEnds:
+    """Which rows of sessions are old. `days`: after their last turn; 0: never. `topic`: whose records tell the time."""
+
+    def __init__(
+        self,
+        *,
+        days: float,
+        topic: str,
+        committed: Committed,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._life = days * DAY
+        self._topic = topic
+        self._committed = committed
+        self._now = now
+        self._monotonic = monotonic
+        self._log_time = LogTime()
+        self._look_at: dict[int, float] = {}
+
+    def note(self, record: Record) -> None:
+        """Take the time of a record that is about to be handled."""
+        if record.position.topic == self._topic:
+            self._log_time.note(record.position.partition, record.position.offset, record.timestamp // 1000)
+
+    def written_at(self, record: Record, last_at: int) -> int:
+        """Return the time of a row that this event writes. `last_at`: its time before."""
+        return max(last_at, record.timestamp // 1000, int(self._now().timestamp()))
+
+    def needs_entry(self, last_at: int, at: int) -> bool:
+        """Whether a row of the time `last_at` that is written at `at` needs an index row: a new one, or one that is so
+        old that it may just be ended."""
+        return not last_at or at - last_at > self._life / 2
+
+    def entry(self, row_key: str, last_at: int, at: int) -> Mapping[str, bytes]:
+        """Return the index row to write before a row; empty when it has one."""
+        return {ends_key(row_key, at): INDEX_ROW} if self.needs_entry(last_at, at) else {}
+
+    def is_old(self, last_at: int, partition: int) -> bool:
+        until = self._until(partition)
+        return until is not None and last_at <= until
+
+    def _until(self, partition: int) -> int | None:
+        """Return the last time of an old row; None: none is old."""
+        newest = self._log_time.of(partition, self._committed(self._topic, partition))
+        if newest is None or not self._life:
+            return None
+        return int(min(newest, self._now().timestamp()) - self._life)
+
+    def retain(self, partitions: frozenset[int]) -> None:
+        self._log_time.retain(partitions)
+        self._look_at.clear()
+
+    async def look(
+        self,
+        partition: int,
+        rows: Rows,
+        *,
+        last_at: Callable[[bytes], int],
+        end: Callable[[str, str, int], Awaitable[None]],
+    ) -> None:
+        """End the old rows of a partition, from time to time.
+
+        `last_at(value)` returns the time of a row, 0 for one of an earlier version. `end(index key, row key, time)` is
+        called for a row that is old. Raises Transient, Relinquished, LaterVersion.
+        """
+        until, now = self._until(partition), self._monotonic()
+        if until is None or now < self._look_at.get(partition, 0.0):
+            return
+        async for key, _ in scan(rows, partition, prefix=INDEX + ENDS):
+            at, row_key = _parts(key)
+            if at > until:
+                break
+            raw = rows.row(row_key, partition=partition)
+            last = 0 if raw is None else last_at(raw) or at
+            if last > until:  # written since
+                await rows.put({ends_key(row_key, last): INDEX_ROW, key: None}, partition=partition)
+            elif raw is None:
+                await rows.put({key: None}, partition=partition)
+            else:
+                await end(key, row_key, last)
+        self._look_at[partition] = now + min(LOOK_EVERY, self._life / 10)

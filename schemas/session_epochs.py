@@ -1,0 +1,59 @@
+"""The epochs of the sessions of a partition: one row of the observer's table, which outlives the sessions' rows.
+
+A session's turns are numbered by (epoch, n). A new row of a session begins in the epoch `next`, at n = 1. Before a row
+of that epoch may go, `next` is raised above it. So the numbers of a session that comes back are higher than all that it
+ever had, and nothing is kept of the session itself. See docs/adr/0037.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import LaterVersion
+
+EPOCHS_VERSION: Final = 3
+"""The `row_version` of the row."""
+Count = Annotated[int, Field(ge=0)]
+
+
+class SessionEpochs(BaseModel):
+    """The row. A partition without one has the defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    next: Count = 0
+    """The epoch of the rows that are made from now on."""
+    renumber_before: Count = 0
+    """A row of an earlier epoch than this goes on in the epoch `next`, at n = 1: it may be older than what was sent."""
+    row_version: Annotated[int, Field(ge=1)] = EPOCHS_VERSION
+
+    @classmethod
+    def read(cls, raw: bytes | None) -> SessionEpochs:
+        """Parse the row; None: there is none. Raises LaterVersion."""
+        if raw is None:
+            return cls()
+        try:
+            row = cls.model_validate_json(raw)
+        except ValidationError:
+            row = None
+        if row is None or row.row_version > EPOCHS_VERSION:
+            raise LaterVersion(
+                "the row of the sessions' epochs is not understood: has a later version of memstream run here? Start "
+                "that one again. Nothing was changed, nothing committed"
+            )
+        return row
+
+    def above(self, epoch: int) -> SessionEpochs:
+        """Return the row with `next` above an epoch."""
+        return self.model_copy(update={"next": max(self.next, epoch + 1)})
+
+    def joined(self, other: SessionEpochs) -> SessionEpochs:
+        """Return the row of two partitions whose sessions are shared out anew."""
+        return SessionEpochs(
+            next=max(self.next, other.next), renumber_before=max(self.renumber_before, other.renumber_before)
+        )
+
+    def to_bytes(self) -> bytes:
+        return self.model_dump_json().encode()

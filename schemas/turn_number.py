@@ -1,0 +1,22 @@
+"""The number of a turn in its session: an epoch and a place. Numbers are compared epoch first."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+Epoch = Annotated[int, Field(ge=0, exclude_if=operator.not_)]
+"""The epoch of a session's row in the observer's table. It is higher when the row is made anew after it has ended. A
+record or row without one is of epoch 0."""
+
+
+class TurnNumber(NamedTuple):
+    """A turn's number. Within an epoch `n` counts from 1."""
+
+    epoch: int
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.n}" if self.epoch else str(self.n)
