@@ -33,6 +33,7 @@ from .commands import (
     FactReview,
     FactsApply,
     FlushImportant,
+    SessionEnd,
 )
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
@@ -93,6 +94,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("fact_review", FactReview, "sent", "args of a command of kind facts.approve or facts.reject"),
     Published("episodes_record", EpisodesRecord, "sent", "args of a command of kind episodes.record"),
     Published("episodes_keep", EpisodesKeep, "sent", "args of a command of kind episodes.keep"),
+    Published("session_end", SessionEnd, "sent", "args of a command of kind sessions.end"),
     Published("flush_important", FlushImportant, "sent", "args of a command of kind flush_important"),
     Published("compact", Compact, "sent", "args of a command of kind compact"),
     Published("observed", Observed, "produced", "value on memory.observations"),

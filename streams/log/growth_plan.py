@@ -60,7 +60,7 @@ class CompactedPartition:
     erased: set[bytes] = field(default_factory=set)
     """Keys whose last record is a tombstone, apart from rows that were moved away."""
     marker: Marker | None = None
-    epochs: SessionEpochs = SessionEpochs()
+    epochs: SessionEpochs = field(default_factory=SessionEpochs)
     """Of the observer's table."""
 
     def take(self, record: Record) -> None:

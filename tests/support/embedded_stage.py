@@ -124,6 +124,9 @@ class Bench:
         raw = value if isinstance(value, bytes) else value.to_bytes()
         return Record(Position(topic, partition, offset), key.encode(), raw, **fields)
 
+    def committed(self, topic: str, partition: int) -> int | None:
+        return self._committed.get((topic, partition))
+
     async def run(self, record: Record, *, crash_after: Step | None = None) -> None:
         """Process one event to its end, or to the step after which the worker is killed."""
         handler = Handler(
@@ -134,7 +137,7 @@ class Bench:
             send=self._send,
             metrics=self.metrics,
             crash=CrashAfter(crash_after) if crash_after else None,  # type: ignore[arg-type]
-            committed=lambda topic, partition: self._committed.get((topic, partition)),
+            committed=self.committed,
         )
         routed = handler.route(record)
         if isinstance(routed, UndecodableEvent):

@@ -199,6 +199,8 @@ class ObserverWorld:
         """Turns of the partition that the worker has not fetched yet; None means unknown."""
         self.held = 0
         self._delivered = 0
+        self.committed: int | None = None
+        """The committed offset of every partition, for the end of rows."""
         self.harness = StageHarness(
             name="observer",
             make=self._make,
@@ -227,6 +229,7 @@ class ObserverWorld:
             secrets=SecretFilter(self.policy.privacy),
             source=self._source,
             monotonic=self.clock.monotonic,
+            committed=lambda topic, partition: self.committed,
         )
 
     @property

@@ -31,6 +31,7 @@ def reflector(bench: Bench, policy: MemoryPolicy | None = None) -> Reflector:
         partitions=PARTITIONS,
         now=bench.now,
         secrets=SecretFilter(),
+        committed=bench.committed,
     )
 
 

@@ -1,0 +1,181 @@
+"""Which rows of sessions are old: by two clocks, by an index in the order of time, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.agents.common.session_ends import DAY, SessionEnds, ends_key
+from memstream.schemas.errors import LaterVersion
+from memstream.schemas.row_keys import partition_key
+from memstream.schemas.session_epochs import EPOCHS_VERSION, SessionEpochs
+from memstream.streams.log.port import Position, Record
+from tests.support.embedded_stage import MemoryRows
+
+TOPIC, KEY = "memory.turns", "acme/u1/s1"
+START = 1_800_000_000
+SECONDS = st.integers(0, 400 * DAY)
+
+
+def record(offset: int, seconds: int, *, topic: str = TOPIC) -> Record:
+    return Record(Position(topic, 0, offset), None, None, timestamp=seconds * 1000)
+
+
+class World:
+    """Rows of 90 days. `now`: the worker's clock; `committed`: the group's offset."""
+
+    def __init__(self, *, days: float = 90) -> None:
+        self.now = START
+        self.committed = 0
+        self.monotonic = 0.0
+        self.rows = MemoryRows()
+        self.ended: list[str] = []
+        self.ends = SessionEnds(
+            days=days,
+            topic=TOPIC,
+            committed=lambda topic, partition: self.committed,
+            now=lambda: datetime.fromtimestamp(self.now, UTC),
+            monotonic=lambda: self.monotonic,
+        )
+
+    def handled(self, seconds: int) -> None:
+        """A record of this time was handled and committed."""
+        self.ends.note(record(self.committed, seconds))
+        self.committed += 1
+
+    def write(self, key: str, last_at: int, at: int | None = None) -> None:
+        self.rows.rows |= {key: json.dumps(last_at).encode(), ends_key(key, at or last_at): b"{}"}
+
+    async def look(self) -> list[str]:
+        async def end(entry: str, key: str, last_at: int) -> None:
+            self.ended.append(key)
+            await self.rows.put({key: None, entry: None})
+
+        self.monotonic += 3_600
+        await self.ends.look(0, self.rows, last_at=json.loads, end=end)
+        return sorted(self.rows.rows)
+
+
+@given(last_at=SECONDS, worker=SECONDS, log=SECONDS)
+def test_a_row_is_old_when_both_clocks_say_so(last_at: int, worker: int, log: int) -> None:
+    world = World()
+    world.now = START + worker
+    world.handled(START + log)
+    assert world.ends.is_old(START + last_at, 0) == (min(worker, log) - last_at >= 90 * DAY)
+
+
+def ahead(world: World) -> None:
+    world.now += 400 * DAY
+
+
+def producer_ahead(world: World) -> None:
+    world.handled(START + 400 * DAY)
+
+
+def uncommitted(world: World) -> None:
+    world.now += 400 * DAY
+    world.ends.note(record(world.committed, START + 400 * DAY))
+
+
+def of_another_topic(world: World) -> None:
+    world.now += 400 * DAY
+    world.ends.note(record(0, START + 400 * DAY, topic="memory.commands.session"))
+    world.committed += 1
+
+
+@pytest.mark.parametrize("wrong", [ahead, producer_ahead, uncommitted, of_another_topic])
+async def test_one_wrong_clock_ends_nothing(wrong: Callable[[World], None]) -> None:
+    world = World()
+    world.handled(START)
+    world.write(KEY, START)
+    before = sorted(world.rows.rows)
+    wrong(world)
+    assert await world.look() == before
+
+
+async def test_an_old_row_ends_and_a_younger_one_is_not_read() -> None:
+    world = World()
+    world.write("acme/u1/old", START)
+    world.write("acme/u1/young", START + DAY)
+    world.rows.rows["acme/u1/young"] = b"not a time: it would fail"
+    world.now += 90 * DAY
+    world.handled(world.now)
+    await world.look()
+    assert world.ended == ["acme/u1/old"]
+    assert "acme/u1/young" in world.rows.rows
+
+
+async def test_the_index_row_of_a_row_that_was_written_since_moves_there() -> None:
+    world = World()
+    world.write(KEY, START + 60 * DAY, at=START)
+    world.now += 100 * DAY
+    world.handled(world.now)
+    assert await world.look() == sorted([KEY, ends_key(KEY, START + 60 * DAY)])
+
+
+async def test_an_index_row_without_its_row_goes() -> None:
+    world = World()
+    world.rows.rows[ends_key(KEY, START)] = b"{}"
+    world.now += 100 * DAY
+    world.handled(world.now)
+    assert await world.look() == []
+
+
+async def test_a_row_of_an_earlier_version_is_as_old_as_its_index_row() -> None:
+    world = World()
+    world.write(KEY, 0, at=START)
+    world.now += 89 * DAY
+    world.handled(world.now)
+    assert KEY in await world.look()
+    world.now += DAY
+    world.handled(world.now)
+    assert await world.look() == []
+
+
+async def test_rows_never_end_without_days() -> None:
+    world = World(days=0)
+    world.write(KEY, START)
+    world.now += 4_000 * DAY
+    world.handled(world.now)
+    assert KEY in await world.look()
+
+
+@given(last_at=SECONDS, later=SECONDS)
+def test_an_event_of_a_row_that_may_be_ended_writes_the_index_row_again(last_at: int, later: int) -> None:
+    world = World()
+    at = START + last_at + later
+    world.now = at
+    world.handled(at)
+    if world.ends.is_old(START + last_at, 0):
+        assert world.ends.entry(KEY, START + last_at, at) == {ends_key(KEY, at): b"{}"}
+
+
+def test_a_row_is_as_young_as_the_later_clock_says() -> None:
+    world = World()
+    assert world.ends.written_at(record(0, START - DAY), 0) == START
+    assert world.ends.written_at(record(0, START + DAY), 0) == START + DAY
+    assert world.ends.written_at(record(0, 0), START + 2 * DAY) == START + 2 * DAY
+
+
+def test_an_index_row_lies_with_its_row() -> None:
+    assert partition_key(ends_key("acme/user/u1/acme/u1/s1", START)) == "acme/user/u1"
+
+
+@given(ended=st.lists(st.integers(0, 9)))
+def test_the_next_epoch_is_above_all_that_ended(ended: list[int]) -> None:
+    epochs = SessionEpochs()
+    for epoch in ended:
+        epochs = epochs.above(epoch)
+    assert epochs.next == max((epoch + 1 for epoch in ended), default=0)
+    assert SessionEpochs.read(epochs.to_bytes()) == epochs
+
+
+@pytest.mark.parametrize("raw", [b"[]", b'{"next":-1}', b'{"next":1,"row_version":%d}' % (EPOCHS_VERSION + 1)])
+def test_epochs_of_a_later_version_stop_the_worker(raw: bytes) -> None:
+    with pytest.raises(LaterVersion):
+        SessionEpochs.read(raw)
