@@ -7,9 +7,11 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-Epoch = Annotated[int, Field(ge=0, exclude_if=operator.not_)]
+Epoch = Annotated[int, Field(ge=0)]
 """The epoch of a session's row in the observer's table. It is higher when the row is made anew after it has ended. A
-record or row without one is of epoch 0."""
+record of an earlier version has none: it is of epoch 0."""
+RowEpoch = Annotated[int, Field(ge=0, exclude_if=operator.not_)]
+"""The epoch in a row of a table. Epoch 0 is not written."""
 
 
 class TurnNumber(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field
 
-from ...schemas.turn_number import Epoch, TurnNumber
+from ...schemas.turn_number import RowEpoch, TurnNumber
 from .stored_row import EPOCH_VERSION, RowPart, StoredRow
 
 GAPS_KEPT: Final = 256
@@ -51,7 +51,7 @@ class HandledTurns(StoredRow):
     duplicate.
     """
 
-    epoch: Epoch = 0
+    epoch: RowEpoch = 0
     """The highest epoch. Rows of earlier versions have none: they are of epoch 0."""
     turn_number: Count = 0
     """The highest handled number of the epoch."""

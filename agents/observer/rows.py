@@ -19,7 +19,7 @@ from ...schemas.base import Instant
 from ...schemas.blocks import MemoryBlock, NamedRecord
 from ...schemas.observations import Emotion, Observation
 from ...schemas.row_keys import INDEX, index_key
-from ...schemas.turn_number import Epoch
+from ...schemas.turn_number import RowEpoch
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
@@ -88,7 +88,7 @@ class SessionRow(OutcomeRow):
 
     turns: Annotated[int, Field(ge=0)] = 0
     """Number of observed turns of the epoch, which is the last turn number."""
-    epoch: Epoch = 0
+    epoch: RowEpoch = 0
     """Of the turn numbers (schemas/session_epochs.py)."""
     last_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
     """When the row was last written, in seconds. 0: an earlier version wrote it."""
