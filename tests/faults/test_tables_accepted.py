@@ -68,7 +68,9 @@ async def test_after_an_accepted_loss_sessions_go_on(pipeline: tuple[Pipeline, M
     told = [action for action in actions(await world.updates()) if action[1] not in FROM_CONSOLIDATION]
     assert sorted(told) == sorted(ACTIONS)
     assert [ask for ask in model.asks if ask.seen_before] == [], "nothing was observed twice"
-    assert {Observed.read(value).epoch for value in await world.observed()} == {0, 1}, "the numbers go on in a new epoch"
+    assert {Observed.read(value).epoch for value in await world.observed()} == {0, 1}, (
+        "the numbers go on in a new epoch"
+    )
     await world.verified(*STAGES)
 
 
