@@ -11,6 +11,7 @@ from datetime import datetime
 
 from ...schemas import ids
 from ...schemas.collections import HOLDINGS, WORKING
+from ...schemas.command_kinds import END_SESSION
 from ...schemas.commands import Command, SessionEnd, SessionRef
 from ...schemas.outcomes import DeletePoints, Outcome, OutRecord, Source
 from ...schemas.row_keys import SESSION_EPOCHS, index_key
@@ -86,7 +87,7 @@ def _end_command(key: str, last_at: int, *, now: datetime) -> OutRecord:
     tenant_id, user_id, session_id = ids.split(key)
     command = Command(
         command_id=ids.session_end_id(key, last_at),
-        kind="sessions.end",
+        kind=END_SESSION,
         tenant_id=tenant_id,
         session=SessionRef(user_id=user_id, session_id=session_id),
         args=SessionEnd(last_at=last_at).to_payload(),

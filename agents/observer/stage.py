@@ -38,6 +38,7 @@ from ...memory.tenant_policies import TenantPolicies
 from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
 from ...schemas.base import explain
+from ...schemas.command_kinds import END_SESSION
 from ...schemas.commands import ResultError, SessionEnd
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
@@ -151,7 +152,7 @@ class Observer:
         if is_misplaced(record, key, partitions=self._partitions):
             await self._send_again(work, record)
             return
-        if isinstance(work, SessionCommand) and work.command.kind == "sessions.end":
+        if isinstance(work, SessionCommand) and work.command.kind == END_SESSION:
             if (decision := await self._end(work, record, rows)) is not None:
                 yield decision
             return
