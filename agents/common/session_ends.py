@@ -17,7 +17,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Final
 
+from ...memory.policies import RowsPolicy
 from ...schemas.row_keys import INDEX, index_key
+from ...schemas.topics import Topic
 from ...streams.engine.handler import Committed, Rows
 from ...streams.engine.row_scan import scan
 from ...streams.log.port import Record
@@ -70,19 +72,19 @@ class LogTime:
 
 
 class SessionEnds:
-    """Which rows of sessions are old. `days`: after their last turn; 0: never. `topic`: whose records tell the time."""
+    """Which rows of sessions are old. `topic`: whose records tell the time."""
 
     def __init__(
         self,
+        policy: RowsPolicy,
+        topic: Topic,
         *,
-        days: float,
-        topic: str,
         committed: Committed,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._life = days * DAY
-        self._topic = topic
+        self._life = policy.session_days * DAY
+        self._topic = topic.name
         self._committed = committed
         self._now = now
         self._monotonic = monotonic

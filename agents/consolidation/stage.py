@@ -125,8 +125,7 @@ class Consolidation:
         )
         self._reader = OwnerReader(store, calls)
         self._recall_counters = RecallCounters(store=store, calls=calls, metrics=metrics, policies=policies)
-        days = policies.deployment.rows.session_days
-        self._sessions = HandledSessions(days=days, topic=EPISODES_RECORDED.name, committed=committed, now=now)
+        self._sessions = HandledSessions(policies.deployment.rows, EPISODES_RECORDED, committed=committed, now=now)
         self._reminders = OwnerReminders(pause=self._pause, clock=monotonic)
         calls.on_breaker_closed(self._wake_owners)
 

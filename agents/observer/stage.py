@@ -117,8 +117,7 @@ class Observer:
         self._waiting = WaitingCount(
             share=self._deployment.observe.waiting_share(partitions), changed=metrics.waiting_turns
         )
-        days = self._deployment.rows.session_days
-        self._ends = SessionEnds(days=days, topic=TURNS.name, committed=committed, now=now, monotonic=monotonic)
+        self._ends = SessionEnds(self._deployment.rows, TURNS, committed=committed, now=now, monotonic=monotonic)
         self._deferred = DeferredSessions(
             policy=self._deployment.observe,
             ahead=ahead,

@@ -117,8 +117,7 @@ class Reflector:
         self._secrets = secrets
         self._now = now
         self._due = DueTasks(now=now)
-        days = policies.deployment.rows.session_days
-        self._sessions = HandledSessions(days=days, topic=OBSERVATIONS.name, committed=committed, now=now)
+        self._sessions = HandledSessions(policies.deployment.rows, OBSERVATIONS, committed=committed, now=now)
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
@@ -432,9 +431,8 @@ class Reflector:
         tenant_id, fact_ids = outcome.tenant_id, outcome.state_ids
         assert tenant_id is not None  # an outcome with state_ids has it
         get = partial(self._store.get, FACTS, tenant_id=tenant_id, ids=fact_ids)
-        await publish_state(
-            fact_ids, read=lambda: self._calls.call("store", get), send_durably=self._send_durably, now=self._now
-        )
+        read = partial(self._calls.call, "store", get)
+        await publish_state(fact_ids, read=read, send_durably=self._send_durably, now=self._now)
 
     # ------------------------------------------------------------------------------------------------ reminders
     def retain(self, partitions: frozenset[int]) -> None:

@@ -73,6 +73,7 @@ __all__ = [
     "RecallToolPolicy",
     "RerankerName",
     "RoutingPolicy",
+    "RowsPolicy",
     "SecretAction",
     "SecretKind",
     "SessionLogPolicy",

@@ -157,7 +157,8 @@ class TopicGrowth:
     async def _join_epochs(self, table: _Table) -> None:
         """Let each partition have the highest epochs of all: it has sessions that ended on another one."""
         joined = reduce(SessionEpochs.joined, (part.epochs for part in table.image), SessionEpochs())
-        for partition, part in enumerate(table.image):
+        for partition in range(self._partitions):
+            part = table.image[partition] if partition < len(table.image) else CompactedPartition()
             if part.epochs != joined:
                 key, value = SESSION_EPOCHS.encode(), joined.to_bytes()
                 await self._log.append(table.topic, key=key, value=value, partition=partition)

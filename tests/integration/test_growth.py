@@ -11,6 +11,8 @@ import pytest
 
 from memstream.schemas.cloudevents import MOVED_HEADER
 from memstream.schemas.errors import Fatal
+from memstream.schemas.row_keys import SESSION_EPOCHS
+from memstream.schemas.session_epochs import SessionEpochs
 from memstream.schemas.topics import (
     COMMANDS,
     FACTS,
@@ -78,6 +80,8 @@ def rows_of(stage: StageName, user: str) -> dict[bytes, bytes]:
 EXPECTED = {
     stage: {key: value for user in USERS for key, value in rows_of(stage, user).items()} for stage in TABLE_STAGES
 }
+EPOCHS = {1: SessionEpochs(next=4), 2: SessionEpochs(next=3, renumber_before=2)}
+"""By partition of the observer's table, before; sessions end on one partition and come back on another."""
 STATES = {f"a/f{n}".encode(): b"fact %d" % n for n in range(9)}
 
 
@@ -95,6 +99,9 @@ async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
             await log.append(changelog(stage), key=key, value=value, partition=partition)
         for row, value in EXPECTED[stage].items():
             await log.append(changelog(stage), key=row, value=value, partition=partition_for(event_key(row), BEFORE))
+    for partition, epochs in EPOCHS.items():
+        key, value = SESSION_EPOCHS.encode(), epochs.to_bytes()
+        await log.append(changelog("observer"), key=key, value=value, partition=partition)
     for key, value in STATES.items():
         await log.append(FACTS.name, key=key, value=value, headers=(("ce_id", key),), timestamp=1_000)
     for user in USERS:
@@ -135,6 +142,9 @@ async def check_grown(log: EmbeddedLog, partitions: int = AFTER) -> None:
         assert {n: marker.partitions for n, marker in markers.items() if marker} == dict.fromkeys(
             range(partitions), partitions
         )
+        epochs = {n: SessionEpochs.read(rows.pop((n, SESSION_EPOCHS.encode()), None)) for n in range(partitions)}
+        joined = SessionEpochs(next=4, renumber_before=2) if stage == "observer" else SessionEpochs()
+        assert epochs == dict.fromkeys(range(partitions), joined)
         assert rows == {
             (partition_for(event_key(key), partitions), key): value for key, value in EXPECTED[stage].items()
         }
@@ -189,6 +199,16 @@ async def test_it_can_be_killed_at_each_write(log: EmbeddedLog) -> None:
                 await grow(log, BEFORE - 1)
     assert kills > 20
     await check_grown(log)
+
+
+async def test_epochs_reach_new_partitions_when_no_session_has_a_row(log: EmbeddedLog) -> None:
+    for key in EXPECTED["observer"]:
+        partition = partition_for(event_key(key), BEFORE)
+        await log.append(changelog("observer"), key=key, value=None, partition=partition)
+    await grow(log)
+    records = await last_records(log, changelog("observer"))
+    epochs = {n: SessionEpochs.read(records[n, SESSION_EPOCHS.encode()].value) for n in range(AFTER)}
+    assert epochs == dict.fromkeys(range(AFTER), SessionEpochs(next=4, renumber_before=2))
 
 
 async def test_what_waits_to_be_read_is_named(log: EmbeddedLog) -> None:

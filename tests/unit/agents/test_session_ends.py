@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.agents.common.session_ends import DAY, SessionEnds, ends_key
+from memstream.memory.policies import RowsPolicy
 from memstream.schemas.errors import LaterVersion
 from memstream.schemas.row_keys import partition_key
 from memstream.schemas.session_epochs import EPOCHS_VERSION, SessionEpochs
+from memstream.schemas.topics import TURNS
 from memstream.streams.log.port import Position, Record
 from tests.support.embedded_stage import MemoryRows
 
-TOPIC, KEY = "memory.turns", "acme/u1/s1"
+TOPIC, KEY = TURNS.name, "acme/u1/s1"
 START = 1_800_000_000
 SECONDS = st.integers(0, 400 * DAY)
 
@@ -36,8 +38,8 @@ class World:
         self.rows = MemoryRows()
         self.ended: list[str] = []
         self.ends = SessionEnds(
-            days=days,
-            topic=TOPIC,
+            RowsPolicy(session_days=days),
+            TURNS,
             committed=lambda topic, partition: self.committed,
             now=lambda: datetime.fromtimestamp(self.now, UTC),
             monotonic=lambda: self.monotonic,

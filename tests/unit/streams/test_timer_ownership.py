@@ -24,12 +24,16 @@ class Found:
         self.gate = asyncio.Event()
         self.gate.set()
         self.failures: list[Exception] = []
+        self.ended: list[int] = []
+        self.ending = asyncio.Event()
+        self.ending.set()
 
     def retain(self, partitions: frozenset[int]) -> None:
         self.kept.append(partitions)
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
-        return None
+        await self.ending.wait()
+        self.ended.append(partition)
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
         self.began.append(partition)
@@ -43,7 +47,7 @@ class World:
     def __init__(self) -> None:
         self.stage = Found()
         self.crashed: list[BaseException] = []
-        self.timers = TimerOwnership(cast(Stage[Any], self.stage), NoRows(), crash=self._crash, pause=0)
+        self.timers = TimerOwnership(cast(Stage[Any], self.stage), NoRows(), crash=self._crash, pause=0, ends_pause=0)
 
     async def _crash(self, error: BaseException) -> None:
         self.crashed.append(error)
@@ -99,6 +103,24 @@ async def test_a_broker_that_is_away_is_asked_again(world: World) -> None:
     world.stage.failures = [Transient("broker", "away")]
     await world.given(0)
     assert (world.stage.done, world.crashed) == ([0], [])
+
+
+async def test_what_is_old_ends_in_the_partitions_that_are_known_and_stay(world: World) -> None:
+    world.stage.gate.clear()
+    await world.given(0, 1)
+    assert world.stage.ended == [], "their timers are not complete"
+    world.stage.gate.set()
+    await spin()
+    world.stage.ending.clear()
+    world.timers.take(frozenset((0, 1)))
+    await spin()
+    world.timers.stop()  # revoked
+    world.stage.ending.set()
+    await spin()
+    assert world.stage.ended == []
+    await world.given(1, 2)
+    await world.given(1, 2)
+    assert set(world.stage.ended) == {1, 2}
 
 
 async def test_a_row_that_is_not_understood_ends_the_worker(world: World) -> None:
