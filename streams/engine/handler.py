@@ -148,7 +148,6 @@ class Stage(Protocol[W]):
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
         """End what is old in a partition; called again and again. Raises as `rediscover` does."""
-        ...
 
     async def background(self) -> None:
         """Run timers as long as the worker runs. Their only effect is to send commands."""

@@ -376,8 +376,7 @@ class StageRunner:
 
     def committed(self, topic: str, partition: int) -> int | None:
         """Return the committed offset (the next one to read) of a partition; None when it is not known."""
-        offset: int | None = self.app.consumer._committed_offset.get(FaustTP(topic, partition))
-        return offset
+        return self.app.consumer._committed_offset.get(FaustTP(topic, partition))  # type: ignore[no-any-return]
 
     def ahead(self, topic: str, partition: int) -> PartitionBacklog | None:
         """Count the work left in a partition; None before its first fetch, and for a partition of another worker."""
