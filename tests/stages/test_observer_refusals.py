@@ -75,8 +75,8 @@ async def test_when_the_model_takes_a_turn_again_all_that_waits_is_observed_in_o
     await say(world, 50, sessions=3)
     world.model.script = refusing()
     world.clock.seconds += 2 * PAUSED.pause
-    await remind(world)  # the first one wakes the others
-    await remind(world)
+    for _ in range(50):  # the first one wakes the others, and each asks for a round
+        await remind(world)
     assert world.waiting() == []
     assert len(world.observed()) == 50 - PAUSED.refusals
     for session in ("s0", "s1", "s2"):
