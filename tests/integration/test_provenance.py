@@ -158,7 +158,7 @@ class TestTrace:
         await world.event(open_again, hidden.public(), said.observation_id, NOW + 3 * MINUTE)
         await world.put(open_again)
         chain = await trace(world, FactRef("acme", fact.fact_id))
-        assert (told(chain.events), chain.turns) == ([1], ())
+        assert (told(chain.events), chain.turns, chain.turns_gone) == ([1], (), ())
         assert told((await trace(world, FactRef("acme", fact.fact_id, ceiling="secret"))).events) == [1, 2, 3]
 
     async def test_what_no_stage_wrote_is_read_over(self, world: World) -> None:
@@ -273,6 +273,7 @@ class TestWithoutTheStore:
         await self.publish(bare, fact, fact.public().to_bytes())
         chain = await trace(bare, FactRef("acme", fact.fact_id))
         assert (chain.fact, told(chain.events), chain.turns) == (fact.public(), [1, 2], ())
+        assert [turn_id for _, turn_id in chain.turns_gone] == ["t1", "t2"]
         assert await bare.tracing().trace(FactRef("rival", fact.fact_id)) is None
         assert await bare.tracing().trace(FactRef("acme", fact.fact_id, Owner(scope="user", id="u2").__eq__)) is None
 
