@@ -131,14 +131,14 @@ class CrashCounter:
 
 
 class ErrorBoundary:
-    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: what the model refused
-    for each tenant, and all others."""
+    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: unusable answers of the
+    model for each tenant, and all others. What a content filter refuses does not count: it pauses the tenant
+    (breaker.py), and says nothing of the model or of this version."""
 
     def __init__(self, *, crashes: CrashCounter, shared: SharedDeaths | None = None) -> None:
         """`crashes` counts those of this worker, `shared` those of all."""
         self._crashes = crashes
         self._shared = shared
-        self._filtered_in_a_row: Counter[str] = Counter()
         self._unusable_in_a_row: Counter[str] = Counter()
         self._others_in_a_row = 0
         self._first_tenant: str | None = None
@@ -206,22 +206,23 @@ class ErrorBoundary:
     def succeeded(self, tenant_id: str | None = None) -> None:
         """Note an event that had its effect: the row of dead letters ends."""
         self._meet(tenant_id)
-        self._filtered_in_a_row.clear()
         self._unusable_in_a_row.clear()
         self._others_in_a_row = 0
 
     def count_dead_letter(self, *, tenant_id: str | None = None, filtered: bool = False) -> None:
         """Count a dead letter that is not due to undecodable or invalid input. Raises DeploymentFault at 20 in a row.
 
-        `tenant_id`: the tenant whose record the model refused; of these at most 7 of a tenant count. `filtered`: a
-        content filter refused it. Anything else that the model refuses to the only tenant that this worker has met
-        counts in full, because nothing tells that it is a matter of this tenant.
+        `tenant_id`: the tenant whose record the model refused. At most 7 of a tenant count, so it takes three tenants.
+        To the only tenant that this worker has met they count in full, because nothing tells that they are a matter of
+        this tenant. `filtered`: a content filter refused it, so it does not count.
         """
         self._meet(tenant_id)
+        if filtered:
+            return
         if tenant_id is None:
             self._others_in_a_row += 1
         else:
-            (self._filtered_in_a_row if filtered else self._unusable_in_a_row)[tenant_id] += 1
+            self._unusable_in_a_row[tenant_id] += 1
         if self._in_a_row() >= DEAD_LETTERS_IN_A_ROW_MAX:
             raise DeploymentFault(
                 f"{DEAD_LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with "
@@ -235,11 +236,8 @@ class ErrorBoundary:
 
     def _in_a_row(self) -> int:
         """Return how many dead letters of the row count."""
-        if not self._several_tenants:
-            filtered = min(self._filtered_in_a_row.total(), REFUSED_OF_A_TENANT_MAX)
-            return filtered + self._unusable_in_a_row.total() + self._others_in_a_row
-        refused = self._filtered_in_a_row + self._unusable_in_a_row
-        return sum(min(count, REFUSED_OF_A_TENANT_MAX) for count in refused.values()) + self._others_in_a_row
+        limit = REFUSED_OF_A_TENANT_MAX if self._several_tenants else DEAD_LETTERS_IN_A_ROW_MAX
+        return sum(min(count, limit) for count in self._unusable_in_a_row.values()) + self._others_in_a_row
 
 
 def unexpected(error: BaseException) -> bool:
