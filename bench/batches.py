@@ -26,9 +26,9 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import EmbedderIdentity, Point, VectorStore
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.adapters.vectors.point_batcher import POLICY
 from memstream.adapters.vectors.remote import Address, remote_engine
-from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas import ids
 from tests.support.qdrant import loopback_qdrant
 
@@ -150,8 +150,8 @@ async def measure(count: int, in_flight: int, rounds: int) -> list[Row]:
     ]
 
 
-def _store(engine: Any, embedder: EmbedderIdentity, policy: CoalescePolicy) -> QdrantStore:
-    return QdrantStore(engine=engine, embedder=embedder, gathering=policy)
+def _store(engine: Any, embedder: EmbedderIdentity, policy: CoalescePolicy) -> PeriodStore:
+    return PeriodStore(engine=engine, embedder=embedder, gathering=policy)
 
 
 def _median(rows: list[Row], where: str, event: str, how: str) -> Row:

@@ -27,8 +27,8 @@ from rich.console import Console
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.edge_index import GraphBuilder
 from memstream.adapters.vectors.engine import QdrantEngine
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.adapters.vectors.remote import Address, remote_engine
-from memstream.adapters.vectors.store import QdrantStore
 from memstream.cli.process.gc_freeze import keep_what_is_there
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
@@ -152,7 +152,7 @@ class Memory:
 
     def _over(self, engine: QdrantEngine) -> RecallService:
         return RecallService(
-            store=QdrantStore(engine=engine, embedder=IDENTITY),
+            store=PeriodStore(engine=engine, embedder=IDENTITY),
             embedder=Embedded(self.cues),
             policy=RecallPolicy(patience=60.0),
         )
@@ -247,7 +247,7 @@ async def filled(
     else:
         server = stack.enter_context(loopback_qdrant(folder))
         engine = remote_engine(Address(server.url, server.token), seconds=60)
-    store = QdrantStore(engine=engine, embedder=IDENTITY)
+    store = PeriodStore(engine=engine, embedder=IDENTITY)
     try:
         await store.ensure()
         owners, mark = shape.owners(facts), folder / MARK

@@ -17,7 +17,7 @@ from rich.console import Console
 from memstream.adapters.embedders.factory import create_embedder
 from memstream.adapters.ports import Embedder
 from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.store import QdrantStore
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.cli.wiring.ports import NoUsage, batching
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 
@@ -73,7 +73,7 @@ def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
 
 async def measured(corpus: Corpus, embedder: Embedder, *, tell: Callable[[str], None] = lambda told: None) -> Report:
     with tempfile.TemporaryDirectory(prefix="memstream-retrieval-") as folder:
-        store = QdrantStore(engine=EdgeEngine(folder=Path(folder)), embedder=embedder.identity)
+        store = PeriodStore(engine=EdgeEngine(folder=Path(folder)), embedder=embedder.identity)
         try:
             return await _measured(corpus, store, embedder, tell)
         finally:
@@ -81,7 +81,7 @@ async def measured(corpus: Corpus, embedder: Embedder, *, tell: Callable[[str], 
             await embedder.close()
 
 
-async def _measured(corpus: Corpus, store: QdrantStore, embedder: Embedder, tell: Callable[[str], None]) -> Report:
+async def _measured(corpus: Corpus, store: PeriodStore, embedder: Embedder, tell: Callable[[str], None]) -> Report:
     conversations = corpus.conversations
     turns = sum(each.lines for each in conversations)
     tell(f"recording {turns} turns of {len(conversations)} conversations")

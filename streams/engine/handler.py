@@ -428,12 +428,13 @@ class Handler(Generic[W]):
         )
 
     def _count(self, outcome: Outcome) -> None:
-        """Count the outcome's dead letters, or its success. What only defers or is over a ceiling is neither."""
+        """Count the outcome's dead letters, or its success. One that only lets its event wait in a row is neither."""
         dead_letters = [record for record in outcome.records if record.topic.endswith(DEAD_LETTER_SUFFIX)]
         for letter in (each for each in dead_letters if reason_of(each.headers) != "over_ceiling"):
             refused_of = outcome.tenant_id if is_refused_by_model(letter) else None
             self._boundary.count_dead_letter(tenant_id=refused_of, filtered=is_filtered(letter))
-        if not dead_letters and (outcome.records or outcome.writes or outcome.state_ids):
+        waits = outcome.before and not (outcome.records or outcome.writes)
+        if not dead_letters and not waits:
             self._boundary.succeeded(outcome.tenant_id)
 
     def ends_after_commit(self) -> bool:

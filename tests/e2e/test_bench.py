@@ -26,7 +26,7 @@ def test_a_quick_run_writes_its_figures_as_json(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((tmp_path / "bench.json").read_text())
     assert {"at", "cpus", "python", "load_at_start", "libraries"} <= told["machine"].keys()
-    assert [(row["ratio"], row["on"]) for row in told["figures"]] == [("R1", "embedded")] * 2
+    assert [(row["ratio"], row["on"]) for row in told["figures"]] == [("R1", "embedded")] * 4
     for row in told["figures"]:
         assert row["value"] > 0
         assert row["target"] == 0.97

@@ -54,6 +54,7 @@ INNER = {
     "TierFilter.recall": "RecallService's",
     "TenantRecall.recall": "RecallService's",
     "BoundedLogReads.of_key": "of one key that FactTracer has checked",
+    "FormerCounts.before": "partition counts alone",
     "LlmReranker.close": "no read",
     "LlmReranker.rerank": "orders what it is given",
     "LlmReranker.select": "chooses from what it is given",

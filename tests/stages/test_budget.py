@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from memstream.adapters.ports import EmbedderIdentity, Usage
 from memstream.adapters.spend_meter import Reservation
@@ -201,18 +202,17 @@ async def test_the_ceiling_of_cost_holds_where_the_price_is_known(world: World) 
         await reserve(budget, 700)
 
 
-async def test_a_ceiling_that_logs_lets_everything_pass_and_says_so(
-    world: World, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_ceiling_that_logs_lets_everything_pass_and_says_so(world: World) -> None:
     budget = world.worker(ceiling=Ceiling(tokens=1_000, cost=None, on_exceed="log"))
-    for _ in range(5):
-        reserved = await reserve(budget, 400)
-        assert reserved.max_output_tokens is None
-        reserved.settle(used(400, 200))
-    await budget.close()
+    with capture_logs() as told:
+        for _ in range(5):
+            reserved = await reserve(budget, 400)
+            assert reserved.max_output_tokens is None
+            reserved.settle(used(400, 200))
+        await budget.close()
     row = await world.row()
     assert (row.spent_tokens, row.pauses) == (3_000, False)
-    assert capfd.readouterr().out.count("budget_exceeded") == 1
+    assert [each["event"] for each in told].count("budget_exceeded") == 1
 
 
 async def test_the_free_tier_spends_nothing_and_asks_no_store(world: World) -> None:

@@ -18,12 +18,12 @@ PATIENCE = 1.0
 BREAKER = "model:acme"
 
 
-def refusing(*tenants: str) -> Script:
+def refusing(*tenants: str, error: type[Poison] = ContentFiltered) -> Script:
     """The model answers, but refuses what these tenants say."""
 
     def script(ask: Ask) -> Answer:
         if any(f"I am of {tenant}." in text for tenant in tenants for text in ask.turns.values()):
-            raise ContentFiltered("a content filter")
+            raise error("a content filter") if error is ContentFiltered else error("refused_by_model", "no JSON")
         return {"observations": []}
 
     return script
@@ -135,12 +135,22 @@ async def test_answers_that_nobody_can_use_pause_a_tenant_too() -> None:
     assert len(world.waiting()) == 100 - PAUSED.refusals
 
 
-async def test_refusals_of_several_tenants_end_the_worker_though_their_turns_wait() -> None:
-    tenants = ("acme", "globex", "initech", "umbrella")
-    world = world_of(refusing(*tenants))
-    for tenant in tenants[:3]:
+TENANTS = ("acme", "globex", "initech", "umbrella")
+
+
+async def test_a_content_filter_that_refuses_several_tenants_ends_no_worker() -> None:
+    world = world_of(refusing(*TENANTS))
+    for tenant in TENANTS:
         await say(world, 2 * PAUSED.refusals, tenant=tenant)
-    await say(world, PAUSED.refusals - 1, tenant=tenants[3])
+    assert len(world.dead_letters()) == PAUSED.refusals * len(TENANTS)
+
+
+async def test_unusable_answers_to_several_tenants_end_the_worker_though_their_turns_wait() -> None:
+    world = world_of(refusing(*TENANTS, error=Poison))
+    await world.deliver(world.turn("Hello.", "t0", session=("hooli", "u1", "s1")))  # it has met another tenant
+    for tenant in TENANTS[:3]:
+        await say(world, 2 * PAUSED.refusals, tenant=tenant)
+    await say(world, PAUSED.refusals - 1, tenant=TENANTS[3])
     assert len(world.dead_letters()) == DEAD_LETTERS_IN_A_ROW_MAX - 1
     with pytest.raises(Fatal, match="20 dead letters in a row"):
-        await say(world, 1, tenant=tenants[3], first=50)
+        await say(world, 1, tenant=TENANTS[3], first=50)
