@@ -32,6 +32,8 @@ class Grown:
     ended: float
     calls: int
     """Calls of the command, the killed one and those that found something waiting included."""
+    killed: bool
+    """Whether a call was killed in the middle. One that is quicker is not."""
     took: float
     """Seconds of the last call."""
 
@@ -55,14 +57,20 @@ async def grow(world: World, partitions: int, *, drain: Callable[[], Awaitable[N
             world.partitions = partitions
             world.fill_seats()
             return Grown(
-                partitions=(before, partitions), began=began, ended=world.now(), calls=calls, took=round(took, 1)
+                partitions=(before, partitions),
+                began=began,
+                ended=world.now(),
+                calls=calls,
+                killed=kill_after is None,
+                took=round(took, 1),
             )
         if code == WAITS:
             world.fill_seats()
             await drain()
         elif code == WORKERS:  # a static member that was stopped counts until its session time-out
             await asyncio.sleep(1.0)
-        elif code >= 0:
+        elif code < 0:
+            kill_after = None
+        else:
             raise RuntimeError(f"memstream topics grow: exit {code}\n{out}")
-        kill_after = None
     raise RuntimeError(f"memstream topics grow: something still waits after {TRIES} calls\n{out}")

@@ -88,9 +88,8 @@ def _partitions(found: Found) -> str:
     if grown is None:
         return "as they were"
     before, after = grown.partitions
-    return (
-        f"{before} → {after} at {grown.began / 60:.1f} minutes: {grown.took:.1f} s; called {grown.calls} times, "
-        "once killed in the middle"
+    return f"{before} → {after} at {grown.began / 60:.1f} minutes: {grown.took:.1f} s; called {grown.calls} times" + (
+        ", once killed in the middle" if grown.killed else ""
     )
 
 
