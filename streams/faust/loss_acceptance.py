@@ -110,11 +110,12 @@ def _epoch_of(row: bytes) -> int:
 async def _mark(log: Log, topic: str, epochs: SessionEpochs | None) -> int:
     places = list(zip(await log.starts(topic), await log.ends(topic), strict=True))
     for partition, (start, end) in enumerate(places):
-        marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end, partitions=len(places))
-        key, value = marker_entry(marker)
-        await log.append(topic, key=key, value=value, partition=partition)
         if epochs is not None:
             await log.append(topic, key=SESSION_EPOCHS.encode(), value=epochs.to_bytes(), partition=partition)
         for mark in (INDEX_BUILT, INDEX_FENCE):  # index rows may be lost: the next worker builds the index again
             await log.append(topic, key=mark.encode(), value=None, partition=partition)
+        # last: it lets a worker start, which needs the others
+        marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end, partitions=len(places))
+        key, value = marker_entry(marker)
+        await log.append(topic, key=key, value=value, partition=partition)
     return len(places)

@@ -57,7 +57,6 @@ async def test_the_next_worker_builds_the_index_again(log: EmbeddedLog) -> None:
             INDEX_BUILT.encode(),
             INDEX_FENCE.encode(),
         ]
-        assert next(key for at, key, _ in found if at == partition) == MARKER_KEY.encode()
 
 
 async def test_turn_numbers_go_on_above_the_epoch_of_every_row(log: EmbeddedLog) -> None:
@@ -73,6 +72,14 @@ async def test_turn_numbers_go_on_above_the_epoch_of_every_row(log: EmbeddedLog)
     assert epochs == dict.fromkeys(range(PARTITIONS), SessionEpochs(next=5, renumber_before=5))
     (again,) = await accept_loss(log, "observer")
     assert again.epoch == 6
+
+
+async def test_the_marker_that_lets_a_worker_start_is_written_last(log: EmbeddedLog) -> None:
+    await accept_loss(log, "observer")
+    for partition in range(PARTITIONS):
+        keys = [key for at, key, _ in await records_of(log, changelog("observer")) if at == partition]
+        needed = {SESSION_EPOCHS.encode(), INDEX_BUILT.encode(), INDEX_FENCE.encode()}
+        assert (set(keys[:-1]), keys[-1]) == (needed, MARKER_KEY.encode())
 
 
 async def test_nothing_is_written_while_a_stage_behind_has_to_read(log: EmbeddedLog) -> None:
