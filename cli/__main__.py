@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from .process.gc_freeze import collection_paused
+
 OWNER_ONLY = 0o077
 """Mask of file modes: what the command writes holds people's memory, so only its owner may read it."""
 
@@ -16,7 +18,8 @@ def main() -> None:
     """Run the command line, or name the extra of the package that it needs."""
     os.umask(OWNER_ONLY)
     try:
-        from .main import cli
+        with collection_paused():
+            from .main import cli
 
         cli(prog_name="memstream")
     except ModuleNotFoundError as error:

@@ -13,6 +13,7 @@ import click
 from .. import __version__
 from .context import CommandContext
 from .output import logs
+from .process.gc_freeze import collection_paused
 
 COMMANDS = {
     "demo": "Run the whole pipeline on one conversation, without a server or a key.",
@@ -79,7 +80,8 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f".commands.{MODULES.get(cmd_name, cmd_name)}", __package__)
+        with collection_paused():
+            module = importlib.import_module(f".commands.{MODULES.get(cmd_name, cmd_name)}", __package__)
         command: click.Command = getattr(module, cmd_name)
         return command
 

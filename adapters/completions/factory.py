@@ -11,7 +11,6 @@ from ...schemas.tasks import Task
 from ..ports import Completions, Places, UsageSink
 from ..spend_meter import Meter
 from .fallbacks import FallbackCompletions
-from .offline import OfflineCompletions
 from .router import CompletionsByTask
 
 log = structlog.get_logger(__name__)
@@ -94,4 +93,6 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def _offline(sink: UsageSink) -> Completions:
+    from .offline import OfflineCompletions  # its many patterns take a tenth of a second to compile
+
     return OfflineCompletions(sink=sink)

@@ -1,5 +1,1 @@
 """Consolidation: episodes become facts, by a model and through the reflector. `stage.py` shows the way of an event."""
-
-from .stage import Consolidation
-
-__all__ = ["Consolidation"]

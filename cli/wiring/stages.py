@@ -12,11 +12,7 @@ from ...adapters.ports import Completions, Embedder, PeriodVectorStore, Usage
 from ...agents.common.model_call import tenant_of_breaker
 from ...agents.common.protection import keep_unread_record
 from ...agents.common.tier_spending import TierSpending
-from ...agents.consolidation.stage import Consolidation
-from ...agents.observer.stage import Observer
 from ...agents.observer.turn_source import TurnSource
-from ...agents.recorder import Recorder
-from ...agents.reflector.stage import Reflector
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...schemas.errors import Fatal
@@ -109,9 +105,14 @@ def build_runner(name: StageName, *, ports: StagePorts, settings: WorkerSettings
 
 
 def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, partitions: int) -> Stage[Any]:
-    """The stage of this name, from the ports of the process and from its runner."""
+    """The stage of this name, from the ports of the process and from its runner.
+
+    A stage is imported where it is built: a worker of one stage does not load the other three.
+    """
     calls, metrics = runner.calls, runner.metrics
     if name == "recorder":
+        from ...agents.recorder import Recorder
+
         return Recorder(
             store=ports.store,
             embedder=ports.embedder,
@@ -123,6 +124,8 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             session_log=ports.policies.deployment.session_log,
         )
     if name == "observer":
+        from ...agents.observer.stage import Observer
+
         return Observer(
             store=ports.store,
             completions=ports.completions,
@@ -140,6 +143,8 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             committed=runner.committed,
         )
     if name == "reflector":
+        from ...agents.reflector.stage import Reflector
+
         return Reflector(
             store=ports.store,
             embedder=ports.embedder,
@@ -153,6 +158,8 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             committed=runner.committed,
         )
     if name == "consolidation":
+        from ...agents.consolidation.stage import Consolidation
+
         return Consolidation(
             store=ports.store,
             embedder=ports.embedder,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from memstream.agents.reflector import Reflector
+from memstream.agents.reflector.stage import Reflector
 from memstream.agents.reflector.timers import TASKS, TaskTimers, timers_key
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.record_filters import RecordSelection

@@ -11,8 +11,8 @@ import pytest
 
 from memstream.adapters.ports import Completions, Point
 from memstream.agents.common.tier_spending import TierSpending
-from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.recall_counts import recall_row, recall_row_key
+from memstream.agents.consolidation.stage import Consolidation
 from memstream.cli.wiring.worker import COLLECTIONS_OF
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.policies.budget import TIERS

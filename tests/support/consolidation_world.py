@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from memstream.adapters.ports import A, Completion, CompletionRequest, Completions, Point, Usage
 from memstream.agents.common.tier_spending import TierSpending
-from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.rows import ProgressRow
+from memstream.agents.consolidation.stage import Consolidation
 from memstream.memory.effective_policy import without_disabled_tiers
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memstream.agents.reflector import Reflector
+from memstream.agents.reflector.stage import Reflector
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.tenant_policies import TenantPolicies
