@@ -47,6 +47,7 @@ class EdgeEngine:
             make_folder(folder)
         self._threads = ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="qdrant-sync")
         self._closed = False
+        self._filters = translate.LastFilters()
         self._aliases: dict[str, str] = self._read_aliases()
         self._collections: dict[str, EdgeCollection] = {}
         for entry in sorted(folder.iterdir()):
@@ -276,7 +277,7 @@ class EdgeEngine:
         request = edge.ScrollRequest(
             offset=None if offset is None else translate.point_id(offset),
             limit=limit,
-            filter=call(translate.filter_, scroll_filter),
+            filter=call(self._filters.translated, scroll_filter),
             with_payload=with_payload,
             with_vector=with_vectors,
             order_by=None if order_by is None else translate.order_by(order_by),
@@ -298,7 +299,7 @@ class EdgeEngine:
         request = edge.QueryRequest(
             limit=limit,
             query=translate.query(query, using),
-            filter=call(translate.filter_, query_filter),
+            filter=call(self._filters.translated, query_filter),
             params=call(translate.search_params, search_params),
             with_payload=with_payload,
             with_vector=False,
@@ -312,13 +313,13 @@ class EdgeEngine:
         *,
         consistency: ReadConsistency | None = None,
     ) -> list[translate.EdgeAnswer]:
-        batch = call(translate.query_batch, requests)
+        batch = call(lambda: translate.query_batch(requests, filters=self._filters))
         return [translate.to_answer(points) for points in call(self._find(collection_name).shard.query_batch, batch)]
 
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
     ) -> models.CountResult:
-        request = edge.CountRequest(exact=exact, filter=call(translate.filter_, count_filter))
+        request = edge.CountRequest(exact=exact, filter=call(self._filters.translated, count_filter))
         return models.CountResult(count=call(self._find(collection_name).shard.count, request))
 
     # -------------------------------------------------------------------------------------------- life

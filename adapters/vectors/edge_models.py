@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, overload
 
 import qdrant_edge as edge
 from qdrant_client import models
@@ -30,6 +31,8 @@ INT8_QUANTILE = 0.99
 LEAST_INDEXED_KB = 1
 UNBOUNDED_KB = 1 << 40
 
+FILTERS_KEPT = 8
+"""A recall sends three or four filters at once."""
 _BOUNDS = ("gte", "gt", "lte", "lt")
 
 
@@ -120,6 +123,24 @@ def filter_(filter_model: models.Filter | None) -> Any:
     )
 
 
+class LastFilters:
+    """The filters of the last reads with their translations: a read of many collections sends each the same one.
+    Nobody changes a filter that was sent."""
+
+    def __init__(self) -> None:
+        self._translated: deque[tuple[models.Filter, Any]] = deque(maxlen=FILTERS_KEPT)
+
+    def translated(self, filter_model: models.Filter | None) -> Any:
+        if filter_model is None:
+            return None
+        for known, translated in self._translated:
+            if known is filter_model:
+                return translated
+        translated = filter_(filter_model)
+        self._translated.appendleft((filter_model, translated))
+        return translated
+
+
 def order_by(order: models.OrderBy | str) -> Any:
     """Translate an order. `start_from` may be a time, or the `order_value` of a record (microseconds for times)."""
     if isinstance(order, str):
@@ -166,11 +187,9 @@ def search_params(model: models.SearchParams | None) -> Any:
     )
 
 
-def query_batch(requests: Sequence[models.QueryRequest]) -> Any:
+def query_batch(requests: Sequence[models.QueryRequest], *, filters: LastFilters) -> Any:
     """Translate a batch. A filter that several queries share is translated once."""
-    filters = {id(each.filter): each.filter for each in requests}
-    translated = {identity: filter_(each) for identity, each in filters.items()}
-    return edge.QueryBatchRequest([_query_request(each, translated[id(each.filter)]) for each in requests])
+    return edge.QueryBatchRequest([_query_request(each, filters.translated(each.filter)) for each in requests])
 
 
 def _query_request(model: models.QueryRequest, condition: Any) -> Any:
@@ -314,6 +333,30 @@ class EdgeHit(NamedTuple):
     order_value: None = None
 
 
+class EdgeHits(Sequence[EdgeHit]):
+    """The hits of one query, each translated when it is read. A read over many collections looks at few of each."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: Sequence[Any]) -> None:
+        self._found = found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, place: int) -> EdgeHit: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> EdgeHits: ...
+
+    def __getitem__(self, place: int | slice) -> EdgeHit | EdgeHits:
+        return EdgeHits(self._found[place]) if isinstance(place, slice) else _hit(self._found[place])
+
+    def __iter__(self) -> Iterator[EdgeHit]:
+        return map(_hit, self._found)
+
+
 class EdgeAnswer(NamedTuple):
     """`QueryAnswer` of one query."""
 
@@ -325,16 +368,10 @@ def records(found: Sequence[Any]) -> list[EdgeRecord]:
 
 
 def to_answer(found: Sequence[Any]) -> EdgeAnswer:
+    return EdgeAnswer(EdgeHits(found))
+
+
+def _hit(found: Any) -> EdgeHit:
     """Translate a result. Queries mostly ask for no vectors."""
-    return EdgeAnswer(
-        [
-            EdgeHit(
-                _id_back(each.id),
-                each.version,
-                each.score,
-                each.payload,
-                None if each.vector is None else _vector_back(each.vector),
-            )
-            for each in found
-        ]
-    )
+    vector = None if found.vector is None else _vector_back(found.vector)
+    return EdgeHit(_id_back(found.id), found.version, found.score, found.payload, vector)

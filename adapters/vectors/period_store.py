@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from ..ports import EmbedderIdentity, NewWindow, OrderDirection, Payload, Point,
 from .engine import QdrantEngine
 from .errors import translate_errors
 from .filters import of_tenant
-from .period_merge import by_id, by_score, by_value, scored
+from .period_merge import by_id, by_score, by_value, exhausted, scored, shares
 from .period_words import PeriodWords, weighed
 from .periods import PeriodPart, ended, forgotten, parts_of
 from .point_batcher import POLICY
@@ -51,7 +51,7 @@ class PeriodStore(QdrantStore):
             engine=engine, embedder=embedder, on_close=on_close, gathering=gathering, consistency=consistency
         )
         self._known: dict[str, tuple[float, tuple[PeriodPart, ...]]] = {}
-        self._words = PeriodWords(engine)
+        self._words = PeriodWords(engine, consistency=self._consistency)
 
     # -------------------------------------------------------------------------------------------- periods
     async def periods(self, collection: str, *, opened: bool = False) -> tuple[Period, ...]:
@@ -115,38 +115,27 @@ class PeriodStore(QdrantStore):
         # The newest comes first: should a record lie in two parts, the one that was written first counts.
         return {each.id: each._replace(collection=name) for name, found in answers for each in found.values()}
 
-    async def select(
+    async def _select(
         self,
         collection: str,
-        *,
         tenant_id: str,
-        where: models.Filter | None = None,
-        order_by: str | None = None,
-        direction: OrderDirection = "asc",
-        limit: int | None = None,
-        from_id: str | None = None,
-        fields: Sequence[str] | None = None,
+        condition: models.Filter,
+        order_by: str | None,
+        direction: OrderDirection,
+        limit: int | None,
+        from_id: str | None,
+        fields: Sequence[str] | None,
     ) -> list[StoredPoint]:
-        whole, spec = super().select, self._spec(collection)
-        names = [part.name for part in await self._parts(collection)] if spec.by_period else [collection]
-        merged_by = order_by if len(names) > 1 else None
+        whole, spec = super()._select, self._spec(collection)
+        if not spec.by_period:
+            return await whole(collection, tenant_id, condition, order_by, direction, limit, from_id, fields)
+        merged_by = order_by if len(await self._parts(collection)) > 1 else None
         extra = merged_by is not None and fields is not None and merged_by not in fields
         wanted = [*(fields or ()), order_by or ""] if extra else fields
 
         async def read(name: str) -> list[StoredPoint]:
-            return await whole(
-                name,
-                tenant_id=tenant_id,
-                where=where,
-                order_by=order_by,
-                direction=direction,
-                limit=limit,
-                from_id=from_id,
-                fields=wanted,
-            )
+            return await whole(name, tenant_id, condition, order_by, direction, limit, from_id, wanted)
 
-        if not spec.by_period:
-            return await read(collection)
         lists = [found for _, found in await self._ask(collection, read)]
         if len(lists) < 2:
             return lists[0] if lists else []
@@ -194,19 +183,38 @@ class PeriodStore(QdrantStore):
         condition = of_tenant(tenant_id, where)
         queries = [self._ranked(collection, each) for each in rankings]
         terms = {index for query, _ in queries if isinstance(query, models.SparseVector) for index in query.indices}
-        weights = await self._words.weights(await self._parts(collection), terms)
+        parts = await self._parts(collection)
+        weights = await self._words.weights(parts, terms)
+        share = await self._shares(parts, limit)
 
-        async def read(name: str) -> list[Sequence[RankedPoint]]:
+        async def read(name: str, limits: Sequence[int]) -> list[Sequence[RankedPoint]]:
             own: list[VectorQuery] = [
                 (weighed(query, weights.get(name)) if isinstance(query, models.SparseVector) else query, using)
                 for query, using in queries
             ]
-            return await self._rank(name, condition, own, limit)
+            return await self._rank(name, condition, own, limits=limits)
 
-        lists = [found for _, found in await self._ask(collection, read)]
-        if len(lists) == 1:
-            return lists[0]
-        return [by_score([found[place] for found in lists], limit=limit) for place in range(len(rankings))]
+        found = dict(await self._ask(collection, lambda name: read(name, [share.get(name, limit)] * len(queries))))
+        asked = [share.get(name, limit) for name in found]
+        best = [by_score(lists, limit=limit) for lists in zip(*found.values(), strict=True)]
+        short = [
+            exhausted(lists, asked, best=best[place], limit=limit)
+            for place, lists in enumerate(zip(*found.values(), strict=True))
+        ]
+        more = {name: [limit if place in places else 0 for places in short] for place, name in enumerate(found)}
+        again = {name: limits for name, limits in more.items() if any(limits)}
+        if not again:
+            return [*best] or [() for _ in queries]
+        for name, fuller in await self._ask(collection, lambda name: read(name, again[name]), only=again):
+            found[name] = [new or old for new, old in zip(fuller, found[name], strict=True)]
+        return [by_score(lists, limit=limit) for lists in zip(*found.values(), strict=True)]
+
+    async def _shares(self, parts: Sequence[PeriodPart], limit: int) -> dict[str, int]:
+        """Return how many of the best each part is asked for first, by its name."""
+        if len(parts) < 2:
+            return {}
+        sizes = await self._words.sizes(parts)
+        return dict(zip((part.name for part in parts), shares(sizes, limit=limit), strict=True))
 
     async def last(
         self,
@@ -267,18 +275,22 @@ class PeriodStore(QdrantStore):
     async def _parts(self, collection: str) -> tuple[PeriodPart, ...]:
         """Return the parts that are known, the newest first."""
         seen, parts = self._known.get(collection, (0.0, ()))
-        if not parts or time.monotonic() - seen > LOOK_SECONDS:
-            return await self._look(collection)
-        return parts
+        if parts and time.monotonic() - seen <= LOOK_SECONDS:
+            return parts
+        if parts:
+            self._known[collection] = (time.monotonic(), parts)  # other reads go on with these meanwhile
+        return await self._look(collection)
 
     async def _newest(self, collection: str) -> str:
         parts = await self._parts(collection) if self._spec(collection).by_period else ()
         return parts[0].name if parts else collection
 
-    async def _ask(self, collection: str, ask: Callable[[str], Awaitable[T]]) -> list[tuple[str, T]]:
-        """Ask all parts at once; return their names and answers, the newest first. A part that was dropped meanwhile
-        answers nothing."""
-        parts = await self._parts(collection)
+    async def _ask(
+        self, collection: str, ask: Callable[[str], Awaitable[T]], *, only: Container[str] | None = None
+    ) -> list[tuple[str, T]]:
+        """Ask all parts at once, or `only` those of these names; return their names and answers, the newest first. A
+        part that was dropped meanwhile answers nothing."""
+        parts = [part for part in await self._parts(collection) if only is None or part.name in only]
         if len(parts) == 1:
             answers = [await self._answer(collection, parts[0], ask)]
         else:

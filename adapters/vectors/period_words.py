@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 
 from qdrant_client import models
 
-from .engine import SPARSE, QdrantEngine, QueryAnswer
+from .engine import SPARSE, QdrantEngine, QueryAnswer, ReadConsistency
 from .errors import translate_errors
 from .periods import PeriodPart
 
 KEPT_SECONDS = 60.0
-"""How long the counts of a period are used."""
+"""How long the number of a period's records is used, and the counts of its words while it changes."""
 LEAST = 1e-6
 WORDS_MAX = 10_000
-"""Words whose counts are kept, of each period."""
+"""Words whose counts a period keeps when its records are counted again."""
 
 
 @dataclass(slots=True)
@@ -43,8 +43,9 @@ class _Counts:
 class PeriodWords:
     """The weights of words over the parts of a collection."""
 
-    def __init__(self, engine: QdrantEngine) -> None:
+    def __init__(self, engine: QdrantEngine, *, consistency: ReadConsistency) -> None:
         self._engine = engine
+        self._consistency = consistency
         self._counts: dict[str, _Counts] = {}
 
     async def weights(self, parts: Sequence[PeriodPart], words: Collection[int]) -> Mapping[str, Mapping[int, float]]:
@@ -60,16 +61,30 @@ class PeriodWords:
             for part, each in zip(parts, counted, strict=True)
         }
 
+    async def sizes(self, parts: Sequence[PeriodPart]) -> list[int]:
+        """Return how many records each part has, at most `KEPT_SECONDS` old."""
+        with translate_errors("counting the records of periods"):
+            return [each.records for each in await asyncio.gather(*map(self._sized, parts))]
+
+    async def _sized(self, part: PeriodPart) -> _Counts:
+        """Return the counts of a part. Those of words stay for as long as it has as many records: an old period asks
+        for no word again."""
+        now, counts = time.monotonic(), self._counts.get(part.behind)
+        if counts is not None and now - counts.at <= KEPT_SECONDS:
+            return counts
+        records = (await self._engine.get_collection(part.behind)).points_count or 0
+        same = counts is not None and counts.records == records and len(counts.of) <= WORDS_MAX
+        counts = self._counts[part.behind] = _Counts(now, records, counts.of if counts is not None and same else {})
+        return counts
+
     async def _counted(self, part: PeriodPart, words: Collection[int]) -> _Counts:
-        now = time.monotonic()
-        counts = self._counts.get(part.behind)
         with translate_errors(f"counting words in {part.behind}"):
-            if counts is None or now - counts.at > KEPT_SECONDS or len(counts.of) > WORDS_MAX:
-                info = await self._engine.get_collection(part.behind)
-                counts = self._counts[part.behind] = _Counts(now, info.points_count or 0)
+            counts = await self._sized(part)
             unknown = [word for word in words if word not in counts.of]
             if unknown:
-                answers = await self._engine.query_batch_points(part.behind, [_best(word) for word in unknown])
+                answers = await self._engine.query_batch_points(
+                    part.behind, [_best(word) for word in unknown], consistency=self._consistency
+                )
                 counts.of |= {
                     word: _count(word, answer, counts.records) for word, answer in zip(unknown, answers, strict=True)
                 }

@@ -8,7 +8,7 @@ headers and cookies each time (docs/adr/0010-qdrant-client-on-aiohttp.md).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -17,11 +17,13 @@ import aiohttp
 import httpx
 import structlog
 from pydantic import ValidationError
-from qdrant_client import AsyncQdrantClient
+from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.common.response_parsing import parse_response
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from yarl import URL
+
+from .engine import ReadConsistency
 
 log = structlog.get_logger(__name__)
 
@@ -151,10 +153,26 @@ def _said(body: bytes) -> str:
     return str(status.get("error", "")) if isinstance(status, dict) else ""
 
 
-def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> AsyncQdrantClient:
+class RemoteEngine(AsyncQdrantClient):
+    """qdrant-client, without its search for texts that it could embed: it copies each number of each vector."""
+
+    async def query_batch_points(
+        self,
+        collection_name: str,
+        requests: Sequence[models.QueryRequest],
+        consistency: ReadConsistency | None = None,
+        timeout: int | None = None,
+        **options: Any,
+    ) -> list[models.QueryResponse]:
+        return await self._client.query_batch_points(
+            collection_name=collection_name, requests=requests, consistency=consistency, timeout=timeout, **options
+        )
+
+
+def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> RemoteEngine:
     """Build a client that connects with its first call."""
     on_this_machine = urlsplit(address.url).hostname in ("localhost", "127.0.0.1", "::1")
-    client = AsyncQdrantClient(
+    client = RemoteEngine(
         url=address.base,
         api_key=None if on_this_machine else address.api_key,  # the client warns when a key goes over plain HTTP
         check_compatibility=False,

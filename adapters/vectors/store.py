@@ -122,6 +122,19 @@ class QdrantStore:
         returned in its old or new form. Records without a value in `order_by` come last in both directions."""
         self._spec(collection)
         condition = of_tenant(tenant_id, where)
+        return await self._select(collection, tenant_id, condition, order_by, direction, limit, from_id, fields)
+
+    async def _select(
+        self,
+        collection: str,
+        tenant_id: str,
+        condition: models.Filter,
+        order_by: str | None,
+        direction: OrderDirection,
+        limit: int | None,
+        from_id: str | None,
+        fields: Sequence[str] | None,
+    ) -> list[StoredPoint]:
         if order_by is None and from_id is None and fields is None and (limit is None or limit <= FEW):
             size = FEW if limit is None else limit
             few = models.QueryRequest(filter=condition, limit=size, with_payload=True)
@@ -182,24 +195,29 @@ class QdrantStore:
         request."""
         self._with_vectors(collection)
         queries = [self._ranked(collection, each) for each in rankings]
-        return await self._rank(collection, of_tenant(tenant_id, where), queries, limit)
+        found = await self._rank(collection, of_tenant(tenant_id, where), queries, limits=[limit] * len(queries))
+        return [list(each) for each in found]
 
     async def _rank(
-        self, collection: str, condition: models.Filter, queries: Sequence[VectorQuery], limit: int
+        self, collection: str, condition: models.Filter, queries: Sequence[VectorQuery], *, limits: Sequence[int]
     ) -> list[Sequence[RankedPoint]]:
+        """Run one search for each query; a query of None and a limit of 0 are none."""
         requests = [
             # Built without validation: the vectors were checked before, and each has thousands of numbers.
             models.QueryRequest.model_construct(
                 query=query, using=using, filter=condition, params=SEARCH, limit=limit, with_payload=False
             )
-            for query, using in queries
-            if query is not None
+            for (query, using), limit in zip(queries, limits, strict=True)
+            if query is not None and limit > 0
         ]
         if not requests:
             return [() for _ in queries]
         with translate_errors(f"searching {collection}"):
             answers = iter(await self._engine.query_batch_points(collection, requests, consistency=self._consistency))
-        return [() if query is None else next(answers).points for query, _ in queries]
+        return [
+            () if query is None or limit <= 0 else next(answers).points
+            for (query, _), limit in zip(queries, limits, strict=True)
+        ]
 
     async def last(
         self,

@@ -11,8 +11,9 @@ import pytest_asyncio
 
 from memstream.adapters.ports import LexicalRanking, NewWindow
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.store import QdrantStore
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.schemas.collections import Consistency
+from memstream.schemas.periods import Period
 from tests.support.qdrant import given_qdrant, has_real_qdrant, loopback_qdrant, real_qdrant_url
 from tests.support.tcp_proxy import HttpProxy, Request
 from tests.support.vector_backends import EMBEDDER, make_id, make_point, make_row, match
@@ -22,11 +23,12 @@ SERVERS = ("loopback", *(("qdrant",) if has_real_qdrant() else ()))
 
 ASKED: dict[Consistency, str] = {"one": "1", "quorum": "quorum", "majority": "majority"}
 
+LAST, NOW = Period(2026, 3), Period(2026, 4)
 PLACES = [*((server, "one") for server in SERVERS), ("loopback", "quorum"), ("loopback", "majority")]
 
 
 @pytest_asyncio.fixture(params=PLACES, ids="-".join)
-async def seen(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[QdrantStore, HttpProxy, str]]:
+async def seen(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[PeriodStore, HttpProxy, str]]:
     """A store that reaches its server through a proxy that sees each request, and what its reads should ask."""
     place, consistency = request.param
     part = given_qdrant(real_qdrant_url()) if place == "qdrant" else loopback_qdrant(tmp_path)
@@ -45,7 +47,7 @@ def kind(request: Request) -> str:
     return urlsplit(request.path).path.partition("/points")[2]
 
 
-async def test_reads_before_and_after_a_conditional_write_ask_alike(seen: tuple[QdrantStore, HttpProxy, str]) -> None:
+async def test_reads_before_and_after_a_conditional_write_ask_alike(seen: tuple[PeriodStore, HttpProxy, str]) -> None:
     store, proxy, consistency = seen
     before = len(proxy.requests())
     ids = [make_id("f")]
@@ -65,6 +67,9 @@ async def test_reads_before_and_after_a_conditional_write_ask_alike(seen: tuple[
     await store.put("turns", [make_point("t")])
     await store.rewindow("turns", tenant_id="acme", points=[NewWindow(make_id("t"), "hello", [1, 0, 0, 0])])
     await store.delete("facts", tenant_id="acme", ids=ids)
+    for period in (LAST, NOW):
+        await store.open_period("turns", period, newest=NOW)
+    await store.search("turns", tenant_id="acme", rankings=[LexicalRanking("hello")], limit=9)  # counts words first
 
     requests = [each for each in proxy.requests()[before:] if "/points" in each.path]
     reads = [each for each in requests if kind(each) in ("/scroll", "/query/batch")]

@@ -247,6 +247,16 @@ async def test_a_period_without_a_name_is_dropped_too(store: PeriodStore) -> Non
 
 
 # ------------------------------------------------------------------------------------------------ one order
+async def test_a_search_finds_the_best_when_all_of_them_lie_in_one_period(store: PeriodStore) -> None:
+    """A period is first asked for its share of the best; of three equal periods, 24 of 30."""
+    for number, period in enumerate((OLD, LAST, NOW)):
+        near = 1.0 if period == LAST else 0.01
+        points = [said(f"{number}-{each}", dense=[near, 1 + each / 100, 0.0, 0.0], text="tea") for each in range(60)]
+        await insert(store, period, *points)
+    [found] = await store.search("turns", tenant_id="acme", rankings=[DenseRanking(EAST)], limit=30)
+    assert [each.id for each in found] == [make_id(f"1-{each}") for each in range(30)]
+
+
 WORDS = ("tea", "coffee", "garden", "lemon", "violin", "harbour", "piano")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.adapters.ports import StoredPoint
-from memstream.adapters.vectors.period_merge import by_id, by_value, scored
+from memstream.adapters.vectors.period_merge import by_id, by_score, by_value, exhausted, scored, shares
 from memstream.adapters.vectors.period_words import having, rarity
 from memstream.adapters.vectors.periods import ended, forgotten, parts_of
 from memstream.schemas.periods import Period
@@ -89,6 +89,22 @@ def test_merged_scores_fall(scores: list[float], cut: int, limit: int) -> None:
     points = [StoredPoint(str(place), {}, score) for place, score in enumerate(scores)]
     merged = scored([points[:cut], points[cut:]], limit=limit)
     assert [each.score for each in merged] == sorted(scores, reverse=True)[:limit]
+
+
+@given(st.lists(st.lists(st.integers(-9, 9), max_size=30), min_size=1, max_size=6), st.integers(1, 20))
+def test_the_best_of_shares_and_of_what_was_exhausted_are_the_best_of_all(every: list[list[int]], limit: int) -> None:
+    parts = [[StoredPoint("", {}, score) for score in sorted(scores, reverse=True)] for scores in every]
+    asked = shares([len(part) for part in parts], limit=limit)
+    first = [part[:share] for part, share in zip(parts, asked, strict=True)]
+    again = exhausted(first, asked, best=by_score(first, limit=limit), limit=limit)
+    both = [part[:limit] if place in again else first[place] for place, part in enumerate(parts)]
+    assert [each.score for each in by_score(both, limit=limit)] == [each.score for each in by_score(parts, limit=limit)]
+
+
+def test_equal_parts_are_asked_for_far_less_than_all() -> None:
+    assert shares([500] * 14, limit=100) == [19] * 14
+    assert shares([0, 7], limit=100) == [1, 100]
+    assert shares([0, 0], limit=3) == [1, 1]
 
 
 @given(st.lists(st.integers(0, 99), max_size=20, unique=True), st.integers(0, 20))
