@@ -113,6 +113,8 @@ class Recorder:
         """Those of them that a turn opened."""
         self._newest: datetime | None = None
         """The newest time at which a turn was recorded, as far as this process has seen."""
+        self._begun = asyncio.Event()
+        """Set with the first turn that tells a time."""
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
@@ -164,6 +166,7 @@ class Recorder:
         now, standing = self._now(), self._standing or ()
         at = recorded_at(record.written_at if record.timestamp > 0 else None, now=now, standing=standing)
         self._newest = at if self._newest is None else max(self._newest, at)
+        self._begun.set()
         period, end = Period.of(at), log_time(self._newest, now=now, opened=self._opened)
         if end is not None and self._retention.is_over(period, at=end):
             return None
@@ -297,11 +300,12 @@ class Recorder:
         return None
 
     async def background(self) -> None:
-        """Drop the periods that are over, once a day and soon after the start."""
+        """Drop the periods that are over: with the first turn after the start, then once a day."""
         visited = None
+        await self._begun.wait()
         while True:
             today = self._now().date()
-            if today != visited and self._newest is not None:
+            if today != visited:
                 try:
                     await self.drop_periods()
                     visited = today

@@ -34,22 +34,26 @@ async def ensure_collections(
     await check_version(engine)
     for spec in specs:
         name = await _behind_alias(engine, spec.name)
-        if name is None:
-            name = spec.physical_name(embedder.slug)
-            await _create(engine, spec, name, embedder)
-            await _check_embedder(engine, spec, name, embedder)
-            await engine.update_collection_aliases(
-                [
-                    models.CreateAliasOperation(
-                        create_alias=models.CreateAlias(collection_name=name, alias_name=spec.name)
-                    )
-                ]
-            )
-            # Another process may have switched the alias at the same moment, so it is read again.
-            name = await _behind_alias(engine, spec.name) or name
-        await _check_embedder(engine, spec, name, embedder)
-        await _create_windows(engine, spec, name, embedder)
-        await _create_indexes(engine, spec, name)
+        if name is not None:
+            await _complete(engine, spec, name, embedder)
+            continue
+        name = spec.physical_name(embedder.slug)
+        await _create(engine, spec, name, embedder)
+        # The alias comes last: what readers find has every index, also when this process is killed before.
+        await _complete(engine, spec, name, embedder)
+        created = models.CreateAlias(collection_name=name, alias_name=spec.name)
+        await engine.update_collection_aliases([models.CreateAliasOperation(create_alias=created)])
+        # Another process may have switched the alias at the same moment, so it is read again.
+        standing = await _behind_alias(engine, spec.name) or name
+        if standing != name:
+            await _complete(engine, spec, standing, embedder)
+
+
+async def _complete(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
+    """Check which embedder filled the collection, and add the vectors and indexes that it lacks."""
+    await _check_embedder(engine, spec, name, embedder)
+    await _create_windows(engine, spec, name, embedder)
+    await _create_indexes(engine, spec, name)
 
 
 async def check_version(engine: QdrantEngine) -> str:

@@ -88,15 +88,16 @@ class Pipeline(Processes):
         self.log = log_at(broker)
 
     # ------------------------------------------------------------------------------------------------ in
-    async def produce(self, *turns: Json, topic: str = TURNS.name) -> None:
+    async def produce(self, *turns: Json, topic: str = TURNS.name, at: datetime | None = None) -> None:
         """Produce turns as a chat service does, with the right key and partitioner. A turn without a tenant gets
-        the pipeline's.
+        the pipeline's. `at`: the time of their records, if not now.
         """
+        stamp = None if at is None else int(at.timestamp() * 1000)
         for turn in turns:
             turn.setdefault("tenant_id", self.tenant)
             key = ids.session_key(turn["tenant_id"], turn["user_id"], turn["session_id"])
             value = json.dumps(turn).encode()
-            await self.log.append(topic, key=key.encode(), value=value)
+            await self.log.append(topic, key=key.encode(), value=value, timestamp=stamp)
             if topic == TURNS.name and (name := name_of(value)) is not None:
                 self._acknowledged.add(name)
 
