@@ -130,10 +130,9 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
 
 
 # ------------------------------------------------------------------------------------------------ to compare
-def fit_text_of(tier: Tier, payload: Payload, similarity: float | None) -> FitText:
-    """Return what is compared with the cue: the text, its subject, and the quotes of its evidence. Of a message it is
-    the beginning, as long as a statement may be."""
-    content = content_of(payload)
+def fit_text_of(tier: Tier, payload: Payload, content: str, similarity: float | None) -> FitText:
+    """Return what is compared with the cue: the text (`content_of`), its subject, and the quotes of its evidence. Of a
+    message it is the beginning, as long as a statement may be."""
     match tier:
         case "turns":
             return FitText(content[:CONTENT_MAX], similarity=similarity)

@@ -100,6 +100,8 @@ class _Found(NamedTuple):
     """A candidate while it is ranked."""
 
     payload: Payload
+    content: str
+    """`content_of` the payload: each step needs it."""
     match: float
     lists: Sequence[RankedList]
     """The lists that named candidates of its tier."""
@@ -129,6 +131,7 @@ class RecallService:
         self._policy = policy
         self._reranker = reranker
         self._locale = locale
+        self._packs = locales(locale)
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         """Answer one recall. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
@@ -181,7 +184,7 @@ class RecallService:
         """Return the candidates with the reranker's order, or unchanged when the reranker does not answer in time."""
         ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, links, request, now))]
         shown = [
-            RerankCandidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
+            RerankCandidate(tier, found[tier, identity].content, subject_of(found[tier, identity].payload))
             for tier, identity in ordered[: self._policy.rerank_pool]
         ]
         order = await parts.ask(
@@ -243,7 +246,7 @@ class RecallService:
             ScoredMemory(
                 tier,
                 identity,
-                content_of(each.payload),
+                each.content,
                 self._score(tier, each, lifted.get(identity, 0.0), fit.get((tier, identity)), request, now),
                 subject_of(each.payload),
             )
@@ -258,7 +261,7 @@ class RecallService:
             return {}
         if any(each.reranked is not None for each in found.values()):
             return {key: each.match for key, each in found.items()}
-        texts = [fit_text_of(tier, each.payload, each.similarity) for (tier, _), each in found.items()]
+        texts = [fit_text_of(tier, each.payload, each.content, each.similarity) for (tier, _), each in found.items()]
         searched = any(each.similarity is not None for each in found.values())
         meanings = searched and self._embedder.identity.name.partition(":")[0] != LEXICAL_EMBEDDER
         return dict(zip(found, fits(cue, texts, pack_of(cue, self._locale), meanings=meanings), strict=True))
@@ -270,14 +273,15 @@ class RecallService:
                 continue
             for identity, match in pool.fused.items():
                 if (payload := pool.payloads.get(identity)) is not None:
-                    yield (tier, identity), _Found(payload, match, pool.lists, pool.similarity.get(identity))
+                    similarity = pool.similarity.get(identity)
+                    yield (tier, identity), _Found(payload, content_of(payload), match, pool.lists, similarity)
 
     def _score(
         self, tier: Tier, found: _Found, links: float, fit: float | None, request: RecallRequest, now: datetime
     ) -> Score:
         score = self._own_score(tier, found, links, request, now)
         if tier == "turns":
-            only_asking = only_asks(content_of(found.payload), locales(self._locale))
+            only_asking = only_asks(found.content, self._packs)
             return weigh_question(score, self._policy) if only_asking else score
         weight = self._policy.fact_fit if tier == "semantic" else self._policy.fit
         return score if fit is None else weigh_fit(score, fit, weight=weight)
@@ -305,8 +309,9 @@ def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Ke
     """Match candidates without a ranked list by the share of the cue's words that a text contains; 0 without a cue."""
     asked = words(cue) if cue else frozenset[str]()
     for identity, payload in pool.payloads.items():
-        match = overlap(asked, words(content_of(payload))) if asked else 0.0
-        yield (tier, identity), _Found(payload, match, ())
+        content = content_of(payload)
+        match = overlap(asked, words(content)) if asked else 0.0
+        yield (tier, identity), _Found(payload, content, match, ())
 
 
 def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:

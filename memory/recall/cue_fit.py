@@ -42,6 +42,7 @@ BEGINNING: Final = 3
 """Letters that two forms of a word have in common at least."""
 USER: Final = "user"
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NONE: Final = frozenset[str]()
 
 
 class FitText(NamedTuple):
@@ -65,13 +66,13 @@ def fits(cue: str, texts: Sequence[FitText], pack: Locale, *, meanings: bool = T
     the cosines compare meanings, and not words once more."""
     known_as = _names(texts, pack)
     said = [_said(each, pack) for each in texts]
-    quoted = [frozenset[str]().union(*(stems(quote, pack) for quote in each.beside)) for each in texts]
+    quoted = [_NONE.union(*[stems(each, pack) for each in text.beside if each]) for text in texts]
     words = _CueWords(cue, said, quoted, pack)
     meaning = _meanings(texts) if meanings else {}
     newness = _newness(texts)
     raw: list[float] = []
     for each, own, quote in zip(texts, said, quoted, strict=True):
-        related = known_as.get(each.subject, frozenset[str]())
+        related = known_as.get(each.subject, _NONE)
         covered = words.coverage(((1.0, own), (RELATED, related), (QUOTED, quote)))
         near = meaning.get(each.content, covered)
         named = each.subject in (None, USER) or words.name(related)
@@ -134,31 +135,35 @@ class _CueWords:
         same = topics(pack)
         self._weights = {word: math.log(1 + len(said) / (1 + frequency[word])) for word in asked}
         self._total = sum(self._weights.values())
-        self._forms = forms
-        self._topic = {
-            word: frozenset[str]().union(*(same.get(each, frozenset()) for each in (word, *forms[word])))
-            for word in asked
-        }
+        self._counts: dict[str, list[tuple[str, float]]] = {}
+        for word in asked:
+            related = frozenset[str]().union(*(same.get(each, frozenset()) for each in (word, *forms[word])))
+            for each, counts in _counting(word, forms[word], related).items():
+                self._counts.setdefault(each, []).append((word, counts))
+        self._telling = frozenset(self._counts)
 
     def coverage(self, contained: Sequence[tuple[float, AbstractSet[str]]]) -> float:
         """Return the share of the cue's words that a candidate contains, 0–1. `contained`: sets of words with what a
-        word in them counts."""
-        found = sum(
-            weight * max(share * self._counts(word, among) for share, among in contained)
-            for word, weight in self._weights.items()
-        )
+        word in them counts. Most candidates contain few words of the cue, and a read has hundreds of candidates."""
+        most: dict[str, float] = {}
+        for share, among in contained:
+            for each in self._telling & among if among else ():
+                for word, counts in self._counts[each]:
+                    if share * counts > most.get(word, 0.0):
+                        most[word] = share * counts
+        if not most:
+            return 0.0
+        found = sum(weight * most[word] for word, weight in self._weights.items() if word in most)
         return found / self._total if self._total else 0.0
 
     def name(self, words: AbstractSet[str]) -> bool:
         """Return whether the cue contains one of these words."""
-        return any(self._counts(word, words) > 0 for word in self._weights)
+        return not self._telling.isdisjoint(words)
 
-    def _counts(self, word: str, among: AbstractSet[str]) -> float:
-        if word in among:
-            return 1.0
-        if not self._forms[word].isdisjoint(among):
-            return OTHER_FORM
-        return 0.0 if self._topic[word].isdisjoint(among) else SAME_TOPIC
+
+def _counting(word: str, forms: AbstractSet[str], related: AbstractSet[str]) -> dict[str, float]:
+    """Return what each word counts that counts for this word of a cue."""
+    return dict.fromkeys(related, SAME_TOPIC) | dict.fromkeys(forms, OTHER_FORM) | {word: 1.0}
 
 
 def _asked(cue: str, pack: Locale) -> frozenset[str]:

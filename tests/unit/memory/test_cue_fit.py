@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from hypothesis import given
+from hypothesis import strategies as some
+
 from memstream.memory.language.locales import locale
-from memstream.memory.recall.cue_fit import FitText, fits
+from memstream.memory.recall.cue_fit import (
+    OTHER_FORM,
+    SAME_TOPIC,
+    FitText,
+    _asked,
+    _CueWords,
+    _forms,
+    fits,
+    stems,
+    topics,
+)
 
 ENGLISH = locale("en")
 
@@ -83,3 +99,46 @@ def test_any_cue_is_answered() -> None:
     assert fits("…", [JOB], ENGLISH) == [0.0]
     assert fits("who am I", [], ENGLISH) == []
     assert fits("who am I", [user("Name is Ana, who am I")], ENGLISH) == [1.0]
+
+
+WORDS = (
+    "work",
+    "works",
+    "working",
+    "job",
+    "town",
+    "lives",
+    "living",
+    "potsdam",
+    "allergic",
+    "alergic",
+    "cat",
+    "the",
+    "my",
+)
+texts = some.lists(some.sampled_from(WORDS), max_size=6).map(" ".join)
+
+
+@given(cue=texts, contents=some.lists(texts, min_size=1, max_size=5), quotes=some.lists(texts, min_size=5, max_size=5))
+def test_a_word_of_the_cue_counts_what_counts_most_for_it(cue: str, contents: list[str], quotes: list[str]) -> None:
+    said, quoted = [stems(each, ENGLISH) for each in contents], [stems(each, ENGLISH) for each in quotes]
+    words = _CueWords(cue, said, quoted, ENGLISH)
+    asked = _asked(cue, ENGLISH)
+    forms, same = _forms(asked, frozenset[str]().union(*said, *quoted)), topics(ENGLISH)
+
+    def counts(word: str, among: AbstractSet[str]) -> float:
+        if word in among:
+            return 1.0
+        if forms[word] & among:
+            return OTHER_FORM
+        related = frozenset[str]().union(*(same.get(each, frozenset()) for each in (word, *forms[word])))
+        return SAME_TOPIC if related & among else 0.0
+
+    def covered(contained: Sequence[tuple[float, AbstractSet[str]]]) -> float:
+        most = {word: max(share * counts(word, among) for share, among in contained) for word in asked}
+        total = sum(words._weights[word] for word in asked)
+        return sum(words._weights[word] * most[word] for word in asked) / total if total else 0.0
+
+    for own, quote in zip(said, quoted, strict=False):
+        assert words.coverage(((1.0, own), (0.9, frozenset()), (0.4, quote))) == covered(((1.0, own), (0.4, quote)))
+        assert words.name(own) == any(counts(word, own) > 0 for word in asked)

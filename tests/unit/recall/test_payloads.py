@@ -112,5 +112,5 @@ def test_what_a_fact_says_of_an_episode_needs_no_more(state: str, valid: int, kn
 
 def test_of_a_long_message_its_beginning_is_compared_with_a_cue() -> None:
     """A hundred candidates of 250 KB each would hold up every other reader."""
-    text = fit_text_of("turns", {"content": "x" * 250_000}, None)
+    text = fit_text_of("turns", {}, "x" * 250_000, None)
     assert len(text.content) == CONTENT_MAX
