@@ -144,13 +144,13 @@ class StageRecovery(Recovery):
             local = table.marker(tp.partition)
             if local is not None and local.partitions not in (None, self._partitions):
                 log.warning("table_of_another_count", table=table.name, partition=tp.partition, count=local.partitions)
-                table.forget(tp.partition)  # it is read anew: rows have moved, or will
+                await table.forget(tp.partition)  # it is read anew: rows have moved, or will
                 have = None
             state = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
             is_outdated = outdated(state, complete_at=table.complete_at(tp.partition), now=self._checked_at)
             if is_outdated and unreadable(state) is None:
                 log.warning("table_outdated", table=table.name, partition=tp.partition, remedy="none: it is read anew")
-                table.forget(tp.partition)
+                await table.forget(tp.partition)
                 state = replace(state, have=-1)
             self._states[tp], self.active_offsets[tp] = state, state.have
         self._raise_if_lost({tp: unreadable(state) for tp, state in self._states.items()}, generation_id)

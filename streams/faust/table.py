@@ -7,7 +7,6 @@ the event is committed nevertheless. Here the futures of one event are collected
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,14 +17,15 @@ from typing import Any
 import faust
 from aiokafka.errors import KafkaError
 from faust.exceptions import ProducerSendError
-from faust.stores.rocksdb import Store as RocksDBStore
 from faust.streams import _current_event  # private, but the partition of a table write depends on it
 from rocksdict import WriteBatch
+from yarl import URL
 
 from ...schemas.errors import Fatal, Poison, Transient
 from ..log.markers import MARKER_KEY, OWN_KEYS, Marker
 from .bulk_writes import StoreErrors
 from .changelog_check import COMPLETE_AT_KEY, WHOLE_KEY
+from .partition_store import PartitionStore
 from .rocksdb_memory import SharedMemoryOptions
 from .unacked_rows import UnackedRow, UnackedRows
 
@@ -130,10 +130,22 @@ class DurableTable(faust.Table):
             self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
         self.unacked_rows = UnackedRows()
 
-    def _new_store(self) -> Any:
-        store = super()._new_store()
-        if isinstance(store, RocksDBStore):
-            store.rocksdb_options = SharedMemoryOptions(**ROCKSDB_OPTIONS)
+    def _new_store_by_url(self, url: URL | str) -> Any:
+        if URL(str(url)).scheme != "rocksdb":
+            return super()._new_store_by_url(url)
+        store = PartitionStore(
+            url,
+            self.app,
+            self,
+            table_name=self.name,
+            key_type=self.key_type,
+            key_serializer=self.key_serializer,
+            value_serializer=self.value_serializer,
+            value_type=self.value_type,
+            loop=self.loop,
+            options=self.options,
+        )
+        store.rocksdb_options = SharedMemoryOptions(**ROCKSDB_OPTIONS)
         return store
 
     def store_errors(self) -> StoreErrors:
@@ -264,13 +276,10 @@ class DurableTable(faust.Table):
             self.data._db_for_partition(partition).put(COMPLETE_AT_KEY.encode(), b"%.0f" % at)
         self._complete_at[partition] = at
 
-    def forget(self, partition: int) -> None:
+    async def forget(self, partition: int) -> None:
         """Delete the local table of a partition. The next load reads the changelog from its start."""
         with self.store_errors():
-            database = self.data._dbs.pop(partition, None)
-            if database is not None:
-                database.close()
-            shutil.rmtree(self.data.partition_path(partition), ignore_errors=True)
+            await self.data.open_anew(partition)
 
     def _own(self, partition: int, key: str) -> Marker | None:
         with self.store_errors():
