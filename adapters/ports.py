@@ -332,6 +332,11 @@ class VectorStore(Protocol):
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int: ...
 
+    def writes_together(self) -> AbstractAsyncContextManager[None]:
+        """Let writes share what makes them durable: within the block a write may return before it is durable, and all
+        are when the block ends without an error. After a crash any of them may be there, and any may not."""
+        ...
+
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
         """Insert points that are absent. Existing points stay unchanged."""
         ...

@@ -27,7 +27,7 @@ from ...schemas.errors import Fatal
 from ..ports import CasResult, Payload, StoredPoint
 from . import point_validation
 from .conditions import equals, same
-from .engine import DENSE, ORDERING, QdrantEngine, ReadConsistency
+from .engine import DENSE, ORDERING, QdrantEngine, ReadConsistency, SyncsLater
 from .errors import foreign_answer, translate_errors
 from .filters import each_of, either, of_points, of_tenants
 
@@ -110,11 +110,13 @@ class FilterQuery:
 
 class RequestBatcher:
     """Batched requests to one engine. Within one call no two members may name the same point, except in reads. Every
-    read has the same `consistency`: those before a compare and set, and the one after it."""
+    read has the same `consistency`: those before a compare and set, and the one after it. An engine that syncs later is
+    not waited for: the caller asks for `synced`."""
 
     def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency) -> None:
         self._engine = engine
         self._consistency = consistency
+        self._wait = not isinstance(engine, SyncsLater)
 
     async def read(
         self,
@@ -165,7 +167,7 @@ class RequestBatcher:
                 await self._engine.upsert(
                     collection,
                     [each.point for each in batch],
-                    wait=True,
+                    wait=self._wait,
                     ordering=ORDERING,
                     update_mode=models.UpdateMode.INSERT_ONLY,
                 )
@@ -176,7 +178,7 @@ class RequestBatcher:
                 await self._engine.upsert(
                     collection,
                     [each.point for each in batch],
-                    wait=True,
+                    wait=self._wait,
                     ordering=ORDERING,
                     update_filter=_own_points(batch),
                 )
@@ -184,7 +186,7 @@ class RequestBatcher:
     async def set_payload(self, collection: str, named: Sequence[PointIds], fields: Payload) -> None:
         for page in _named_pages(named):
             with translate_errors(f"writing fields in {collection}"):
-                await self._engine.set_payload(collection, fields, page, wait=True, ordering=ORDERING)
+                await self._engine.set_payload(collection, fields, page, wait=self._wait, ordering=ORDERING)
 
     async def update_vectors(self, collection: str, points: Sequence[VectorUpdate]) -> None:
         """Replace vectors of existing points. The engine refuses a request that names an absent point. Then the
@@ -197,7 +199,7 @@ class RequestBatcher:
                     await self._engine.update_vectors(
                         collection,
                         [each.point for each in left],
-                        wait=True,
+                        wait=self._wait,
                         ordering=ORDERING,
                         update_filter=each_of(groups),
                     )
@@ -213,7 +215,7 @@ class RequestBatcher:
     async def delete(self, collection: str, named: Sequence[PointIds]) -> None:
         for page in _named_pages(named):
             with translate_errors(f"deleting from {collection}"):
-                await self._engine.delete(collection, page, wait=True, ordering=ORDERING)
+                await self._engine.delete(collection, page, wait=self._wait, ordering=ORDERING)
 
     async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
         """Write each row whose condition holds. The engine does not report whether a condition matched, so the rows are
@@ -245,7 +247,7 @@ class RequestBatcher:
                 await self._engine.upsert(
                     collection,
                     [each.point for each in batch],
-                    wait=True,
+                    wait=self._wait,
                     ordering=ORDERING,
                     update_filter=either(_before(by_id[each.id]) for each in batch),
                     update_mode=models.UpdateMode.UPDATE_ONLY,

@@ -4,7 +4,8 @@ collection).
 Methods are async because they have the client's form, but they run inline. The bindings hold the GIL, so a thread would
 cost a switch and free nothing; calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
 blocked Python for 25 s at 40 000 points. A separate process does it (edge_index.py). A write is in the engine's
-write-ahead log, on the disk, before the call returns (edge_sync.py); `flush` (10 to 100 ms) only shortens that log.
+write-ahead log, on the disk, before the call returns (edge_sync.py), or with `wait=False` after `synced`; `flush` (10
+to 100 ms) only shortens that log.
 
 One process holds the folder (adapters/folder_lock.py); this class does not check that. On disk are `aliases.json`
 (alias → collection) and a folder for each collection (edge_collection.py).
@@ -223,6 +224,7 @@ class EdgeEngine:
                     translated, condition=translate.filter_(update_filter), update_mode=mode
                 )
             ),
+            wait=wait,
         )
 
     async def update_vectors(
@@ -236,7 +238,9 @@ class EdgeEngine:
     ) -> models.UpdateResult:
         translated = call(lambda: [translate.point_vectors(each) for each in points])
         condition = call(translate.filter_, update_filter)
-        return await self._update(collection_name, call(edge.UpdateOperation.update_vectors, translated, condition))
+        return await self._update(
+            collection_name, call(edge.UpdateOperation.update_vectors, translated, condition), wait=wait
+        )
 
     async def set_payload(
         self,
@@ -248,7 +252,9 @@ class EdgeEngine:
         ordering: models.WriteOrdering | None = None,
     ) -> models.UpdateResult:
         condition = call(translate.filter_, points)
-        return await self._update(collection_name, call(edge.UpdateOperation.set_payload_by_filter, condition, payload))
+        return await self._update(
+            collection_name, call(edge.UpdateOperation.set_payload_by_filter, condition, payload), wait=wait
+        )
 
     async def delete(
         self,
@@ -259,7 +265,15 @@ class EdgeEngine:
         ordering: models.WriteOrdering | None = None,
     ) -> models.UpdateResult:
         condition = call(translate.filter_, points_selector)
-        return await self._update(collection_name, call(edge.UpdateOperation.delete_points_by_filter, condition))
+        return await self._update(
+            collection_name, call(edge.UpdateOperation.delete_points_by_filter, condition), wait=wait
+        )
+
+    async def synced(self, collection_name: str) -> None:
+        """Return when every write of a collection is on the disk. Without effect on one that is gone: its files are."""
+        collection = self._collections.get(self._aliases.get(collection_name, collection_name))
+        if collection is not None:
+            await collection.synced()
 
     # -------------------------------------------------------------------------------------------- reads
     async def scroll(
@@ -338,8 +352,8 @@ class EdgeEngine:
             raise EngineRefused(404, f"Not found: Collection `{name}` doesn't exist!")
         return collection
 
-    async def _update(self, name: str, operation: Any) -> models.UpdateResult:
-        await self._find(name).update(operation)
+    async def _update(self, name: str, operation: Any, *, wait: bool = True) -> models.UpdateResult:
+        await self._find(name).update(operation, durably=wait)
         return _DONE
 
     def _read_aliases(self) -> dict[str, str]:

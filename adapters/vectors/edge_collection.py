@@ -75,8 +75,9 @@ class EdgeCollection:
             if each.is_dir() and each.name != self._current.shard:
                 shutil.rmtree(each)
         self.shard: edge.EdgeShard = call(edge.EdgeShard.load, str(folder / self._current.shard))
-        WriteAheadLog(folder / self._current.shard).sync()  # what a killed process wrote is read from now on
-        self._sync = self._group_sync(self._current.shard)
+        log = WriteAheadLog(folder / self._current.shard)
+        log.sync()  # what a killed process wrote is read from now on
+        self._sync = GroupSync(log.sync, threads=threads)
         self._writes = 0
         self._open = asyncio.Event()
         self._open.set()
@@ -110,6 +111,7 @@ class EdgeCollection:
 
     async def synced(self) -> None:
         """Return when every write that was applied before is on the disk."""
+        await self._open.wait()  # a shard that is being replaced is synced by who replaces it, and then deleted
         await self._sync.synced()
 
     def describe(self, described: models.CreateCollection) -> None:
@@ -163,20 +165,18 @@ class EdgeCollection:
         self._open.clear()
         try:
             await self._sync.synced()  # whoever waits for the old shard's log has it before the files go
-            await asyncio.to_thread(WriteAheadLog(copy).sync)
+            log = WriteAheadLog(copy)
+            await asyncio.to_thread(log.sync)
             used = _Current(copy.name, left=_without_graph(shard, self.described))
             contents = {"shard": used.shard, "left": used.left}
             write_atomically(self._folder / CURRENT, json.dumps(contents).encode())
             old, self.shard, self._journal = self.shard, shard, None
             before, self._current = self._current, used
-            self._sync = self._group_sync(used.shard)
+            self._sync = GroupSync(log.sync, threads=self._threads)
         finally:
             self._open.set()
         call(old.close)
         await asyncio.to_thread(shutil.rmtree, self._folder / before.shard)
-
-    def _group_sync(self, shard: str) -> GroupSync:
-        return GroupSync(WriteAheadLog(self._folder / shard).sync, threads=self._threads)
 
     async def discard_copy(self, copy: Path) -> None:
         """Drop the copy and continue with the old shard. Without effect on a copy that is in use already."""

@@ -20,7 +20,10 @@ from ..durable_files import sync_file, sync_folder
 
 LOG: Final = "wal"
 _SEGMENTS: Final = ("open-", "closed-")
-"""Names of the engine's log files. A full one is renamed from `open-<n>` and is not written any more."""
+"""Names of the engine's log files. A full one is renamed from `open-<n>` and is not written any more. The engine makes
+the next one before it needs it."""
+_HEAD, _LENGTH = 8, 8
+"""Bytes of a log file's head, and of the length of its first entry behind it, which is zero until then."""
 
 
 class WriteAheadLog:
@@ -47,11 +50,18 @@ class WriteAheadLog:
         if not names:
             raise OSError(f"{self._folder} has no log of the engine")
         for name in names - self._whole:
-            sync_file(self._folder / name)
+            if name not in self._names or not _is_blank(self._folder / name):
+                sync_file(self._folder / name)
         if names != self._names:
             sync_folder(self._folder)
         self._names = names
         self._whole = frozenset(name for name in names if not name.startswith("open-"))
+
+
+def _is_blank(path: Path) -> bool:
+    """Whether a log file has no entry yet. A sync of it would cost a flush of the disk's cache for nothing."""
+    with path.open("rb", buffering=0) as file:
+        return os.pread(file.fileno(), _LENGTH, _HEAD) == bytes(_LENGTH)
 
 
 class GroupSync:

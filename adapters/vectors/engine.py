@@ -8,7 +8,7 @@ with both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from qdrant_client import models
 
@@ -70,6 +70,15 @@ class QueryAnswer(Protocol):
 
     @property
     def points(self) -> Sequence[EngineHit]: ...
+
+
+@runtime_checkable
+class SyncsLater(Protocol):
+    """An engine whose writes with `wait=False` are applied when they return, and on the disk after `synced`."""
+
+    async def synced(self, collection_name: str) -> None:
+        """Return when every write of this collection that was applied before is on the disk."""
+        ...
 
 
 class QdrantEngine(Protocol):

@@ -8,7 +8,9 @@ filled a collection.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from qdrant_client import models
@@ -32,7 +34,7 @@ from ..ports import (
 from . import point_validation
 from .batch_requests import PAGE, CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher, VectorUpdate
 from .collections import check_version, ensure_collections
-from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, WINDOW, EngineRow, QdrantEngine
+from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, WINDOW, EngineRow, QdrantEngine, SyncsLater
 from .errors import translate_errors
 from .filters import of_tenant
 from .lexical import LexicalEncoder
@@ -70,6 +72,7 @@ class QdrantStore:
             bulk=RequestBatcher(engine=engine, consistency=self._consistency), policy=gathering
         )
         self._encoder = LexicalEncoder()
+        self._together: ContextVar[set[str] | None] = ContextVar("memstream_written_together", default=None)
         self._specs = {spec.name: spec for spec in COLLECTIONS}
 
     # -------------------------------------------------------------------------------------------- collections
@@ -241,9 +244,11 @@ class QdrantStore:
     # -------------------------------------------------------------------------------------------- writes
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
         await self._records.insert(collection, self._encoded(collection, points))
+        await self._written(collection)
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
         await self._records.put(collection, self._encoded(collection, points))
+        await self._written(collection)
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
         """Write single fields, as the port says. A field given as None is removed: Qdrant does not keep such a null,
@@ -253,6 +258,7 @@ class QdrantStore:
         if TENANT_FIELD in fields:
             raise Fatal(f"{collection}: {TENANT_FIELD} of a point cannot be changed")
         await self._records.set_payload(collection, _named(tenant_id, ids), fields)
+        await self._written(collection)
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
         self._with_windows(collection)
@@ -267,10 +273,12 @@ class QdrantStore:
                 )
                 weight += len(point.text or "")
         await self._records.update_vectors(collection, given, weight=weight)
+        await self._written(collection)
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
         self._spec(collection)
         await self._records.delete(collection, _named(tenant_id, ids))
+        await self._written(collection)
 
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
@@ -280,7 +288,20 @@ class QdrantStore:
         counted = self._spec(collection).counted
         if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
-        return await self._records.compare_and_set(collection, CompareAndSet(encoded, expected_version, cause, counted))
+        swap = CompareAndSet(encoded, expected_version, cause, counted)
+        result = await self._records.compare_and_set(collection, swap)
+        await self._written(collection)
+        return result
+
+    @asynccontextmanager
+    async def writes_together(self) -> AsyncIterator[None]:
+        written: set[str] = set()
+        token = self._together.set(written)
+        try:
+            yield
+        finally:
+            self._together.reset(token)
+        await asyncio.gather(*map(self._written, written))
 
     async def close(self) -> None:
         await self._records.drain()
@@ -290,6 +311,14 @@ class QdrantStore:
             await self._engine.close()
 
     # -------------------------------------------------------------------------------------------- within
+    async def _written(self, collection: str) -> None:
+        """Return when the writes of a collection are durable; within `writes_together` its end does."""
+        together = self._together.get()
+        if together is not None:
+            together.add(collection)
+        elif isinstance(self._engine, SyncsLater):
+            await self._engine.synced(collection)
+
     def _spec(self, collection: str) -> CollectionSpec:
         spec = self._specs.get(collection) or spec_of(collection)
         if spec is None:

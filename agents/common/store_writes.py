@@ -70,29 +70,32 @@ def _with_points(write: Write, change: Callable[[OutPoint], OutPoint]) -> Write:
 
 
 async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
-    """Apply writes in their order.
+    """Apply writes in their order. They are durable when this returns; a crash meanwhile may leave any of them.
 
     Raises Fatal when a compare and set finds neither the version that was read nor its own cause: there is another
     writer.
     """
-    for write in writes:
-        if isinstance(write, InsertPoints):
-            await store.insert(write.collection, [point(out) for out in write.points])
-        elif isinstance(write, PutPoints):
-            await store.put(write.collection, [point(out) for out in write.points])
-        elif isinstance(write, SetFields):
-            await store.set_payload(
-                write.collection, tenant_id=write.tenant_id, ids=write.ids, fields=dict(write.fields)
-            )
-        elif isinstance(write, NewWindows):
-            changed = [NewWindow(each.id, each.text, _vector(each.window)) for each in write.points]
-            await store.rewindow(write.collection, tenant_id=write.tenant_id, points=changed)
-        elif isinstance(write, ApplyLabels):
-            await apply_labels(store, tenant_id=write.tenant_id, label_ids=write.ids)
-        elif isinstance(write, DeletePoints):
-            await store.delete(write.collection, tenant_id=write.tenant_id, ids=write.ids)
-        else:
-            await _swap(store, write)
+    async with store.writes_together():
+        for write in writes:
+            await _apply(store, write)
+
+
+async def _apply(store: VectorStore, write: Write) -> None:
+    if isinstance(write, InsertPoints):
+        await store.insert(write.collection, [point(out) for out in write.points])
+    elif isinstance(write, PutPoints):
+        await store.put(write.collection, [point(out) for out in write.points])
+    elif isinstance(write, SetFields):
+        await store.set_payload(write.collection, tenant_id=write.tenant_id, ids=write.ids, fields=dict(write.fields))
+    elif isinstance(write, NewWindows):
+        changed = [NewWindow(each.id, each.text, _vector(each.window)) for each in write.points]
+        await store.rewindow(write.collection, tenant_id=write.tenant_id, points=changed)
+    elif isinstance(write, ApplyLabels):
+        await apply_labels(store, tenant_id=write.tenant_id, label_ids=write.ids)
+    elif isinstance(write, DeletePoints):
+        await store.delete(write.collection, tenant_id=write.tenant_id, ids=write.ids)
+    else:
+        await _swap(store, write)
 
 
 REBUILT = "rebuilt/"

@@ -16,8 +16,10 @@ from memstream.adapters import durable_files
 from memstream.adapters.vectors import edge_collection, edge_sync
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.edge_sync import GroupSync, WriteAheadLog
+from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal
 from tests.support.polling import wait_for
+from tests.support.vector_backends import EMBEDDER
 
 COSINE = models.VectorParams(size=2, distance=models.Distance.COSINE)
 ONE = models.Filter(must=[models.HasIdCondition(has_id=[1])])
@@ -113,6 +115,111 @@ def test_each_open_file_of_the_log_is_synced_and_a_closed_one_once(
     (folder / "open-1").rename(folder / "closed-7")
     assert sync() == ["closed-7", "names", "open-2"]
     assert sync() == ["open-2"]
+
+
+async def test_the_next_file_of_the_log_is_synced_once_until_it_has_an_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the engine's own files: `open-2` stands before `open-1` is full, which takes 32 MiB."""
+    engine = EdgeEngine(folder=tmp_path)
+    await engine.create_collection("facts", {"dense": COSINE})
+    synced: list[str] = []
+    monkeypatch.setattr(edge_sync, "sync_file", lambda path: synced.append(path.name))
+    await engine.upsert("facts", [point(1)])
+    assert synced == ["open-1"], "both were synced when the collection was opened"
+    large = "x" * 6_000_000
+    for number in range(2, 8):
+        filled = models.PointStruct(id=number, vector={"dense": [1.0, 0.5]}, payload={"n": large})
+        await engine.upsert("facts", [filled], wait=False)
+    synced.clear()
+    await engine.synced("facts")
+    assert {name for name in synced if name.startswith("closed-")}
+    assert "open-2" in synced
+    await engine.close()
+
+
+async def test_a_write_that_does_not_wait_is_on_the_disk_after_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = EdgeEngine(folder=tmp_path)
+    await engine.create_collection("facts", {"dense": COSINE})
+    synced: list[str] = []
+    monkeypatch.setattr(edge_sync, "sync_file", lambda path: synced.append(path.name))
+    writes: list[Any] = [
+        lambda: engine.upsert("facts", [point(1)], wait=False),
+        lambda: engine.set_payload("facts", {"seen": True}, ONE, wait=False),
+        lambda: engine.update_vectors("facts", [models.PointVectors(id=1, vector={"dense": [0.0, 1.0]})], wait=False),
+        lambda: engine.delete("facts", ONE, wait=False),
+    ]
+    for write in writes:
+        await write()
+    assert not synced
+    await engine.synced("facts")
+    assert synced == ["open-1"]
+    await engine.close()
+
+
+async def test_writes_together_share_one_sync_of_each_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = EdgeEngine(folder=tmp_path)
+    store = QdrantStore(engine=engine, embedder=EMBEDDER)
+    await store.ensure("facts", "working")
+    synced: list[str] = []
+    monkeypatch.setattr(edge_sync, "sync_file", lambda path: synced.append(path.parents[2].name))
+
+    async def write() -> None:
+        for collection in ("facts", "working", "facts"):
+            await store.set_payload(
+                collection, tenant_id="acme", ids=["3f333df6-90a4-4fda-8dd3-9485d27cee36"], fields={"seen": 1}
+            )
+
+    await write()
+    assert [name.partition("_")[0] for name in synced] == ["facts", "working", "facts"]
+    synced.clear()
+    async with store.writes_together():
+        await write()
+        assert not synced
+    assert sorted(name.partition("_")[0] for name in synced) == ["facts", "working"]
+    with pytest.raises(Fatal):
+        async with store.writes_together():
+            await store.set_payload("nothing", tenant_id="acme", ids=[], fields={})
+    synced.clear()
+    await write()
+    assert synced, "after a block that failed writes wait again"
+    await store.close()
+
+
+async def test_who_waits_for_a_sync_while_the_shard_is_replaced_gets_that_of_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = EdgeEngine(folder=tmp_path)
+    await engine.create_collection("facts", {"dense": COSINE})
+    [(_, collection)] = engine.collections()
+    copy = await collection.copy_shard()
+    await engine.upsert("facts", [point(1)], wait=False)
+    loop, sync, waiting, old = asyncio.get_running_loop(), WriteAheadLog.sync, list[asyncio.Task[None]](), list[str]()
+
+    def while_it_is_replaced(log: WriteAheadLog) -> None:
+        if log._folder.parent == copy and not waiting:
+            loop.call_soon_threadsafe(lambda: waiting.append(asyncio.create_task(engine.synced("facts"))))
+            for _ in range(20):  # time enough for it to begin
+                went_on = threading.Event()
+                loop.call_soon_threadsafe(went_on.set)
+                assert went_on.wait(20)
+        elif waiting and log._folder.parent != copy:
+            old.append("the old log may be gone")
+        sync(log)
+
+    monkeypatch.setattr(WriteAheadLog, "sync", while_it_is_replaced)
+    collection._sync = GroupSync(
+        lambda: while_it_is_replaced(WriteAheadLog(tmp_path / "facts" / "shard")), threads=engine._threads
+    )
+    await collection.replace_shard(copy)
+    await asyncio.gather(*waiting)
+    assert waiting
+    assert not old
+    await engine.close()
 
 
 def test_a_log_file_that_is_renamed_meanwhile_is_synced_under_its_new_name(
