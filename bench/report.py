@@ -22,7 +22,7 @@ class Figure:
     """One measured number. `target` None: a number without a target, shown for comparison."""
 
     ratio: str
-    """R1 … R10 (docs/notes/performance.md)."""
+    """R1 … R10 or "all stages" (docs/notes/performance.md)."""
     what: str
     on: str
     """kafka or embedded."""

@@ -22,7 +22,7 @@ from rich.console import Console
 from memstream.cli.output import logs
 from tests.support.polling import TimedOut
 
-from . import calls, cpu, edits, freshness, kill_throughput, latency, mem0, restore_ratio, throughput
+from . import all_stages, calls, cpu, edits, freshness, kill_throughput, latency, mem0, restore_ratio, throughput
 from .model import Model
 from .report import Figure, as_json, as_markdown, as_table, machine
 from .world import NotMeasured, World, embedded_world, kafka_world
@@ -32,7 +32,7 @@ OUT = ROOT / "bench" / "out"
 PAGE = ROOT / "docs" / "notes" / "performance.md"
 PICTURE = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-RATIOS = ("R1", "R2", "R3", "R6", "R7", "R8", "R9", "R10")
+RATIOS = ("R1", "R2", "R3", "R6", "R7", "R8", "R9", "R10", "all stages")
 WORLDS = {"kafka": kafka_world, "embedded": embedded_world}
 
 
@@ -101,6 +101,8 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
             return await freshness.measure(world, freshness.QUICK if quick else freshness.FULL)
         case "R10":
             return await edits.measure(world, edits.QUICK if quick else edits.FULL)
+        case "all stages":
+            return await all_stages.measure(world, all_stages.QUICK if quick else all_stages.FULL)
     raise AssertionError(f"{ratio} is not measured here")
 
 
