@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 from urllib.parse import unquote
 
@@ -21,6 +21,8 @@ from .orders import ORDER_RULES, OrderRules
 
 InstructionRule = Literal["encoded_run", "prompt_mark", "url", "tool_call", "order"]
 
+_KEPT: Final = 2_048
+"""Texts whose rule is kept: a stage asks for that of a statement several times."""
 _RUN: Final = 64
 """Shortest run of base64 or hexadecimal digits that counts, in characters."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")
@@ -120,6 +122,7 @@ class _Compiled:
     preferences: tuple[re.Pattern[str], ...]
 
 
+@lru_cache(_KEPT)
 def instruction_rule(text: str) -> InstructionRule | None:
     """Return the name of the rule by which a statement is an instruction to the assistant; None for any other."""
     plain = _plain(text)
