@@ -18,6 +18,10 @@ AWAY_REMEDY = "Check that Qdrant runs and that MEMSTREAM_QDRANT names it."
 KEY_REMEDY = "Set QDRANT_API_KEY to a key of this Qdrant that may read and write."
 
 
+class ForeignAnswer(Exception):
+    """A server's answer has another form than Qdrant's."""
+
+
 @contextmanager
 def translate_errors(doing: str) -> Iterator[None]:
     """Translate the errors of an engine's call. `doing` says in the message what was tried.
@@ -36,7 +40,7 @@ def translate_errors(doing: str) -> Iterator[None]:
         raise Transient(
             COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
         ) from error
-    except (json.JSONDecodeError, UnicodeDecodeError, QdrantException) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, QdrantException, ForeignAnswer) as error:
         # A proxy's page instead of an answer, or a Retry-After that is a date. The client does not translate these.
         raise foreign_answer(doing, _said(error)) from error
     except UnexpectedResponse as error:

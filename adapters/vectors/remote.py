@@ -1,14 +1,14 @@
 """Client of a Qdrant server: qdrant-client over aiohttp.
 
-qdrant-client builds requests and decodes answers; this module sends them. Over httpx, which qdrant-client uses itself,
-a request costs two to five times as much: it searches its whole pool for each request and release, and parses address,
-headers and cookies each time (docs/adr/0010-qdrant-client-on-aiohttp.md).
+qdrant-client and `ServerEngine` build requests and decode answers; this module sends them. Over httpx, which
+qdrant-client uses itself, a request costs two to five times as much: it searches its whole pool for each request and
+release, and parses address, headers and cookies each time (docs/adr/0010-qdrant-client-on-aiohttp.md).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -17,13 +17,12 @@ import aiohttp
 import httpx
 import structlog
 from pydantic import ValidationError
-from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.common.response_parsing import parse_response
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from yarl import URL
 
-from .engine import ReadConsistency
+from .server_engine import ServerEngine
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +30,7 @@ CONNECTIONS: Final = 64
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept. The server closes it after 5."""
 PORT: Final = 6333
+JSON: Final = {"Content-Type": "application/json"}
 DONE: Final = frozenset({200, 201, 202})
 NOT_OURS: Final = frozenset({401, 403})
 """Statuses of another process that now uses the port of the former server."""
@@ -95,13 +95,31 @@ class RestTransport:
         """Send a request as the client's own transport does, and return the answer as `type_`. Errors are those that
         the client raises."""
         path = url.format(**{name: quote(str(value), safe="") for name, value in (path_params or {}).items()})
+        body = await self.send(
+            method, path, params=params, headers=headers or {}, content=None if content is None else content.encode()
+        )
+        try:
+            return parse_response(body, type_)
+        except ValidationError as error:
+            raise ResponseHandlingException(error) from error
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] = JSON,
+        content: bytes | None = None,
+    ) -> bytes:
+        """Send a request and return the body of its answer. Errors are those of qdrant-client."""
         query = f"?{urlencode(params)}" if params else ""
         try:
             async with self._opened().request(
                 method,
                 URL(f"{self._base}{path}{query}", encoded=True),
-                data=None if content is None else content.encode(),
-                headers={**self._headers, **(headers or {})},
+                data=content,
+                headers={**self._headers, **headers},
             ) as response:
                 body = await response.read()
         except TimeoutError as error:
@@ -111,10 +129,7 @@ class RestTransport:
             self._look_again()
             raise ResponseHandlingException(error) from error
         if response.status in DONE:
-            try:
-                return parse_response(body, type_)
-            except ValidationError as error:
-                raise ResponseHandlingException(error) from error
+            return body
         if response.status in NOT_OURS:
             self._look_again()
         if response.status == BUSY and (after := response.headers.get("Retry-After")):
@@ -153,33 +168,12 @@ def _said(body: bytes) -> str:
     return str(status.get("error", "")) if isinstance(status, dict) else ""
 
 
-class RemoteEngine(AsyncQdrantClient):
-    """qdrant-client, without its search for texts that it could embed: it copies each number of each vector."""
-
-    async def query_batch_points(
-        self,
-        collection_name: str,
-        requests: Sequence[models.QueryRequest],
-        consistency: ReadConsistency | None = None,
-        timeout: int | None = None,
-        **options: Any,
-    ) -> list[models.QueryResponse]:
-        return await self._client.query_batch_points(
-            collection_name=collection_name, requests=requests, consistency=consistency, timeout=timeout, **options
-        )
-
-
-def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> RemoteEngine:
-    """Build a client that connects with its first call."""
+def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> ServerEngine:
+    """Build an engine that connects with its first call."""
     on_this_machine = urlsplit(address.url).hostname in ("localhost", "127.0.0.1", "::1")
-    client = RemoteEngine(
+    return ServerEngine(
+        requests=RestTransport(address=address, seconds=seconds, look=look),
         url=address.base,
         api_key=None if on_this_machine else address.api_key,  # the client warns when a key goes over plain HTTP
         check_compatibility=False,
     )
-    requests = RestTransport(address=address, seconds=seconds, look=look)
-    for api in vars(client.http).values():
-        if hasattr(api, "api_client"):
-            api.api_client = requests
-    client.http.client = requests  # type: ignore[assignment]  # it is asked to close
-    return client

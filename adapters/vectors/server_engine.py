@@ -1,0 +1,221 @@
+"""A Qdrant server as an engine: qdrant-client, with the requests of a running stage encoded and decoded here.
+
+qdrant-client copies each query as a model, searches each point for texts to embed, and validates each answer. For a
+batch of 64 that costs as much as everything else that a stage does with it (docs/adr/0043-a-turn-is-cheap.md). The
+store has validated what goes out, and checks what comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+from qdrant_client import AsyncQdrantClient, models
+
+from .engine import ReadConsistency
+from .errors import ForeignAnswer
+
+if TYPE_CHECKING:
+    from .remote import RestTransport
+
+
+class ServerHit(NamedTuple):
+    """`EngineRow` and `EngineHit` over the server's own JSON."""
+
+    id: Any
+    payload: dict[str, Any] | None
+    vector: Any
+    score: float
+    order_value: Any
+
+
+class ServerAnswer(NamedTuple):
+    """`QueryAnswer` of one query."""
+
+    points: Sequence[ServerHit]
+
+
+class ServerEngine(AsyncQdrantClient):
+    """`QdrantEngine` over a server. What is seldom asked goes through qdrant-client itself."""
+
+    def __init__(self, *, requests: RestTransport, **options: Any) -> None:
+        super().__init__(**options)
+        self._requests = requests
+        for api in vars(self.http).values():
+            if hasattr(api, "api_client"):
+                api.api_client = requests
+        self.http.client = requests  # type: ignore[assignment]  # it is asked to close
+
+    # -------------------------------------------------------------------------------------------- writes
+    async def upsert(  # type: ignore[override]  # what `QdrantEngine` has of it, here and below
+        self,
+        collection_name: str,
+        points: Sequence[models.PointStruct],
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+        update_filter: models.Filter | None = None,
+        update_mode: models.UpdateMode | None = None,
+    ) -> models.UpdateResult:
+        body = {"points": _list(_point(each.id, each.vector, each.payload or {}) for each in points)}
+        if update_mode is not None:
+            body["update_mode"] = to_json(update_mode)
+        return await self._write("PUT", collection_name, "", body, wait, ordering, update_filter)
+
+    async def update_vectors(  # type: ignore[override]
+        self,
+        collection_name: str,
+        points: Sequence[models.PointVectors],
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+        update_filter: models.Filter | None = None,
+    ) -> models.UpdateResult:
+        body = {"points": _list(_point(each.id, each.vector) for each in points)}
+        return await self._write("PUT", collection_name, "/vectors", body, wait, ordering, update_filter)
+
+    async def set_payload(  # type: ignore[override]
+        self,
+        collection_name: str,
+        payload: dict[str, Any],
+        points: models.Filter,
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+    ) -> models.UpdateResult:
+        body = {"payload": to_json(payload), "filter": _model(points)}
+        return await self._write("POST", collection_name, "/payload", body, wait, ordering)
+
+    async def delete(  # type: ignore[override]
+        self,
+        collection_name: str,
+        points_selector: models.Filter,
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+    ) -> models.UpdateResult:
+        body = {"filter": _model(points_selector)}
+        return await self._write("POST", collection_name, "/delete", body, wait, ordering)
+
+    async def _write(
+        self,
+        method: str,
+        collection: str,
+        action: str,
+        body: dict[str, bytes],
+        wait: bool,
+        ordering: models.WriteOrdering | None,
+        update_filter: models.Filter | None = None,
+    ) -> models.UpdateResult:
+        if update_filter is not None:
+            body["update_filter"] = _model(update_filter)
+        params = {"wait": "true" if wait else "false"}
+        if ordering is not None:
+            params["ordering"] = str(ordering.value)
+        result = await self._ask(method, collection, action, params, body)
+        try:
+            return models.UpdateResult.model_construct(operation_id=result.get("operation_id"), status=result["status"])
+        except (AttributeError, KeyError) as error:
+            raise ForeignAnswer(f"no result of a write: {error}") from error
+
+    # -------------------------------------------------------------------------------------------- reads
+    async def scroll(  # type: ignore[override]
+        self,
+        collection_name: str,
+        scroll_filter: models.Filter | None = None,
+        limit: int = 10,
+        order_by: models.OrderBy | None = None,
+        offset: Any = None,
+        with_payload: bool | list[str] = True,
+        with_vectors: Any = False,
+        *,
+        consistency: ReadConsistency | None = None,
+    ) -> tuple[Sequence[ServerHit], Any]:
+        wanted = {"limit": limit, "offset": offset, "with_payload": with_payload, "with_vector": with_vectors}
+        body = {name: to_json(value) for name, value in wanted.items() if value is not None}
+        body |= {name: _model(each) for name, each in (("filter", scroll_filter), ("order_by", order_by)) if each}
+        result = await self._ask("POST", collection_name, "/scroll", _consistent(consistency), body)
+        try:
+            return [_hit(each) for each in result["points"]], result.get("next_page_offset")
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ForeignAnswer(f"no page of records: {error!r}") from error
+
+    async def query_batch_points(  # type: ignore[override]
+        self,
+        collection_name: str,
+        requests: Sequence[models.QueryRequest],
+        *,
+        consistency: ReadConsistency | None = None,
+    ) -> Sequence[ServerAnswer]:
+        body = {"searches": _list(map(_query, requests))}
+        result = await self._ask("POST", collection_name, "/query/batch", _consistent(consistency), body)
+        try:
+            return [ServerAnswer([_hit(each) for each in answer["points"]]) for answer in result]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ForeignAnswer(f"no answers of queries: {error!r}") from error
+
+    async def _ask(
+        self, method: str, collection: str, action: str, params: Mapping[str, str], body: Mapping[str, bytes]
+    ) -> Any:
+        """Send a request about points and return the `result` of its answer, as decoded JSON."""
+        path = f"/collections/{quote(collection, safe='')}/points{action}"
+        content = b"{" + b",".join(b'"%s":%s' % (name.encode(), value) for name, value in body.items()) + b"}"
+        answer = await self._requests.send(method, path, params=params, content=content)
+        try:
+            return from_json(answer)["result"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ForeignAnswer(f"no JSON with a result: {error!r}") from error
+
+
+def _list(parts: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(parts) + b"]"
+
+
+def _model(model: BaseModel) -> bytes:
+    """Encode a model as qdrant-client does."""
+    return model.model_dump_json(by_alias=True, exclude_unset=True, exclude_none=True).encode()
+
+
+def _point(point_id: Any, vectors: Any, payload: Mapping[str, Any] | None = None) -> bytes:
+    named = b",".join(b"%s:%s" % (to_json(name), _vector(vector)) for name, vector in vectors.items())
+    rest = b"" if payload is None else b',"payload":' + to_json(payload)
+    return b'{"id":%s,"vector":{%s}%s}' % (to_json(point_id), named, rest)
+
+
+def _vector(vector: Any) -> bytes:
+    """Encode a dense or sparse vector. Most numbers of a hashed text are zero; those need one character."""
+    if not isinstance(vector, list):
+        return _model(vector)
+    places = list(compress(range(len(vector)), vector))
+    if 2 * len(places) > len(vector):
+        return to_json(vector)
+    numbers = ["0"] * len(vector)
+    for place in places:
+        numbers[place] = repr(vector[place])
+    return f"[{','.join(numbers)}]".encode()
+
+
+def _query(request: models.QueryRequest) -> bytes:
+    rest = request.model_dump_json(exclude={"query"}, by_alias=True, exclude_unset=True, exclude_none=True).encode()
+    if request.query is None:
+        return rest
+    return b'{"query":%s,%s' % (_vector(request.query), rest[1:])
+
+
+def _hit(found: Mapping[str, Any]) -> ServerHit:
+    vector = found.get("vector")
+    if isinstance(vector, dict):
+        vector = {name: _stored(each) for name, each in vector.items()}
+    return ServerHit(found["id"], found.get("payload"), vector, found.get("score", 0.0), found.get("order_value"))
+
+
+def _stored(vector: Any) -> Any:
+    return models.SparseVector.model_construct(**vector) if isinstance(vector, dict) else vector
+
+
+def _consistent(consistency: ReadConsistency | None) -> dict[str, str]:
+    return {} if consistency is None else {"consistency": str(consistency)}
