@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from memstream.memory.policies import PrivacyPolicy
-from memstream.memory.secrets import Finding, Protected, protect
+from memstream.memory.secrets import Finding, Protected, detector, protect
 
 DEFAULT = PrivacyPolicy()
 
@@ -88,3 +88,14 @@ def test_a_label_below_a_mask_goes_with_its_text() -> None:
 def test_an_unknown_action_is_refused_by_name(action: str) -> None:
     with pytest.raises(ValueError, match=r"privacy\.card must be one of mask, label, drop, allow"):
         PrivacyPolicy(card=action)  # type: ignore[arg-type]
+
+
+def test_a_text_with_a_secret_is_never_among_those_that_are_remembered() -> None:
+    clean, secret = "I live in Lisbon.", "My password is hunter2."
+    detector._require_clean.cache_clear()
+    first = [detector.BuiltInDetector().find(each) for each in (clean, secret)]
+    again = [detector.BuiltInDetector().find(each) for each in (clean, secret)]
+    assert first == again
+    assert [bool(each) for each in first] == [False, True]
+    known = detector._require_clean.cache_info()
+    assert (known.currsize, known.hits) == (1, 1)
