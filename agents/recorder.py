@@ -38,7 +38,7 @@ from ..memory.turn_retention import TurnRetention, log_time, recorded_at
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison, StageError
-from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write, pack_vector
+from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write
 from ..schemas.periods import Period
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Turn
@@ -222,8 +222,10 @@ class Recorder:
         )
         return (insert, NewWindows(collection=before.last_in, tenant_id=turn.tenant_id, points=(completed,)), labels)
 
-    async def _vectors(self, tenant_id: str, texts: Sequence[str], windows: MessageWindows) -> dict[str, str]:
-        """Embed texts and windows in one call; return packed vectors by text.
+    async def _vectors(
+        self, tenant_id: str, texts: Sequence[str], windows: MessageWindows
+    ) -> dict[str, Sequence[float]]:
+        """Embed texts and windows in one call; return vectors by text.
 
         When the embedder refuses one of them, the texts are tried without the windows: a neighbour may be the cause.
         When it refuses them too, the turn is stored without vectors, and only its words find it.
@@ -243,11 +245,11 @@ class Recorder:
             self._metrics.counted("not_embedded")
             return {}
 
-    async def _embed(self, tenant_id: str, texts: Sequence[str]) -> dict[str, str]:
+    async def _embed(self, tenant_id: str, texts: Sequence[str]) -> dict[str, Sequence[float]]:
         if not texts:
             return {}
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
-        return {text: pack_vector(vector) for text, vector in zip(texts, vectors, strict=True)}
+        return dict(zip(texts, vectors, strict=True))
 
     def _messages(self, work: VerbatimTurn, record: Record, place: int | None) -> list[StoredMessage]:
         """Build the turn's messages. Those of its thread take places from `place` on."""
@@ -336,7 +338,7 @@ def _labels(turn: Turn, before: EarlierMessages) -> ApplyLabels:
     return ApplyLabels(tenant_id=turn.tenant_id, ids=label_ids)
 
 
-def _point(message: StoredMessage, window: str | None, vectors: Mapping[str, str]) -> OutPoint:
+def _point(message: StoredMessage, window: str | None, vectors: Mapping[str, Sequence[float]]) -> OutPoint:
     """Build the point of a message. The window of a message outside the thread is its own text."""
     text = _search_text(message)
     window_text = window or text

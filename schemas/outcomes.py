@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue, PlainSerializer, PlainValidator
 from pydantic_core import CoreSchema, core_schema
 
 from .cloudevents import CloudEvent
@@ -91,14 +91,22 @@ def _little(values: array[float]) -> array[float]:
     return values
 
 
+def _vector(given: Sequence[float] | str) -> Sequence[float]:
+    return unpack_vector(given) if isinstance(given, str) else given
+
+
+PackedVector = Annotated[Sequence[float], PlainValidator(_vector), PlainSerializer(pack_vector, return_type=str)]
+"""A vector as it is; only as JSON is it packed."""
+
+
 class OutPoint(_Part):
-    """A record for the vector store. `dense` and `window` are packed (pack_vector); lexical search indexes `text`."""
+    """A record for the vector store. Lexical search indexes `text`."""
 
     id: str
     payload: Payload
-    dense: str | None = None
+    dense: PackedVector | None = None
     text: str | None = None
-    window: str | None = None
+    window: PackedVector | None = None
     reembed: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """`dense` is left out of a row, and made again from `text` when the outcome is applied again."""
 
@@ -113,7 +121,7 @@ class OutWindow(_Part):
 
     id: str
     text: str | None
-    window: str | None
+    window: PackedVector | None
 
 
 class InsertPoints(_Part):

@@ -16,8 +16,6 @@ from ...schemas.outcomes import (
     SetFields,
     SwapPoint,
     Write,
-    pack_vector,
-    unpack_vector,
 )
 from .turn_labels import apply_labels
 
@@ -26,14 +24,10 @@ def point(out: OutPoint) -> Point:
     return Point(
         id=out.id,
         payload=dict(out.payload),
-        dense=_vector(out.dense),
+        dense=out.dense,
         text=out.text,
-        window=_vector(out.window),
+        window=out.window,
     )
-
-
-def _vector(packed: str | None) -> list[float] | None:
-    return None if packed is None else unpack_vector(packed)
 
 
 async def with_vectors(
@@ -45,12 +39,11 @@ async def with_vectors(
     if not points:
         return tuple(writes)
     vectors = await embed(list(dict.fromkeys(point.text for point in points if point.text is not None)))
-    packed = {text: pack_vector(vector) for text, vector in vectors.items()}
 
     def whole(point: OutPoint) -> OutPoint:
         if not point.reembed or point.text is None:
             return point
-        return point.model_copy(update={"dense": packed[point.text], "reembed": False})
+        return point.model_copy(update={"dense": vectors[point.text], "reembed": False})
 
     return tuple(_with_points(write, whole) for write in writes)
 
@@ -88,7 +81,7 @@ async def _apply(store: VectorStore, write: Write) -> None:
     elif isinstance(write, SetFields):
         await store.set_payload(write.collection, tenant_id=write.tenant_id, ids=write.ids, fields=dict(write.fields))
     elif isinstance(write, NewWindows):
-        changed = [NewWindow(each.id, each.text, _vector(each.window)) for each in write.points]
+        changed = [NewWindow(each.id, each.text, each.window) for each in write.points]
         await store.rewindow(write.collection, tenant_id=write.tenant_id, points=changed)
     elif isinstance(write, ApplyLabels):
         await apply_labels(store, tenant_id=write.tenant_id, label_ids=write.ids)

@@ -20,7 +20,7 @@ from ...schemas.collections import EPISODES
 from ...schemas.commands import EpisodesKeep, EpisodesRecord, EpisodeVerdict, SummaryProposal
 from ...schemas.episodes import SUMMARY, StoredEpisode
 from ...schemas.observations import Observation
-from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, Write, pack_vector
+from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, Write
 from ...schemas.turns import Owner
 from ...streams.engine.retry import Calls
 from .fact_overlay import Vector
@@ -60,7 +60,7 @@ class Episodes:
             OutPoint(
                 id=each.episode_id,
                 payload=each.to_payload(),
-                dense=pack_vector(vectors[each.content]),
+                dense=vectors[each.content],
                 text=each.content,
             )
             for each in episodes

@@ -20,7 +20,7 @@ from ...schemas import ids
 from ...schemas.collections import FACTS
 from ...schemas.errors import Fatal
 from ...schemas.facts import FactState, StoredFact
-from ...schemas.outcomes import OutPoint, SwapPoint, pack_vector
+from ...schemas.outcomes import OutPoint, SwapPoint
 from ...streams.engine.retry import Calls
 
 Vector = Sequence[float]
@@ -181,7 +181,7 @@ class FactOverlay:
                 point=OutPoint(
                     id=fact_id,
                     payload=changed.fact.to_payload(),
-                    dense=_packed(changed.dense if changed.dense is not None else _dense(stored, fact_id)),
+                    dense=changed.dense if changed.dense is not None else _dense(stored, fact_id),
                     text=changed.fact.content,
                 ),
                 expected_version=changed.base_version,
@@ -229,7 +229,3 @@ class FactOverlay:
 def _dense(stored: dict[str, StoredPoint], fact_id: str) -> Vector | None:
     found = stored.get(fact_id)
     return None if found is None else found.dense
-
-
-def _packed(dense: Vector | None) -> str | None:
-    return None if dense is None else pack_vector(dense)

@@ -22,7 +22,7 @@ from ....schemas.edits.episodes import (
     EpisodesMerged,
 )
 from ....schemas.episodes import StoredEpisode
-from ....schemas.outcomes import OutPoint, PutPoints, SetFields, Write, pack_vector
+from ....schemas.outcomes import OutPoint, PutPoints, SetFields, Write
 from ....schemas.turns import SENSITIVITIES
 from .scope import UpkeepEditResult, UpkeepEditScope, refused
 
@@ -124,7 +124,7 @@ def _reworded(episode: StoredEpisode, content: str, scope: UpkeepEditScope) -> S
 
 
 async def _put(episode: StoredEpisode, scope: UpkeepEditScope) -> Write:
-    vector = pack_vector(await scope.embed(episode.content))
+    vector = await scope.embed(episode.content)
     point = OutPoint(id=episode.episode_id, payload=episode.to_payload(), dense=vector, text=episode.content)
     return PutPoints(collection=EPISODES, points=(point,))
 
