@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from bench.retrieval.variants import DEFAULT, STEPS, VARIANTS, split, tuned
 from memstream.memory.policies import FusionPolicy
 
 INVENTED = Path(__file__).parents[2] / "data" / "locomo" / "invented.json"
+CONVERSATIONS = INVENTED.with_name("invented-conversations.json")
 RANKED = st.lists(st.sampled_from("abcdefghijkl"), unique=True)
 EVIDENCE = st.sets(st.sampled_from("abcdefghijkl"), min_size=1)
 
@@ -102,6 +104,41 @@ def test_an_invented_file_is_read_as_it_is() -> None:
         "evidence of no line": 1,
         "evidence that names no line": 1,
     }
+
+
+def test_the_invented_conversations_are_all_usable() -> None:
+    """The second file is for figures: nothing of it may be left out in silence."""
+    corpus = locomo.read(CONVERSATIONS)
+    questions = [question for each in corpus.conversations for question in each.questions]
+    kinds = Counter(question.category for question in questions)
+    assert len(corpus.conversations) == 10
+    assert len(questions) >= 300
+    assert {kind: count for kind, count in kinds.items() if count < 20} == {}, "each kind often enough to be counted"
+    assert set(kinds) == {"single-hop", "multi-hop", "temporal", "open-domain"}
+    assert set(corpus.skipped) == {"adversarial questions"}, "no id of evidence without its line"
+    for what in (
+        [question.text.casefold() for question in questions],
+        [line.text for each in corpus.conversations for session in each.sessions for line in session.lines],
+        [name for each in corpus.conversations for name in speakers(each)],
+    ):
+        assert [each for each, times in Counter(what).items() if times > 1] == []
+
+
+def test_the_invented_conversations_have_many_sessions_of_two_in_the_order_of_time() -> None:
+    for each in locomo.read(CONVERSATIONS).conversations:
+        begins = [session.begins for session in each.sessions]
+        assert len(begins) >= 8
+        assert begins == sorted(set(begins)), each.id
+        assert locomo.UNDATED not in begins
+        assert len(speakers(each)) == 2
+        said_in = {line.id: session.id for session in each.sessions for line in session.lines}
+        hops = [question for question in each.questions if question.category == "multi-hop"]
+        across = [hop for hop in hops if len({said_in[identity] for identity in hop.evidence}) > 1]
+        assert len(across) >= 0.8 * len(hops), "multi-hop: turns of several sessions"
+
+
+def speakers(conversation: Conversation) -> set[str]:
+    return {line.speaker for session in conversation.sessions for line in session.lines}
 
 
 @pytest.mark.parametrize(
