@@ -18,6 +18,8 @@ from .topics import COMMANDS, COMMANDS_SESSION, StageName
 Address = Literal["owner", "session"]
 END_SESSION: Final = "sessions.end"
 """The observer sends it to itself. It has no result."""
+TRIM_SESSION: Final = "sessions.trim"
+"""The observer sends it to itself. It has no result."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
 
@@ -52,7 +54,14 @@ def _kinds(
 
 _REF, _CHANGED = working.WorkingEntryRef, working.WorkingChanged
 KINDS: Final[tuple[CommandKind, ...]] = (
-    *_kinds("session", "observer", None, ("observe", None, None), (END_SESSION, commands.SessionEnd, None)),
+    *_kinds(
+        "session",
+        "observer",
+        None,
+        ("observe", None, None),
+        (END_SESSION, commands.SessionEnd, None),
+        (TRIM_SESSION, None, None),
+    ),
     *_kinds("session", "observer", "episodic", ("flush_important", commands.FlushImportant, None)),
     *_kinds(
         "session",

@@ -176,6 +176,10 @@ def session_end_id(session: str, last_at: int) -> str:
     return _derive(f"command/sessions.end/{session}/{last_at}")
 
 
+def session_trim_id(session: str, last_at: int) -> str:
+    return _derive(f"command/sessions.trim/{session}/{last_at}")
+
+
 def kept_command_id(session: str, flush: str, n: int) -> str:
     """Derive the id of a command that makes episodes for a flush_important; `flush` is the id of that command."""
     return _derive(f"command/flush/{session}/{encode(flush)}/{n}")

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ..agents.common.seen_ids import SEEN_KEPT
 from ..schemas.collections import TURNS as TURNS_COLLECTION
-from ..schemas.command_kinds import END_SESSION
+from ..schemas.command_kinds import END_SESSION, TRIM_SESSION
 from ..schemas.periods import Period
 from ..schemas.topics import OBSERVATIONS, RESULTS, TURNS
 from ..streams.engine.parking import RETRY
@@ -171,10 +171,10 @@ def _may_be_dropped(row: TurnRow, history: History) -> bool:
 # ------------------------------------------------------------------------------------------------ commands
 def _answered(history: History, expected: Expected, findings: Findings) -> None:
     """Check that each command has exactly one result, however often the command came. What a worker sends
-    itself (outcome.retry, sessions.end) has none."""
+    itself (outcome.retry, sessions.end, sessions.trim) has none."""
     commands: dict[tuple[str, str], list[CommandRow]] = defaultdict(list)
     for row in history.commands:
-        if row.kind not in (RETRY, END_SESSION):
+        if row.kind not in (RETRY, END_SESSION, TRIM_SESSION):
             commands[row.key, row.command_id].append(row)
     for (key, command_id), rows in commands.items():
         stage = rows[0].stage

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ...schemas.row_keys import index_key
 from ...schemas.turn_number import TurnNumber
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Record
-from .session_ends import SessionEnds, ends_kind
+from .session_ends import ENDS, SessionEnds, timed_key
 from .turn_numbers import HandledTurns
 
 SESSION_SLASHES = 5
@@ -32,7 +31,7 @@ class HandledSessions(SessionEnds):
         async def end(entry: str, row_key: str, last_at: int) -> None:
             await rows.put({row_key: None, entry: None}, partition=partition)
 
-        await self.look(partition, rows, last_at=lambda raw: HandledTurns.read(raw).last_at, end=end)
+        await self.look(partition, rows, last_at=lambda raw: HandledTurns.read(raw).last_at, old=end)
 
 
 def sessions_index(
@@ -43,6 +42,6 @@ def sessions_index(
     at = int(now().timestamp())
 
     def indexed(key: str, raw: bytes) -> Iterable[str]:
-        return (index_key(ends_kind(at), key),) if key.count("/") == SESSION_SLASHES else other(key, raw)
+        return (timed_key(ENDS, key, at),) if key.count("/") == SESSION_SLASHES else other(key, raw)
 
     return indexed

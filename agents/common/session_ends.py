@@ -1,9 +1,9 @@
-"""When the rows of sessions end: an index by time, and the time by which rows age.
+"""When the rows of sessions end, and when they lose their outcome: indexes by time, and the time by which rows age.
 
-Each session's row has an index row `ends<seconds>`, written with the row. The index is in the order of time, so a look
-at its beginning finds what may be old; no other row is read. The seconds are those of the row when it was made: where
-the row has been written since, the index row is moved to that time. So a turn writes no index row, or one in half the
-life of a row.
+Each session's row has an index row `ends<seconds>`, written with the row. One of the observer that has an outcome also
+has `trims<seconds>`. An index is in the order of time, so a look at its beginning finds what may be old; no other row
+is read. The seconds are those of the row when it was made: where the row has been written since, the index row is moved
+to that time. So a turn writes no index row, or one in half the life of a row.
 
 A row ages by the earlier of two clocks: the worker's, and the newest time of a record that the stage has handled and
 committed in that partition. A worker whose clock is ahead ends nothing, and neither does one that reads old records.
@@ -27,23 +27,26 @@ from .pending_index import INDEX_ROW
 
 ENDS: Final = "ends"
 """The kinds of index rows of sessions' rows begin with it; seconds follow."""
+TRIMS: Final = "trims"
+"""The same of the rows that have an outcome."""
 DAY: Final = 86_400
 LOOK_EVERY: Final = 60.0
 """Seconds between two looks at the index of a partition; less where rows live for less than ten minutes."""
 
 
-def ends_kind(at: int) -> str:
-    """Return the kind of an index row. `at`: seconds since 1970."""
-    return f"{ENDS}{at:012d}"
+def timed_kind(name: str, at: int) -> str:
+    """Return the kind of an index row. `name`: ENDS or TRIMS; `at`: seconds since 1970."""
+    return f"{name}{at:012d}"
 
 
-def ends_key(row_key: str, at: int) -> str:
-    return index_key(ends_kind(at), row_key)
+def timed_key(name: str, row_key: str, at: int) -> str:
+    """Return the key of an index row."""
+    return index_key(timed_kind(name, at), row_key)
 
 
-def _parts(key: str) -> tuple[int, str]:
+def _parts(name: str, key: str) -> tuple[int, str]:
     kind, _, row_key = key[len(INDEX) :].partition(INDEX)
-    return int(kind.removeprefix(ENDS)), row_key
+    return int(kind.removeprefix(name)), row_key
 
 
 class LogTime:
@@ -84,12 +87,15 @@ class SessionEnds:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._life = policy.session_days * DAY
+        trim = policy.trim_days * DAY
+        self._ages = {ENDS: self._life, TRIMS: min(trim, self._life) if self._life else trim}
+        """By index: after so many seconds a row is old."""
         self._topic = topic.name
         self._committed = committed
         self._now = now
         self._monotonic = monotonic
         self._log_time = LogTime()
-        self._look_at: dict[int, float] = {}
+        self._look_at: dict[tuple[str, int], float] = {}
 
     def note(self, record: Record) -> None:
         """Take the time of a record that is about to be handled."""
@@ -97,8 +103,14 @@ class SessionEnds:
             self._log_time.note(record.position.partition, record.position.offset, record.timestamp // 1000)
 
     def written_at(self, record: Record, last_at: int) -> int:
-        """Return the time of a row that this event writes. `last_at`: its time before."""
-        return max(last_at, record.timestamp // 1000, int(self._now().timestamp()))
+        """Return the time of a row that this event writes. `last_at`: its time before.
+
+        A time that is ahead of the worker's clock counts, because that clock may be wrong. It counts for one life of a
+        row: a record that is dated far ahead keeps a row for two lives, and not for ever.
+        """
+        now = int(self._now().timestamp())
+        told = max(last_at, record.timestamp // 1000)
+        return max(now, min(told, now + int(max(self._ages.values()))))
 
     def needs_entry(self, last_at: int, at: int) -> bool:
         """Whether a row of the time `last_at` that is written at `at` needs an index row: a new one, or one that is so
@@ -107,18 +119,18 @@ class SessionEnds:
 
     def entry(self, row_key: str, last_at: int, at: int) -> Mapping[str, bytes]:
         """Return the index row to write before a row; empty when it has one."""
-        return {ends_key(row_key, at): INDEX_ROW} if self.needs_entry(last_at, at) else {}
+        return {timed_key(ENDS, row_key, at): INDEX_ROW} if self.needs_entry(last_at, at) else {}
 
     def is_old(self, last_at: int, partition: int) -> bool:
-        until = self._until(partition)
+        """Whether a row may end."""
+        until = self._until(partition, ENDS)
         return until is not None and last_at <= until
 
-    def _until(self, partition: int) -> int | None:
+    def _until(self, partition: int, index: str) -> int | None:
         """Return the last time of an old row; None: none is old."""
         newest = self._log_time.of(partition, self._committed(self._topic, partition))
-        if newest is None or not self._life:
-            return None
-        return int(min(newest, self._now().timestamp()) - self._life)
+        age = self._ages[index]
+        return None if newest is None or not age else int(min(newest, self._now().timestamp()) - age)
 
     def retain(self, partitions: frozenset[int]) -> None:
         self._log_time.retain(partitions)
@@ -130,26 +142,27 @@ class SessionEnds:
         rows: Rows,
         *,
         last_at: Callable[[bytes], int],
-        end: Callable[[str, str, int], Awaitable[None]],
+        old: Callable[[str, str, int], Awaitable[None]],
+        index: str = ENDS,
     ) -> None:
-        """End the old rows of a partition, from time to time.
+        """Find the old rows of a partition, from time to time.
 
-        `last_at(value)` returns the time of a row, 0 for one of an earlier version. `end(index key, row key, time)` is
+        `last_at(value)` returns the time of a row, 0 for one of an earlier version. `old(index key, row key, time)` is
         called for a row that is old. Raises Transient, Relinquished, LaterVersion.
         """
-        until, now = self._until(partition), self._monotonic()
-        if until is None or now < self._look_at.get(partition, 0.0):
+        until, now = self._until(partition, index), self._monotonic()
+        if until is None or now < self._look_at.get((index, partition), 0.0):
             return
-        async for key, _ in scan(rows, partition, prefix=INDEX + ENDS):
-            at, row_key = _parts(key)
+        async for key, _ in scan(rows, partition, prefix=INDEX + index):
+            at, row_key = _parts(index, key)
             if at > until:
                 break
             raw = rows.row(row_key, partition=partition)
             last = 0 if raw is None else last_at(raw) or at
             if last > until:  # written since
-                await rows.put({ends_key(row_key, last): INDEX_ROW, key: None}, partition=partition)
+                await rows.put({timed_key(index, row_key, last): INDEX_ROW, key: None}, partition=partition)
             elif raw is None:
                 await rows.put({key: None}, partition=partition)
             else:
-                await end(key, row_key, last)
-        self._look_at[partition] = now + min(LOOK_EVERY, self._life / 10)
+                await old(key, row_key, last)
+        self._look_at[index, partition] = now + min(LOOK_EVERY, self._ages[index] / 10)

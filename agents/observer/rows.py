@@ -27,7 +27,7 @@ from ...streams.log.port import Position, Record
 from ..common.outcomes import OutcomeRow
 from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
-from ..common.session_ends import ends_kind
+from ..common.session_ends import ENDS, TRIMS, timed_kind
 from ..common.stored_row import RowPart, StoredRow
 
 WAITS: Final = "waits"
@@ -94,6 +94,8 @@ class SessionRow(OutcomeRow):
     """When the row was last written, in seconds. 0: an earlier version wrote it."""
     indexed_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
     """The time in the index of sessions that may end."""
+    trims_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
+    """The time in the index of rows with an outcome. 0: it was trimmed, or an earlier version wrote it."""
     working: WorkingSet = WorkingSet()
     origins: tuple[EntryOrigin, ...] = ()
     """Origins of the working entries. Entries of an earlier version or of a working-only deployment have none."""
@@ -129,11 +131,18 @@ class SessionRow(OutcomeRow):
 
     def index_kinds(self) -> tuple[str, ...]:
         waits = (WAITS,) if self.waiting else ()
-        return (*waits, ends_kind(self.indexed_at)) if self.indexed_at else waits
+        times = {ENDS: self.indexed_at, TRIMS: self.trims_at}
+        return (*waits, *(timed_kind(name, at) for name, at in times.items() if at))
 
     def written_at(self, at: int, *, indexed: bool) -> SessionRow:
-        """Return the row as it is written at `at` (seconds). `indexed`: the index gets this time, too."""
-        return self.model_copy(update={"last_at": at, "indexed_at": at if indexed else self.indexed_at})
+        """Return the row as it is written at `at` (seconds). `indexed`: the index of ends gets this time, too."""
+        indexed_at = at if indexed else self.indexed_at
+        return self.model_copy(update={"last_at": at, "indexed_at": indexed_at, "trims_at": self.trims_at or at})
+
+    def trimmed(self) -> SessionRow:
+        """Return the row without its outcome, which has all of its effects. Its index row goes by the next look."""
+        row = self.model_copy(update={"last": None, "trims_at": 0})
+        return row.model_copy(update={"indexed": row.index_kinds()})
 
     def without_waiting(self, turns: int, *, tokens: int) -> SessionRow:
         """Return the row without its oldest waiting turns. `turns`: how many; `tokens`: theirs."""

@@ -1,7 +1,8 @@
-"""The end of a session's row, and the epoch in which a session that comes back begins.
+"""The end of a session's row, the epoch in which a session that comes back begins, and the row without its outcome.
 
-The observer sends itself a command `sessions.end` for a row that is old (agents/common/session_ends.py). It has its
-place in the session's lane, so no event of the session is under way, and the last outcome has all of its effects.
+The observer sends itself a command for a row that is old (agents/common/session_ends.py): first `sessions.trim`, in the
+end `sessions.end`. It has its place in the session's lane, so no event of the session is under way, and the last
+outcome has all of its effects.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 
+from pydantic import JsonValue
+
 from ...schemas import ids
 from ...schemas.collections import HOLDINGS, WORKING
-from ...schemas.command_kinds import END_SESSION
+from ...schemas.command_kinds import END_SESSION, TRIM_SESSION
 from ...schemas.commands import Command, SessionEnd, SessionRef
 from ...schemas.outcomes import DeletePoints, Outcome, OutRecord, Source
-from ...schemas.row_keys import SESSION_EPOCHS, index_key
+from ...schemas.row_keys import SESSION_EPOCHS
 from ...schemas.session_epochs import SessionEpochs
 from ...streams.engine.commands import command_record
 from ...streams.engine.handler import Rows, StageDecision
 from ...streams.engine.parking import is_parked
-from ..common.session_ends import SessionEnds, ends_kind
+from ..common.session_ends import ENDS, TRIMS, SessionEnds, timed_key
 from ..common.stored_row import EPOCH_VERSION
 from .commands import SOURCE
 from .rows import SessionRow, Sessions, waiting_index
@@ -56,13 +59,25 @@ def ended(session: SessionRow, key: str, *, source: Source) -> StageDecision:
     return StageDecision(Outcome(source=source, writes=(*working, holdings), cleanup=(key,), tenant_id=tenant_id))
 
 
+def trimmed(session: SessionRow, key: str, *, source: Source) -> StageDecision:
+    """The session's row loses its outcome. What the session's next event would replace is left out, so an event that
+    comes again is known by its id alone. Nothing follows from it: the row has no outcome of this event either."""
+    return StageDecision(Outcome(source=source, tenant_id=ids.split(key)[0]), key, session.trimmed().to_bytes())
+
+
 def sessions_index(now: Callable[[], datetime]) -> Callable[[str, bytes], Iterable[str]]:
     """Return what finds the index rows that a row of an earlier version needs. Its session counts as written now."""
-    kind = ends_kind(int(now().timestamp()))
-    return lambda key, raw: (index_key(kind, key),) if key.count("/") == SESSION_SLASHES else waiting_index(key, raw)
+    at = int(now().timestamp())
+
+    def indexed(key: str, raw: bytes) -> Iterable[str]:
+        if key.count("/") != SESSION_SLASHES:
+            return waiting_index(key, raw)
+        return (timed_key(ENDS, key, at), timed_key(TRIMS, key, at))
+
+    return indexed
 
 
-async def send_ends(
+async def send_to_old_rows(
     ends: SessionEnds,
     partition: int,
     rows: Rows,
@@ -70,7 +85,8 @@ async def send_ends(
     send_durably: Callable[[OutRecord], Awaitable[None]],
     now: Callable[[], datetime],
 ) -> None:
-    """Send a command for each old row of a partition. Turns that wait, and a parked key, keep their session."""
+    """Send a command for each old row of a partition. A parked key keeps its row as it is, and turns that wait keep
+    their session. An index row of a row that was trimmed goes here."""
 
     def last_at(raw: bytes) -> int:
         return SessionRow.read(raw).last_at
@@ -78,19 +94,30 @@ async def send_ends(
     async def end(entry: str, key: str, last_at: int) -> None:
         raw = rows.row(key, partition=partition)
         if raw is not None and not is_parked(raw) and not SessionRow.read(raw).waiting:
-            await send_durably(_end_command(key, last_at, now=now()))
+            args = SessionEnd(last_at=last_at).to_payload()
+            await send_durably(_command(END_SESSION, ids.session_end_id(key, last_at), key, args, now=now()))
 
-    await ends.look(partition, rows, last_at=last_at, end=end)
+    async def trim(entry: str, key: str, last_at: int) -> None:
+        raw = rows.row(key, partition=partition)
+        if raw is None or is_parked(raw):
+            return
+        if SessionRow.read(raw).last is None:
+            await rows.put({entry: None}, partition=partition)
+        else:
+            await send_durably(_command(TRIM_SESSION, ids.session_trim_id(key, last_at), key, {}, now=now()))
+
+    await ends.look(partition, rows, last_at=last_at, old=trim, index=TRIMS)
+    await ends.look(partition, rows, last_at=last_at, old=end)
 
 
-def _end_command(key: str, last_at: int, *, now: datetime) -> OutRecord:
+def _command(kind: str, command_id: str, key: str, args: dict[str, JsonValue], *, now: datetime) -> OutRecord:
     tenant_id, user_id, session_id = ids.split(key)
     command = Command(
-        command_id=ids.session_end_id(key, last_at),
-        kind=END_SESSION,
+        command_id=command_id,
+        kind=kind,
         tenant_id=tenant_id,
         session=SessionRef(user_id=user_id, session_id=session_id),
-        args=SessionEnd(last_at=last_at).to_payload(),
+        args=args,
         issued_by=SOURCE,
         issued_at=now,
     )

@@ -8,7 +8,8 @@ decide   misplaced? → sent again to its partition, done
                       tenant a dead letter, which can be put back (waiting_count.py)
             enough calls for one event → a command asks for the rest, so that others get lane and place meanwhile
          an edit by hand → the working set, blocks, what the session holds (edits/); its result
-         a `sessions.end` of itself → an old row goes (session_end.py)
+         a `sessions.trim` of itself → a row loses its published outcome; a `sessions.end` → an old row goes
+         (session_end.py)
          another command → its result; a flush sends the important entries to the reflector as `episodes.keep`
 store    the working set's projection in Qdrant, for readers
 publish  one record a turn on memory.observations; none where the working set is the only tier
@@ -38,7 +39,7 @@ from ...memory.tenant_policies import TenantPolicies
 from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
 from ...schemas.base import explain
-from ...schemas.command_kinds import END_SESSION
+from ...schemas.command_kinds import END_SESSION, TRIM_SESSION
 from ...schemas.commands import ResultError, SessionEnd
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
@@ -64,7 +65,7 @@ from .edits.scope import SessionEditResult, SessionEditScope, refused
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .next_action import EventProgress, Surroundings, next_action
 from .rows import WAITING_MAX_BYTES, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
-from .session_end import ended, leave_epoch, send_ends, session_in_epoch
+from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch, trimmed
 from .turn_source import TurnSource, without_secrets
 from .waiting_count import WaitingCount
 
@@ -127,6 +128,8 @@ class Observer:
             in_flight=in_flight,
             waiting=self._waiting,
         )
+        self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim}
+        """By kind: commands that the stage sends itself about the row as such."""
         calls.on_breaker_closed(self._wake_sessions)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -151,8 +154,8 @@ class Observer:
         if is_misplaced(record, key, partitions=self._partitions):
             await self._send_again(work, record)
             return
-        if isinstance(work, SessionCommand) and work.command.kind == END_SESSION:
-            if (decision := await self._end(work, record, rows)) is not None:
+        if isinstance(work, SessionCommand) and (row_step := self._row_steps.get(work.command.kind)) is not None:
+            if (decision := await row_step(work, record, rows)) is not None:
                 yield decision
             return
         progress = self._begin(work, record, rows)
@@ -211,6 +214,15 @@ class Observer:
         await leave_epoch(session, rows, partition)
         self._metrics.counted("session_ended")
         return ended(session, key, source=source_of(record, work.event_id))
+
+    async def _trim(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
+        """Write the session's row without its outcome, which has all of its effects by now. One that was trimmed is
+        written again: a crash may have come after the call of `put`. There is no result."""
+        key = work.session_key
+        if rows.row(key) is None:
+            return None
+        self._metrics.counted("session_trimmed")
+        return trimmed(self._sessions.of(rows, key), key, source=source_of(record, work.event_id))
 
     def _unseen_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
         """This event's turn, unless the session had it before."""
@@ -423,7 +435,7 @@ class Observer:
         await self._deferred.rediscover(partition, rows, partitions=self._partitions)
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
-        await send_ends(self._ends, partition, rows, send_durably=self._send_durably, now=self._now)
+        await send_to_old_rows(self._ends, partition, rows, send_durably=self._send_durably, now=self._now)
 
     def _wake_sessions(self, breaker: str) -> None:
         """The breaker closed: the tenant's model answers again."""

@@ -17,9 +17,12 @@ class RowsPolicy:
 
     session_days: float = 90.0
     """Days after its last turn until the rows of a session go, and its working set with them; 0: never."""
+    trim_days: float = 1.0
+    """Days after a session's row was last written until it is written once more without its published outcome."""
 
     def __post_init__(self) -> None:
         at_least("rows.session_days", self.session_days, 0)
+        above_zero("rows.trim_days", self.trim_days)
 
 
 @dataclass(frozen=True, slots=True)

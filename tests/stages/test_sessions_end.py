@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from memstream.agents.common.session_ends import TRIMS
 from memstream.agents.reflector.rows import session_row_key
 from memstream.memory.policies import MemoryPolicy, ObservePolicy, RowsPolicy
 from memstream.schemas import ids
+from memstream.schemas.command_kinds import END_SESSION, TRIM_SESSION
 from memstream.schemas.errors import Transient
-from memstream.schemas.row_keys import SESSION_EPOCHS
+from memstream.schemas.row_keys import INDEX, SESSION_EPOCHS
 from memstream.schemas.session_epochs import SessionEpochs
 from memstream.schemas.topics import COMMANDS_SESSION, DEAD_LETTER_SUFFIX, EPISODES_RECORDED, OBSERVATIONS
 from memstream.streams.log.port import Record
@@ -31,6 +33,7 @@ QUOTE = "very plain word"
 KEY = ids.session_key(*SESSION)
 OTHER = ("acme", "u2", "s1")
 POLICY = MemoryPolicy(observe=ObservePolicy(patience=0.02), rows=RowsPolicy(session_days=1))
+TRIMMING = MemoryPolicy(observe=ObservePolicy(patience=0.02), rows=RowsPolicy(session_days=90, trim_days=1))
 
 
 class Answers:
@@ -56,17 +59,23 @@ def after(world: ObserverWorld, days: float, turn: str) -> Record:
     return world.turn("a very plain word", turn, session=OTHER, timestamp=TIMESTAMP + round(days * DAY * 1000))
 
 
-async def due(world: ObserverWorld) -> list[Record]:
-    """Return the commands that the stage sends itself now, as input."""
+async def due(world: ObserverWorld, kind: str = END_SESSION) -> list[Record]:
+    """Return the commands of this kind that the stage sends itself now, as input."""
     world.committed = 1_000
     world.clock.seconds += 60
     sent = len(world.harness.on(COMMANDS_SESSION.name))
     await world.observer.end_rows(0, world.harness.rows)
-    return [world.again(out) for out in world.harness.on(COMMANDS_SESSION.name)[sent:]]
+    commands = world.harness.on(COMMANDS_SESSION.name)[sent:]
+    return [world.again(out) for out in commands if kind.encode() in (out.value or b"")]
 
 
-async def told(model: Answers | None = None) -> ObserverWorld:
-    world = ObserverWorld(model or Answers(), policy=POLICY)
+def index_rows(world: ObserverWorld, index: str) -> list[str]:
+    """Return the session's rows in an index by time."""
+    return [key for key in world.harness.rows.local if key.startswith(INDEX + index) and key.endswith(KEY)]
+
+
+async def told(model: Answers | None = None, policy: MemoryPolicy = POLICY) -> ObserverWorld:
+    world = ObserverWorld(model or Answers(), policy=policy)
     await world.deliver(world.turn("a very plain word one"), world.turn("a very plain word two", "t2"))
     return world
 
@@ -132,6 +141,7 @@ async def test_a_row_of_an_earlier_version_ends_by_its_index_row() -> None:
     old = {name: value for name, value in raw.items() if name not in ("last_at", "indexed_at", "indexed")}
     world.harness.rows.local = {KEY: json.dumps(old).encode()}
     await world.observer.rediscover(0, world.harness.rows)
+    assert len(index_rows(world, TRIMS)) == 1
     await world.deliver(after(world, 0.5, "o1"))
     assert await due(world) == []
     await world.deliver(after(world, 1.5, "o2"))
@@ -181,6 +191,123 @@ async def test_killed_at_every_step_of_the_end() -> None:
         seen.append((world.harness.step, numbers(world)[2]))
     assert {number for _, number in seen} == {(1, 1), (0, 3)}
     assert {"local " + SESSION_EPOCHS, "local " + KEY, "before store"} <= {step for step, _ in seen}
+
+
+async def trimmed(model: Answers | None = None) -> ObserverWorld:
+    world = await told(model, TRIMMING)
+    await world.deliver(after(world, 1.5, "o1"))
+    await world.deliver(*await due(world, TRIM_SESSION))
+    return world
+
+
+async def test_an_old_row_loses_its_outcome_and_nothing_else() -> None:
+    world = await told(policy=TRIMMING)
+    before = world.row()
+    assert before.last is not None
+    await world.deliver(after(world, 1.5, "o1"))
+    [command] = await due(world, TRIM_SESSION)
+    await world.deliver(command)
+    after_it = world.row()
+    own = {"last": None, "trims_at": 0, "indexed": after_it.indexed}
+    assert after_it == before.model_copy(update=own)
+    assert set(before.indexed) - set(after_it.indexed) == {f"trims{before.trims_at:012d}"}
+    assert len(index_rows(world, TRIMS)) == 1
+    assert await due(world, TRIM_SESSION) == []
+    assert index_rows(world, TRIMS) == [], "the next look deletes the index row"
+    assert await due(world, TRIM_SESSION) == []
+    assert world.projected() == sorted(world.working())
+
+
+async def test_a_trimmed_session_knows_its_turns_and_goes_on() -> None:
+    world = await trimmed()
+    await due(world, TRIM_SESSION)
+    await world.deliver(world.turn("a very plain word one"), world.turn("a very plain word two", "t2"))
+    assert numbers(world) == [(0, 1), (0, 2)]
+    await world.deliver(world.turn("a very plain word three", "t3"))
+    assert numbers(world) == [(0, 1), (0, 2), (0, 3)]
+    assert world.row().last is not None
+    assert len(index_rows(world, TRIMS)) == 1, "the row may be trimmed again"
+    await world.deliver(after(world, 3.1, "o2"))
+    [command] = await due(world, TRIM_SESSION)
+    await world.deliver(command)
+    assert world.row().last is None
+
+
+async def test_a_session_whose_turns_wait_is_trimmed_and_its_turns_are_observed() -> None:
+    model = Answers()
+    world = await told(model, TRIMMING)
+    model.away = True
+    await world.deliver(world.turn("a very plain word three", "t3"))
+    await world.deliver(after(world, 1.5, "o1"))
+    await world.deliver(*await due(world, TRIM_SESSION))
+    assert (world.row().last, world.row().waiting) == (None, 1)
+    model.away = False
+    await world.deliver(world.command("ask"))
+    assert numbers(world) == [(0, 1), (0, 2), (0, 3)]
+
+
+async def test_a_row_that_is_written_again_and_again_is_trimmed_when_it_rests() -> None:
+    world = await told(policy=TRIMMING)
+    for day in range(1, 5):
+        world.clock.seconds = day * DAY
+        at = TIMESTAMP + day * DAY * 1000
+        await world.deliver(world.turn("a very plain word", f"d{day}", timestamp=at))
+        assert await due(world, TRIM_SESSION) == []
+        assert len(index_rows(world, TRIMS)) == 1
+    await world.deliver(after(world, 5.5, "o1"))
+    assert len(await due(world, TRIM_SESSION)) == 1
+
+
+class NewWords(Answers):
+    """Says it in other words at every call: a turn that is observed twice shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def __call__(self, ask: Ask) -> Answer:
+        self.calls += 1
+        return {
+            "observations": [
+                {
+                    **OBSERVATION,
+                    "turn": name,
+                    "subject": "word",
+                    "content": f"Says {text}, {self.calls}",
+                    "evidence": QUOTE,
+                }
+                for name, text in ask.turns.items()
+            ]
+        }
+
+
+async def trimming(kill: Kill | None = None) -> ObserverWorld:
+    """Where all records come again, the first command finds the row of a later turn, with effects still to come."""
+    world = ObserverWorld(NewWords(), policy=TRIMMING)
+    texts = ("one", "two", "three")
+    one, two, three = (world.turn(f"a very plain word {text}", text) for text in texts)
+    first, second = (world.command(name, TRIM_SESSION) for name in ("a", "b"))
+    await world.run([one, two, first, three, second], kill=kill)
+    return world
+
+
+async def test_killed_at_every_step_of_the_trimming() -> None:
+    expected = await trimming()
+    assert len(expected.projected()) == 3
+    seen = set()
+    for kill in kills(len(expected.harness.steps)):
+        world = await trimming(kill)
+        rows = world.harness.rows
+        world.harness.check_equal_bytes()
+        assert (world.row().last, world.row().turns) == (None, 3), world.harness.step
+        assert numbers(world) == [(0, 1), (0, 2), (0, 3)], world.harness.step
+        assert world.projected() == sorted(world.working()), world.harness.step
+        assert rows.changelog[KEY] == rows.local[KEY], world.harness.step
+        observed = len(world.observed())
+        await world.deliver(*(world.turn("a very plain word", name) for name in ("one", "two", "three")))
+        assert len(world.observed()) == observed, world.harness.step
+        seen.add(world.harness.step)
+    assert {"local " + KEY, "changelog " + KEY, "before store", "commit"} <= seen
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.agents.common.session_ends import DAY, SessionEnds, ends_key
+from memstream.agents.common.session_ends import DAY, ENDS, TRIMS, SessionEnds, timed_key
 from memstream.memory.policies import RowsPolicy
 from memstream.schemas.errors import LaterVersion
 from memstream.schemas.row_keys import partition_key
@@ -50,16 +50,16 @@ class World:
         self.ends.note(record(self.committed, seconds))
         self.committed += 1
 
-    def write(self, key: str, last_at: int, at: int | None = None) -> None:
-        self.rows.rows |= {key: json.dumps(last_at).encode(), ends_key(key, at or last_at): b"{}"}
+    def write(self, key: str, last_at: int, at: int | None = None, *, index: str = ENDS) -> None:
+        self.rows.rows |= {key: json.dumps(last_at).encode(), timed_key(index, key, at or last_at): b"{}"}
 
-    async def look(self) -> list[str]:
+    async def look(self, index: str = ENDS) -> list[str]:
         async def end(entry: str, key: str, last_at: int) -> None:
             self.ended.append(key)
             await self.rows.put({key: None, entry: None})
 
         self.monotonic += 3_600
-        await self.ends.look(0, self.rows, last_at=json.loads, end=end)
+        await self.ends.look(0, self.rows, last_at=json.loads, old=end, index=index)
         return sorted(self.rows.rows)
 
 
@@ -117,12 +117,12 @@ async def test_the_index_row_of_a_row_that_was_written_since_moves_there() -> No
     world.write(KEY, START + 60 * DAY, at=START)
     world.now += 100 * DAY
     world.handled(world.now)
-    assert await world.look() == sorted([KEY, ends_key(KEY, START + 60 * DAY)])
+    assert await world.look() == sorted([KEY, timed_key(ENDS, KEY, START + 60 * DAY)])
 
 
 async def test_an_index_row_without_its_row_goes() -> None:
     world = World()
-    world.rows.rows[ends_key(KEY, START)] = b"{}"
+    world.rows.rows[timed_key(ENDS, KEY, START)] = b"{}"
     world.now += 100 * DAY
     world.handled(world.now)
     assert await world.look() == []
@@ -154,7 +154,7 @@ def test_an_event_of_a_row_that_may_be_ended_writes_the_index_row_again(last_at:
     world.now = at
     world.handled(at)
     if world.ends.is_old(START + last_at, 0):
-        assert world.ends.entry(KEY, START + last_at, at) == {ends_key(KEY, at): b"{}"}
+        assert world.ends.entry(KEY, START + last_at, at) == {timed_key(ENDS, KEY, at): b"{}"}
 
 
 def test_a_row_is_as_young_as_the_later_clock_says() -> None:
@@ -164,8 +164,35 @@ def test_a_row_is_as_young_as_the_later_clock_says() -> None:
     assert world.ends.written_at(record(0, 0), START + 2 * DAY) == START + 2 * DAY
 
 
-def test_an_index_row_lies_with_its_row() -> None:
-    assert partition_key(ends_key("acme/user/u1/acme/u1/s1", START)) == "acme/user/u1"
+def test_a_record_that_is_dated_far_ahead_keeps_a_row_for_two_lives_at_most() -> None:
+    world = World()
+    last_at = 0
+    for seconds in (START + 40_000 * DAY, START):
+        last_at = world.ends.written_at(record(0, seconds), last_at)
+        assert last_at == START + 90 * DAY
+    assert world.ends.written_at(record(0, 0), START + 40_000 * DAY) == START + 90 * DAY, "of an earlier version"
+    world.now += 180 * DAY
+    world.handled(world.now)
+    assert world.ends.is_old(last_at, 0)
+
+
+@pytest.mark.parametrize(("days", "age"), [(90, DAY), (0, DAY), (0.5, DAY // 2)])
+async def test_a_row_is_trimmed_after_a_day_or_with_its_end(days: float, age: int) -> None:
+    world = World(days=days)
+    world.write(KEY, START, index=TRIMS)
+    world.now += age - 1
+    world.handled(world.now)
+    await world.look(TRIMS)
+    assert world.ended == []
+    world.now += 1
+    world.handled(world.now)
+    await world.look(TRIMS)
+    assert world.ended == [KEY]
+
+
+@pytest.mark.parametrize("index", [ENDS, TRIMS])
+def test_an_index_row_lies_with_its_row(index: str) -> None:
+    assert partition_key(timed_key(index, "acme/user/u1/acme/u1/s1", START)) == "acme/user/u1"
 
 
 @given(ended=st.lists(st.integers(0, 9)))
