@@ -7,7 +7,8 @@ lose a decision.
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from functools import lru_cache
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,6 +23,10 @@ EPOCH_VERSION = 3
 """The version of a row whose turn numbers have an epoch, and of the mark of an index that has all sessions."""
 ROW_VERSION = 3
 """The latest version that is understood: 2 are outcomes whose vectors are made again."""
+PARSED_KEPT: Final = 256
+"""Rows that are remembered as parsed: an event reads its row two to four times, and the next one of its key again."""
+PARSED_BYTES: Final = 64 * 1024
+"""A larger row is parsed each time."""
 
 
 class RowPart(BaseModel):
@@ -46,7 +51,12 @@ class StoredRow(RowPart):
     @classmethod
     def read(cls, raw: bytes) -> Self:
         """Parse a stored row, that of a parked key too. Raises LaterVersion for one that this version does not
-        understand."""
+        understand. A row that was read lately is not parsed again: it cannot be changed."""
+        row: Self = _parsed(cls, raw) if len(raw) <= PARSED_BYTES else cls._parse(raw)
+        return row
+
+    @classmethod
+    def _parse(cls, raw: bytes) -> Self:
         try:
             row = cls.model_validate_json(without_mark(raw))
         except ValidationError as error:
@@ -57,6 +67,11 @@ class StoredRow(RowPart):
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json().encode()
+
+
+@lru_cache(PARSED_KEPT)
+def _parsed(kind: type[StoredRow], raw: bytes) -> Any:
+    return kind._parse(raw)
 
 
 def _later(why: str) -> LaterVersion:

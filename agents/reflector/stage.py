@@ -133,6 +133,7 @@ class Reflector:
     async def decide(self, work: ReflectorEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         self._sessions.note(record)
         row = LedgerRow.load(rows, work.owner_key)
+        last: Outcome | None
         if not row.has_handled(record.position):
             if isinstance(work, OwnerCommand):
                 decision = await self._command(work, record, row, rows)
@@ -141,8 +142,10 @@ class Reflector:
             if decision is None:
                 return
             yield decision
-            row = LedgerRow.load(rows, work.owner_key)
-        if row.last is not None and timers_key(work.owner_key) in row.last.after:
+            last = decision.outcome
+        else:
+            last = row.last
+        if last is not None and timers_key(work.owner_key) in last.after:
             self._due.keep(work.owner_key, record.position.partition, TaskTimers.of(rows, work.owner_key))
 
     async def _turn(self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:
