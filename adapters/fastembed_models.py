@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,14 @@ class ModelClass:
                 f"the {self.noun} {source.registered_as} could not be downloaded: {error}",
                 remedy=f"check the connection, or fetch the model elsewhere and set {self.folder_setting}",
             ) from error
+
+
+def model_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """Return the errors which say that a model cannot be loaded or run: its files are damaged, or of another kind;
+    and `more`. onnxruntime's errors have no base class of their own."""
+    runtime = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
+    its = (each for each in runtime.values() if isinstance(each, type) and issubclass(each, Exception))
+    return (OSError, ValueError, *more, *its)
 
 
 def require_fastembed(needed_by: str) -> None:

@@ -162,8 +162,8 @@ class Reranker(Protocol):
     Fusion alone orders them."""
 
     async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
-        """Return places in `candidates`, best first, each at most once. Candidates that are not named fit worse than
-        those that are.
+        """Return places in `candidates`, best first, each at most once. They come in recall's own order, best first.
+        Candidates that are not named fit worse than those that are.
 
         Raises `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
         """

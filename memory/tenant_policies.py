@@ -18,7 +18,7 @@ from .policies.parsing import policy_from
 DEPLOYMENT_ONLY: Final = frozenset(
     (
         *("capture.source", "routing.scope", "routing.clock_ahead", "conflict.lexical"),
-        *("recall.patience", "recall.reranker", "recall.rerank_pool", "recall.cross_encoder"),
+        *("recall.patience", "recall.reranker", "recall.rerank_pool", "recall.cross_encoder", "recall.late_encoder"),
         *("recall.tool.strategy", "session_log.retention_days"),
     )
 )

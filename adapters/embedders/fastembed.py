@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAX_TEXT: Final = 8_000
 """The longest part of a text that is embedded, in code points. Such models read at most 512 tokens, so nothing is
 lost."""
+MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
+"""Where a folder of a sentence encoder may have its model."""
 BATCH: Final = 16
 """Texts that the model reads at once. Larger batches are not faster on a CPU, and need more padding."""
 
@@ -38,7 +40,7 @@ class FastEmbedder:
         setting = f"MEMSTREAM_EMBEDDER=fastembed:{name}"
         folder = Path(name).expanduser()
         if folder.is_dir():
-            self._source, dimension = _from_folder(self._models, folder, setting=setting)
+            self._source, dimension = model_in_folder(self._models, folder, setting=setting)
             name = folder.resolve().name
         else:
             dimension = int(self._models.by_name(name, setting=setting)["dim"])
@@ -81,11 +83,11 @@ def _embedding_models() -> ModelClass:
         noun="model",
         examples="fastembed:BAAI/bge-small-en-v1.5 or fastembed:sentence-transformers/all-MiniLM-L6-v2",
         folder_setting="MEMSTREAM_EMBEDDER=fastembed:<folder>",
-        model_files=("model.onnx", "onnx/model.onnx"),
+        model_files=MODEL_FILES,
     )
 
 
-def _from_folder(models: ModelClass, folder: Path, *, setting: str) -> tuple[ModelSource, int]:
+def model_in_folder(models: ModelClass, folder: Path, *, setting: str) -> tuple[ModelSource, int]:
     """Return the model in this folder and its dimension. Pooling and dimension come from files in the folder."""
     from fastembed.common.model_description import PoolingType
 

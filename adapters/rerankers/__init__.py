@@ -1,1 +1,3 @@
-"""Rerankers on this machine: a cross-encoder. The reranker that asks a chat model is recall/llm_reranker.py."""
+"""Rerankers on this machine: late interaction and a cross-encoder. The one that asks a chat model is
+recall/llm_reranker.py.
+"""

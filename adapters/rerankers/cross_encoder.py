@@ -9,12 +9,11 @@ import asyncio
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...schemas.errors import Transient
-from ..fastembed_models import ModelClass, ModelSource, require_fastembed
+from ..fastembed_models import ModelClass, ModelSource, model_errors, require_fastembed
 from ..ports import RerankCandidate
 from ..unicode import replace_surrogates
 
@@ -72,7 +71,7 @@ class CrossEncoder:
             if model is None:
                 model = self._model = self._models.load(self._source)
             found = [float(score) for score in model.rerank(cue, [texts[i] for i in by_length], batch_size=BATCH)]
-        except _model_errors() as error:
+        except model_errors(TypeError) as error:  # TypeError: more than one number for a pair
             raise Transient(COMPONENT, f"the cross-encoder cannot be used: {error}", remedy=_REMEDY) from error
         if not all(math.isfinite(score) for score in found):
             raise Transient(COMPONENT, "the cross-encoder gave no number", remedy=_REMEDY)
@@ -94,11 +93,3 @@ def _cross_encoder_models() -> ModelClass:
         folder_setting=f"{SETTING} to its folder",
         model_files=("onnx/model.onnx", "model.onnx"),
     )
-
-
-def _model_errors() -> tuple[type[Exception], ...]:
-    """Return the errors which say that a model cannot be loaded or run: its files are damaged, or (TypeError) it
-    returns more than one number for a pair. onnxruntime's errors have no base class of their own."""
-    runtime = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
-    its = (each for each in runtime.values() if isinstance(each, type) and issubclass(each, Exception))
-    return (OSError, ValueError, TypeError, *its)

@@ -15,7 +15,8 @@ import structlog
 from rich.console import Console
 
 from memstream.adapters.embedders.factory import create_embedder
-from memstream.adapters.ports import Embedder
+from memstream.adapters.ports import Embedder, Reranker
+from memstream.adapters.rerankers.late_interaction import LateInteraction
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.cli.wiring.ports import NoUsage, batching
@@ -26,7 +27,7 @@ from .conversations import Conversation, Corpus, NotReadable
 from .memory import Answer, ask, lists, remember
 from .metrics import mean, quality
 from .report import Report, Row, rows, table
-from .variants import TUNED, VARIANTS, split, tuned
+from .variants import DEFAULT, LATE, TUNED, VARIANTS, split, tuned
 
 READERS: dict[str, Callable[[Path], Corpus]] = {"locomo": locomo.read}
 PATIENCE = 60.0
@@ -42,8 +43,9 @@ MODEL_TIMEOUT = 60.0
     default=lambda: os.environ.get("MEMSTREAM_EMBEDDER", "hashing"),
     help="As MEMSTREAM_EMBEDDER: hashing, fastembed:<name or folder>, openai:<model>.",
 )
+@click.option("--late", help="Also ask with the reranker `late`: the name or folder of its sentence encoder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
-def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
+def main(file: Path, form: str, embedder: str, late: str | None, as_json: bool) -> None:
     """Measure how well turns are found: recall, MRR and nDCG against the evidence of questions."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
@@ -55,11 +57,14 @@ def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
             timeout=MODEL_TIMEOUT,
             sink=NoUsage(),
         )
+        reranker = LateInteraction(late) if late else None
     except (NotReadable, ValueError) as error:
         raise click.UsageError(str(error)) from error
     if not any(each.questions for each in corpus.conversations):
         raise click.UsageError(f"{file} has no question whose evidence is a line of it")
-    report = asyncio.run(measured(corpus, batching(name, embedder), tell=lambda told: click.echo(told, err=True)))
+    report = asyncio.run(
+        measured(corpus, batching(name, embedder), reranker, tell=lambda told: click.echo(told, err=True))
+    )
     if as_json:
         click.echo(json.dumps(report.plain(), indent=1))
         return
@@ -71,28 +76,45 @@ def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
     console.print(report.parts(), markup=False, soft_wrap=True)
 
 
-async def measured(corpus: Corpus, embedder: Embedder, *, tell: Callable[[str], None] = lambda told: None) -> Report:
+async def measured(
+    corpus: Corpus,
+    embedder: Embedder,
+    reranker: Reranker | None = None,
+    *,
+    tell: Callable[[str], None] = lambda told: None,
+) -> Report:
     with tempfile.TemporaryDirectory(prefix="memstream-retrieval-") as folder:
         store = PeriodStore(engine=EdgeEngine(folder=Path(folder)), embedder=embedder.identity)
         try:
-            return await _measured(corpus, store, embedder, tell)
+            return await _measured(corpus, store, embedder, reranker, tell)
         finally:
+            if reranker is not None:
+                await reranker.close()
             await store.close()
             await embedder.close()
 
 
-async def _measured(corpus: Corpus, store: PeriodStore, embedder: Embedder, tell: Callable[[str], None]) -> Report:
+async def _measured(
+    corpus: Corpus,
+    store: PeriodStore,
+    embedder: Embedder,
+    reranker: Reranker | None,
+    tell: Callable[[str], None],
+) -> Report:
     conversations = corpus.conversations
     turns = sum(each.lines for each in conversations)
     tell(f"recording {turns} turns of {len(conversations)} conversations")
     await remember(conversations, store=store, embedder=embedder)
     parts = split(conversations)
 
-    async def answered(asked: Sequence[Conversation], fusion: FusionPolicy) -> list[Answer]:
-        policy = RecallPolicy(fusion=fusion, patience=PATIENCE)
-        return await ask(asked, store=store, embedder=embedder, policy=policy)
+    async def answered(asked: Sequence[Conversation], name: str) -> list[Answer]:
+        policy = RecallPolicy(fusion=policies[name], patience=PATIENCE)
+        by = reranker if name == LATE else None
+        return await ask(asked, store=store, embedder=embedder, policy=policy, reranker=by)
 
     policies = dict(VARIANTS)
+    if reranker is not None:
+        policies[LATE] = DEFAULT
     chosen: FusionPolicy | None = None
     if all(any(each.questions for each in part) for part in (parts.tuning, parts.held_out)):
         tell("choosing parameters on every other conversation")
@@ -104,12 +126,12 @@ async def _measured(corpus: Corpus, store: PeriodStore, embedder: Embedder, tell
 
         chosen = policies[TUNED] = tuned(score)
     found: list[Row] = []
-    for name, fusion in policies.items():
+    for name in policies:
         tell(f"asking: {name}")
-        held_out = await answered(parts.held_out, fusion)
+        held_out = await answered(parts.held_out, name)
         found += rows(name, "held out", held_out)
         if name != TUNED:  # nothing is claimed of it where it was chosen
-            found += rows(name, "all", [*await answered(parts.tuning, fusion), *held_out])
+            found += rows(name, "all", [*await answered(parts.tuning, name), *held_out])
     return Report(
         embedder=embedder.identity.name,
         conversations=len(conversations),

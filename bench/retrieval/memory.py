@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from prometheus_client import CollectorRegistry
 
-from memstream.adapters.ports import Embedder, PeriodVectorStore, VectorStore
+from memstream.adapters.ports import Embedder, PeriodVectorStore, Reranker, VectorStore
 from memstream.agents.recorder import Recorder
 from memstream.memory.policies import FusionPolicy, RecallPolicy, RoutingPolicy, SessionLogPolicy
 from memstream.memory.recall.fusion import RankedList, fuse
@@ -118,12 +118,13 @@ async def ask(
     store: VectorStore,
     embedder: Embedder,
     policy: RecallPolicy,
+    reranker: Reranker | None = None,
 ) -> list[Answer]:
     """Ask the questions one after the other, so that a latency is that of a single read.
 
     All questions are asked today, long after their subject, so that no session is fresher than another.
     """
-    recall = RecallService(store=store, embedder=embedder, policy=policy)
+    recall = RecallService(store=store, embedder=embedder, policy=policy, reranker=reranker)
     return [
         await _answer(recall, conversation, question)
         for conversation in conversations

@@ -20,6 +20,8 @@ VARIANTS: dict[str, FusionPolicy] = {
     "windowed": replace(DEFAULT, speaker=0),
     "full": DEFAULT,
 }
+LATE = "late"
+"""`full`, and its best put into a last order by the reranker `late`."""
 TUNED = "tuned"
 STEPS: tuple[tuple[dict[str, float], ...], ...] = (
     tuple({"k": k} for k in (5.0, 10.0, 20.0, 60.0)),

@@ -18,6 +18,10 @@ def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -
         match policy.recall.reranker:
             case "rrf":
                 return None
+            case "late":
+                from ...adapters.rerankers.late_interaction import LateInteraction  # slow to import
+
+                return LateInteraction(policy.recall.late_encoder)
             case "cross-encoder":
                 from ...adapters.rerankers.cross_encoder import CrossEncoder  # slow to import
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from .checks import above_zero, at_least, between, one_of, require, unit
 
 RankingProfile = Literal["memstream", "classic", "composite"]
-RerankerName = Literal["rrf", "cross-encoder", "model"]
+RerankerName = Literal["rrf", "late", "cross-encoder", "model"]
 LIMIT_MAX: Final = 100
 """Items of an answer, at most."""
 ToolStrategy = Literal["ranked", "model"]
@@ -136,18 +136,21 @@ class RecallPolicy:
     patience: float = 2.0
     """Seconds that one part of a read may take, from the read's start."""
     reranker: RerankerName = "rrf"
-    """Who orders what was found: `rrf` (fusion alone), `cross-encoder` or `model`."""
+    """Who orders what was found: `rrf` (fusion alone), `late`, `cross-encoder` or `model`."""
     rerank_pool: int = 30
     """Candidates that the reranker is shown, at most 100."""
     cross_encoder: str = "Xenova/ms-marco-MiniLM-L-6-v2"
     """Name or folder of the reranker `cross-encoder`."""
+    late_encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
+    """Name or folder of the sentence encoder whose token vectors the reranker `late` compares."""
     tool: RecallToolPolicy = field(default_factory=RecallToolPolicy)
 
     def __post_init__(self) -> None:
         one_of("recall.profile", self.profile, RankingProfile)
         one_of("recall.reranker", self.reranker, RerankerName)
         between("recall.rerank_pool", self.rerank_pool, 1, 100)
-        require(bool(self.cross_encoder.strip()), "recall.cross_encoder must name a model or a folder")
+        for name in ("cross_encoder", "late_encoder"):
+            require(bool(getattr(self, name).strip()), f"recall.{name} must name a model or a folder")
         for name in ("semantic_match", "working_match", "episodic_match", "asks", "duplicate_overlap"):
             unit(f"recall.{name}", getattr(self, name))
         at_least("recall.fit", self.fit, 0)

@@ -1,7 +1,8 @@
-"""Logs of both kinds, started. What a test creates under its prefix is deleted afterwards."""
+"""Logs of both kinds, started, whose topics are deleted afterwards, and the folder of a small model."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log
+from tests.support.conflict_corpus import MINILM
 
 
 @pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
@@ -25,3 +27,13 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path, topic_prefix: str)
         await made.delete([name for name in await made.topics() if name.startswith(topic_prefix)])
     finally:
         await made.close()
+
+
+@pytest.fixture
+def minilm_folder() -> str:
+    if not MINILM.is_dir():
+        missing = f"no model folder at {MINILM}: only these few tests need it"
+        if os.environ.get("CI"):
+            pytest.fail(f"{missing}, and in CI it must be there", pytrace=False)
+        pytest.skip(missing)
+    return str(MINILM)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import builtins
 import math
-import os
 import threading
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +18,6 @@ from memstream.adapters.ports import Embedder
 from memstream.schemas.errors import Fatal, Poison, Transient
 from tests.support.completion_requests import Ledger
 from tests.support.model_server import Json, ModelServer, Reply, content_filtered, error, rate_limited
-
-MINILM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "all-minilm-l6-v2-int8"
 
 
 def make(name: str, *, base_url: str | None = None, sink: Ledger | None = None, timeout: float = 10.0) -> Embedder:
@@ -39,13 +35,8 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def minilm() -> str:
-    if not MINILM.is_dir():
-        missing = f"no model folder at {MINILM}: only these few tests need it"
-        if os.environ.get("CI"):
-            pytest.fail(f"{missing}, and in CI it must be there", pytrace=False)
-        pytest.skip(missing)
-    return f"fastembed:{MINILM}"
+def minilm(minilm_folder: str) -> str:
+    return f"fastembed:{minilm_folder}"
 
 
 BATCHED = "batched "

@@ -1,4 +1,4 @@
-"""The contract of `Reranker`, and tests of the cross-encoder and of the reranker over a chat model."""
+"""The contract of `Reranker`, and tests of late interaction, the cross-encoder and the reranker over a chat model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import structlog
 
 from memstream.adapters.completions.openai import OpenAICompletions
 from memstream.adapters.ports import RerankCandidate, Reranker
+from memstream.adapters.rerankers import late_interaction
 from memstream.adapters.rerankers.cross_encoder import CrossEncoder
+from memstream.adapters.rerankers.late_interaction import LateInteraction
 from memstream.memory.facts.similarity import words
 from memstream.recall.llm_reranker import CHARS_MAX, LlmReranker
 from memstream.schemas.errors import Poison, Transient
@@ -58,11 +60,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_cross_encoder.make(tmp_path_factory.mktemp("tiny"), words=WORDS))
 
 
-@pytest.fixture(params=["cross-encoder", "model"])
+@pytest.fixture(params=["cross-encoder", "model", pytest.param("late", marks=pytest.mark.semantic)])
 async def reranker(request: pytest.FixtureRequest) -> AsyncIterator[Reranker]:
     made: Reranker
     if request.param == "model":
         made = judge(request.getfixturevalue("server"))
+    elif request.param == "late":
+        made = LateInteraction(request.getfixturevalue("minilm_folder"))
     else:
         made = CrossEncoder(request.getfixturevalue("tiny"))
     yield made
@@ -183,6 +187,101 @@ class TestCrossEncoder:
         monkeypatch.setattr(builtins, "__import__", absent)
         with pytest.raises(ValueError, match=r"pip install 'memstream\[fastembed\]'"):
             CrossEncoder("Xenova/ms-marco-MiniLM-L-6-v2")
+
+
+# ------------------------------------------------------------------------------------------------ late interaction
+@pytest.mark.semantic
+class TestLateInteraction:
+    async def test_it_knows_meanings_where_no_word_is_the_same(self, minilm_folder: str) -> None:
+        made = LateInteraction(minilm_folder)
+        shown = [RerankCandidate("turns", text) for text in ("The engine is broken", "Kittens are my favourite")]
+        assert await made.rerank("which pets does she love", shown, tenant_id="acme") == [1, 0]
+        await made.close()
+
+    async def test_of_candidates_that_are_alike_the_first_stays_first(self, minilm_folder: str) -> None:
+        made = LateInteraction(minilm_folder)
+        same = [RerankCandidate("turns", "she works at Stripe")] * 20
+        assert await made.rerank(CUE, same, tenant_id="acme") == list(range(20))
+        await made.close()
+
+    async def test_the_place_counts_beside_the_tokens(self, minilm_folder: str) -> None:
+        """What is most like the cue does not rise from the end of a long list over what was found first and is nearly
+        as like."""
+        made = LateInteraction(minilm_folder)
+        far = [RerankCandidate("turns", f"the weather was grey, {n} degrees") for n in range(30)]
+        first = RerankCandidate("turns", "at Stripe, she works there now")
+        last = RerankCandidate("turns", CUE)
+        order = await made.rerank(CUE, [first, *far, last], tenant_id="acme")
+        assert order.index(0) < order.index(31) < order.index(30)
+        await made.close()
+
+    async def test_a_text_is_read_once_whatever_its_company(
+        self, minilm_folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = LateInteraction(minilm_folder)
+        read: list[str] = []
+        inner = made._read
+
+        def noted(texts: list[str]) -> list[late_interaction.Tokens]:
+            assert threading.get_ident() != loop
+            read.extend(texts)
+            return inner(texts)
+
+        loop = threading.get_ident()
+        monkeypatch.setattr(made, "_read", noted)
+        await made.rerank(CUE, FOUND, tenant_id="acme")
+        await made.rerank("green tea", FOUND[::-1], tenant_id="acme")
+        assert sorted(read) == sorted([CUE, "green tea", *(each.text for each in FOUND)])
+        await made.close()
+
+    async def test_a_company_of_other_lengths_changes_nothing(self, minilm_folder: str) -> None:
+        """Texts of a batch are padded to the longest one; what pads is no token."""
+        made, alone = LateInteraction(minilm_folder), LateInteraction(minilm_folder)
+        texts = ["she works", "word " * 60, "does she work now"]
+        together = made._likeness(CUE, texts)
+        assert list(together) == pytest.approx([alone._likeness(CUE, [text])[0] for text in texts], abs=0.03)
+        for each in (made, alone):
+            await each.close()
+
+    async def test_what_is_held_is_bounded_and_the_oldest_goes(
+        self, minilm_folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(late_interaction, "HELD_TOKENS", 40)
+        made = LateInteraction(minilm_folder)
+        for number in range(20):
+            made._likeness(CUE, [f"text number {number}"])
+            assert made._held_tokens == sum(map(len, made._held.values())) <= 40
+        assert "text number 19" in made._held
+        assert CUE in made._held, "it was asked for again each time"
+        assert "text number 0" not in made._held
+        many = [f"a longer text, number {number}, that does not fit beside all others" for number in range(30)]
+        assert len(made._likeness(CUE, many)) == 30, "more at once than can be held"
+        await made.close()
+
+
+class TestLateInteractionWithoutAModel:
+    async def test_a_model_without_token_vectors_is_away(self, tmp_path: Path) -> None:
+        folder = tiny_cross_encoder.make(tmp_path, words=WORDS)
+        (folder / "config.json").write_text('{"pad_token_id": 0, "hidden_size": 1}')
+        made = LateInteraction(str(folder))
+        with pytest.raises(Transient, match="no vector for each token") as raised:
+            await made.rerank(CUE, FOUND, tenant_id="acme")
+        assert raised.value.component == "reranker"
+        assert "memory.recall.late_encoder" in str(raised.value.remedy)
+        await made.close()
+
+    async def test_a_damaged_model_is_away(self, tmp_path: Path) -> None:
+        folder = tiny_cross_encoder.make(tmp_path, words=WORDS)
+        (folder / "config.json").write_text('{"pad_token_id": 0, "hidden_size": 1}')
+        (folder / "model.onnx").write_bytes(b"no model")
+        made = LateInteraction(str(folder))
+        with pytest.raises(Transient, match="cannot be used"):
+            await made.rerank(CUE, FOUND, tenant_id="acme")
+        await made.close()
+
+    def test_a_wrong_name_is_refused_by_the_setting(self) -> None:
+        with pytest.raises(ValueError, match=r"memory\.recall\.late_encoder = 'no/such-model'"):
+            LateInteraction("no/such-model")
 
 
 # ------------------------------------------------------------------------------------------------ the judge

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memstream.adapters.rerankers.cross_encoder import CrossEncoder
+from memstream.adapters.rerankers.late_interaction import LateInteraction
 from memstream.cli.errors import CommandFailed
 from memstream.cli.wiring.ports import NoUsage
 from memstream.cli.wiring.reranker import new_reranker, new_selector
@@ -30,6 +31,13 @@ def test_a_cross_encoder_of_a_folder(tmp_path: Path) -> None:
     folder = str(tiny_cross_encoder.make(tmp_path, words=["work"]))
     policy = MemoryPolicy(recall=RecallPolicy(reranker="cross-encoder", cross_encoder=folder))
     assert isinstance(new_reranker(Settings(), policy, sink=NoUsage()), CrossEncoder)
+
+
+def test_late_interaction_of_a_folder(tmp_path: Path) -> None:
+    folder = tiny_cross_encoder.make(tmp_path, words=["work"])
+    (folder / "config.json").write_text('{"hidden_size": 1}')
+    policy = MemoryPolicy(recall=RecallPolicy(reranker="late", late_encoder=str(folder)))
+    assert isinstance(new_reranker(Settings(), policy, sink=NoUsage()), LateInteraction)
 
 
 def test_a_cross_encoder_that_nobody_knows_is_wrong_usage() -> None:

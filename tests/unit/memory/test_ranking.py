@@ -195,6 +195,7 @@ class TestAlways:
         {"reranker": "best"},
         {"rerank_pool": 0},
         {"cross_encoder": " "},
+        {"late_encoder": " "},
     ],
     ids=str,
 )

@@ -1,0 +1,148 @@
+"""`Reranker` on this machine: late interaction. A sentence encoder (ONNX, fastembed) reads cue and candidates apart,
+and each token of the cue looks for the token of a candidate that is most like it.
+
+Source: Khattab, Zaharia 2020, "ColBERT". Its model is trained for this; here any sentence encoder serves, by the
+vectors of its tokens before they are pooled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...schemas.errors import Transient
+from ..embedders.fastembed import MODEL_FILES, model_in_folder
+from ..fastembed_models import ModelClass, ModelSource, model_errors, require_fastembed
+from ..ports import RerankCandidate
+from ..unicode import replace_surrogates
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
+COMPONENT: Final = "reranker"
+SETTING: Final = "memory.recall.late_encoder"
+MAX_TEXT: Final = 2_000
+"""The longest part of a text that is read, in code points. Such models read at most 512 tokens."""
+BATCH: Final = 16
+"""Texts that the model reads at once. Larger batches need more padding."""
+HELD_TOKENS: Final = 65_536
+"""Token vectors that are held, those of the texts read last: some 3 000 messages, 50 MB with 384 dimensions."""
+PLACE_K: Final = 10.0
+"""How fast the place that recall gave loses weight, as k of the fusion."""
+_REMEDY: Final = f"does {SETTING} name a sentence encoder, and are its files complete?"
+
+Tokens = NDArray[np.float16]
+"""The vectors of a text's tokens, one a row, each of length 1."""
+
+
+class LateInteraction:
+    """`Reranker` on the CPU. `name` is one of fastembed's sentence encoders or a folder with one.
+
+    Candidates come best first, and that counts: half of a score is the place, half the likeness of the tokens. By
+    likeness alone, candidates fall that were found by exact words or by their neighbours.
+
+    A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
+    first read, in the one thread that reranks. The token vectors of
+    the texts read last are held, so a read costs the cue and what is new.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._models = _sentence_encoders()
+        setting = f"{SETTING} = {name!r}"
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            self._source, _ = model_in_folder(self._models, folder, setting=setting)
+        else:
+            self._models.by_name(name, setting=setting)
+            self._source = ModelSource(registered_as=name)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="late-interaction")
+        self._model: TextEmbedding | None = None
+        self._held: OrderedDict[str, Tokens] = OrderedDict()
+        self._held_tokens = 0
+
+    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+        if not candidates:
+            return []
+        cue, *texts = (replace_surrogates(text)[:MAX_TEXT] for text in (cue, *(each.text for each in candidates)))
+        likeness = await asyncio.get_running_loop().run_in_executor(self._thread, self._likeness, cue, texts)
+        places = np.arange(len(texts))
+        scores = _from_0_to_1(likeness) + PLACE_K / (PLACE_K + places)
+        return [int(place) for place in np.argsort(-scores, kind="stable")]
+
+    async def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    # -------------------------------------------------------------------------------------------- in the thread
+    def _likeness(self, cue: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return for each text the mean, over the tokens of the cue, of the greatest cosine with one of its tokens."""
+        tokens = self._tokens([cue, *texts])
+        asked, shown = tokens[0].astype(np.float32), tokens[1:]
+        begins = np.cumsum([0, *(len(each) for each in shown[:-1])])
+        cosines = asked @ np.concatenate(shown).astype(np.float32).T
+        likeness: NDArray[np.float32] = np.maximum.reduceat(cosines, begins, axis=1).mean(axis=0)
+        if not np.isfinite(likeness).all():
+            raise Transient(COMPONENT, "the sentence encoder gave no number", remedy=_REMEDY)
+        return likeness
+
+    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        found = {text: self._held[text] for text in texts if text in self._held}
+        new = sorted({text for text in texts if text not in found}, key=len)  # similar lengths need little padding
+        for begin in range(0, len(new), BATCH):
+            some = new[begin : begin + BATCH]
+            found.update(zip(some, self._read(some), strict=True))
+        self._hold(found)
+        return [found[text] for text in texts]
+
+    def _read(self, texts: list[str]) -> list[Tokens]:
+        try:
+            model = self._model
+            if model is None:
+                model = self._model = self._models.load(self._source)
+            output = model.model.onnx_embed(texts)
+        except model_errors() as error:
+            raise Transient(COMPONENT, f"the sentence encoder cannot be used: {error}", remedy=_REMEDY) from error
+        if output.model_output.ndim != 3:
+            raise Transient(COMPONENT, "the sentence encoder gives no vector for each token", remedy=_REMEDY)
+        vectors = output.model_output / np.linalg.norm(output.model_output, axis=2, keepdims=True)
+        there = output.attention_mask.astype(bool)
+        # [CLS] and [SEP] are alike in all texts. A text without any word keeps them.
+        words = there & ~np.isin(output.input_ids, list(model.model.special_token_to_id.values()))
+        shown = np.where(words.any(axis=1, keepdims=True), words, there)
+        return [of_text[tokens].astype(np.float16) for of_text, tokens in zip(vectors, shown, strict=True)]
+
+    def _hold(self, found: dict[str, Tokens]) -> None:
+        """Put these texts last, and let go of the first ones."""
+        for text, tokens in found.items():
+            if self._held.pop(text, None) is None:
+                self._held_tokens += len(tokens)
+            self._held[text] = tokens
+        while self._held_tokens > HELD_TOKENS:
+            _, gone = self._held.popitem(last=False)
+            self._held_tokens -= len(gone)
+
+
+def _from_0_to_1(likeness: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Spread the values: cosines of any two texts lie close together."""
+    least, greatest = likeness.min(), likeness.max()
+    return (likeness - least) / (greatest - least) if greatest > least else np.zeros_like(likeness)
+
+
+def _sentence_encoders() -> ModelClass:
+    require_fastembed("the reranker late")
+    from fastembed import TextEmbedding
+
+    return ModelClass(
+        library=TextEmbedding,
+        component=COMPONENT,
+        noun="sentence encoder",
+        examples="sentence-transformers/all-MiniLM-L6-v2",
+        folder_setting=f"{SETTING} to its folder",
+        model_files=MODEL_FILES,
+    )
