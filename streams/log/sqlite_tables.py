@@ -130,7 +130,7 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
         (mode,) = conn.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise Fatal(f"the file system of {folder} cannot carry the log (SQLite's WAL mode): name a local folder")
-        conn.execute("PRAGMA synchronous = FULL")  # an acknowledged append survives a power cut, as with acks=all
+        sync_commits(conn, True)
         conn.execute("PRAGMA fullfsync = ON")  # macOS: the drive's cache too
         conn.execute("PRAGMA journal_size_limit = 67108864")
         (version,) = conn.execute("PRAGMA user_version").fetchone()
@@ -142,6 +142,12 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
         conn.close()
         raise
     return conn
+
+
+def sync_commits(conn: sqlite3.Connection, wanted: bool) -> None:
+    """Say whether the next transactions are on the disk when they are committed, with all before them: an acknowledged
+    append survives a power cut, as with acks=all. Without effect within a transaction."""
+    conn.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
 
 
 def _make_tables(conn: sqlite3.Connection) -> int:

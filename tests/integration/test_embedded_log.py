@@ -59,6 +59,47 @@ async def make(log: EmbeddedLog, topic: str, partitions: int = 1, config: Mappin
 # -------------------------------------------------------------------------------------------------------- durability
 
 
+async def test_an_append_is_synced_before_it_is_answered_and_a_commit_alone_by_the_next_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, done = sqlite_tables.connect, list[str]()
+
+    def traced(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
+        conn = connect(folder, shared=shared)
+
+        def note(statement: str) -> None:
+            if statement.startswith(("PRAGMA synchronous", "COMMIT")):
+                done.append(statement)
+
+        conn.set_trace_callback(note)
+        return conn
+
+    monkeypatch.setattr(sqlite_tables, "connect", traced)
+    opened = SqliteLog(folder=tmp_path)
+    opened.start()
+    try:
+        await opened.create([("t", 1, {})])
+        topic = opened.topic("t")
+        assert topic is not None
+        [part] = topic.parts
+        unsynced, synced = ["PRAGMA synchronous = NORMAL", "COMMIT"], ["PRAGMA synchronous = FULL", "COMMIT"]
+        done.clear()
+        await opened.append(part, key=b"k", value=b"v")
+        assert done == synced
+        done.clear()
+        await opened.commit("group", {part: 1})
+        assert done == unsynced
+        done.clear()
+        await asyncio.gather(opened.commit("group", {part: 1}), opened.append(part, key=b"k", value=b"v"))
+        assert done in (synced, unsynced + synced)
+        done.clear()
+        await opened.add_partitions("t", 2)
+        assert done == synced
+        assert opened.committed("group", [part]) == [1]
+    finally:
+        opened.stop()
+
+
 async def test_a_writer_killed_in_the_middle_has_lost_nothing_it_was_told_is_there(
     log: EmbeddedLog, tmp_path: Path
 ) -> None:
