@@ -50,6 +50,8 @@ class MortalStore:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
+        if name == "writes_together":  # no call of its own
+            return method
 
         async def counted(*args: Any, **kwargs: Any) -> Any:
             self.calls += 1
@@ -196,6 +198,9 @@ async def test_the_neighbours_were_read_before_the_label_was_there(store: Period
 
     class Between:
         def __getattr__(self, name: str) -> Any:
+            if name == "writes_together":
+                return store.writes_together
+
             async def call(*args: Any, **kwargs: Any) -> Any:
                 if name == "insert":
                     await world.observe("t1", "t2")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
@@ -58,6 +59,9 @@ class Points:
 
     def of(self, collection: str) -> dict[str, Point]:
         return self.collections.setdefault(collection, {})
+
+    def writes_together(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
         self.calls += 1
