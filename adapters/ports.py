@@ -215,6 +215,11 @@ class RankedPoint(Protocol):
     @property
     def score(self) -> float: ...
 
+    @property
+    def payload(self) -> Payload | None:
+        """The fields that were asked for. None: none were, or the store leaves them to `select`."""
+        ...
+
 
 VectorName = Literal["dense", "window"]
 
@@ -311,10 +316,12 @@ class VectorStore(Protocol):
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
+        fields: Sequence[str] = (),
     ) -> list[Sequence[RankedPoint]]:
         """Run several rankings of the same records in one request, and return the best `limit` of each, as `nearest`
-        and `lexical` do. All of them answer, or none. The answers contain no payloads: `select` reads those that are
-        wanted, because lists overlap and reading a payload costs more than finding it."""
+        and `lexical` do. All of them answer, or none. Each record has these `fields` of its payload, as it was when it
+        was found, where that costs less than another read. In a process that has the engine it costs more, because
+        lists are longer than what is wanted of them: there `payload` is None, and `select` reads the records."""
         ...
 
     async def last(

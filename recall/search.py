@@ -2,9 +2,9 @@
 once.
 
 The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) go out in
-one request, so they answer together or not at all. They return ids only, because three lists of a hundred share about
-half of their candidates; then the fields that a read needs (payloads.py) are read for each candidate. Each part has the
-read's deadline and fails alone.
+one request, so they answer together or not at all. From a server the fields that a read needs (payloads.py) come in the
+same answer; a second round trip would cost more. In the process that has the engine the lists are ids, and then the
+candidates are read, because the lists name twice as many records. Each part has the read's deadline and fails alone.
 """
 
 from __future__ import annotations
@@ -233,21 +233,29 @@ class MemorySearch:
             rankings=list(rankings.values()),
             where=condition,
             limit=self._policy.pool,
+            fields=(*FIELDS[tier], "name") if names else FIELDS[tier],
         )
+        payloads = {each.id: each.payload for found in answers for each in found}
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
-        preferred = await self._said_by(names, lists) if names else frozenset[str]()
+        preferred = await self._said_by(names, payloads) if names else frozenset[str]()
         fused = fuse(lists, policy=self._policy.fused, pool=self._policy.pool, preferred=preferred)
-        rows = await self._rows(tier, list(fused), condition, FIELDS[tier])
+        rows = await self._rows(tier, [each for each in fused if payloads[each] is None], condition, FIELDS[tier])
+        read = {each.id: each.payload for each in rows}
         near = next((found for name, found in zip(rankings, answers, strict=True) if name == "dense"), ())
         return Pool(
-            {each.id: each.payload for each in rows}, fused, lists, preferred, {each.id: each.score for each in near}
+            {each: found for each, payload in payloads.items() if (found := payload or read.get(each)) is not None},
+            fused,
+            lists,
+            preferred,
+            {each.id: each.score for each in near},
         )
 
-    async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
-        """Return the messages in these lists that were said by the speaker whom the cue names."""
-        identities = list(dict.fromkeys(each for named in lists for each in named.ids))
-        found = await self._rows("turns", identities, said_by(sorted(names), self._where["turns"]), ())
-        return frozenset(each.id for each in found)
+    async def _said_by(self, names: Collection[str], found: Mapping[str, Payload | None]) -> frozenset[str]:
+        """Return which of these messages were said by the speaker whom the cue names."""
+        unread = [each for each, payload in found.items() if payload is None]
+        rows = await self._rows("turns", unread, said_by(sorted(names), self._where["turns"]), ())
+        named = (each for each, payload in found.items() if payload is not None and payload.get("name") in names)
+        return frozenset((*named, *(each.id for each in rows)))
 
     async def _rows(
         self, tier: Tier, identities: Sequence[str], condition: models.Filter, fields: Sequence[str]

@@ -196,7 +196,7 @@ def _query_request(model: models.QueryRequest, condition: Any) -> Any:
     """Translate one query of a batch: by vector, in the order of a field, or otherwise in the order of ids."""
     offered = {"query", "using", "filter", "params", "limit", "with_payload", "with_vector"}
     unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
-    if unknown or not isinstance(model.with_payload, bool | None):
+    if unknown or not isinstance(model.with_payload, bool | list | None):
         raise EngineRefused(400, f"the embedded engine does not offer {sorted(unknown) or 'such a part'} in a query")
     wanted = model.query
     return edge.QueryRequest(
@@ -204,7 +204,7 @@ def _query_request(model: models.QueryRequest, condition: Any) -> Any:
         query=None if wanted is None else _order(wanted, model.using),
         filter=condition,
         params=search_params(model.params),
-        with_payload=bool(model.with_payload),
+        with_payload=model.with_payload or False,
         with_vector=model.with_vector or False,
     )
 

@@ -46,9 +46,15 @@ class PeriodStore(QdrantStore):
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
         gathering: CoalescePolicy = POLICY,
         consistency: Consistency = "one",
+        is_engine_here: bool = False,
     ) -> None:
         super().__init__(
-            engine=engine, embedder=embedder, on_close=on_close, gathering=gathering, consistency=consistency
+            engine=engine,
+            embedder=embedder,
+            on_close=on_close,
+            gathering=gathering,
+            consistency=consistency,
+            is_engine_here=is_engine_here,
         )
         self._known: dict[str, tuple[float, tuple[PeriodPart, ...]]] = {}
         self._words = PeriodWords(engine, consistency=self._consistency)
@@ -177,9 +183,12 @@ class PeriodStore(QdrantStore):
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
+        fields: Sequence[str] = (),
     ) -> list[Sequence[RankedPoint]]:
         if not self._spec(collection).by_period:
-            return await super().search(collection, tenant_id=tenant_id, rankings=rankings, where=where, limit=limit)
+            return await super().search(
+                collection, tenant_id=tenant_id, rankings=rankings, where=where, limit=limit, fields=fields
+            )
         condition = of_tenant(tenant_id, where)
         queries = [self._ranked(collection, each) for each in rankings]
         terms = {index for query, _ in queries if isinstance(query, models.SparseVector) for index in query.indices}
@@ -192,7 +201,7 @@ class PeriodStore(QdrantStore):
                 (weighed(query, weights.get(name)) if isinstance(query, models.SparseVector) else query, using)
                 for query, using in queries
             ]
-            return await self._rank(name, condition, own, limits=limits)
+            return await self._rank(name, tenant_id, condition, own, limits=limits, fields=fields)
 
         found = dict(await self._ask(collection, lambda name: read(name, [share.get(name, limit)] * len(queries))))
         asked = [share.get(name, limit) for name in found]

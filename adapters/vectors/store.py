@@ -34,7 +34,7 @@ from ..ports import (
 from . import point_validation
 from .batch_requests import PAGE, CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher, VectorUpdate
 from .collections import check_version, ensure_collections
-from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, WINDOW, EngineRow, QdrantEngine, SyncsLater
+from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, WINDOW, EngineHit, EngineRow, QdrantEngine, SyncsLater
 from .errors import translate_errors
 from .filters import of_tenant
 from .lexical import LexicalEncoder
@@ -61,13 +61,16 @@ class QdrantStore:
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
         gathering: CoalescePolicy = POLICY,
         consistency: Consistency = "one",
+        is_engine_here: bool = False,
     ) -> None:
-        """`gathering` says when batches go out. `consistency`: how many replicas a read asks. `on_close` functions are
+        """`gathering` says when batches go out. `is_engine_here`: the engine runs in this process, so that a second
+        read costs no round trip (`search`). `consistency`: how many replicas a read asks. `on_close` functions are
         called in order before the engine is closed (for example to stop the loopback server)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
         self._consistency = READ_CONSISTENCY[consistency]
+        self._is_engine_here = is_engine_here
         self._records = PointBatcher(
             bulk=RequestBatcher(engine=engine, consistency=self._consistency), policy=gathering
         )
@@ -193,22 +196,32 @@ class QdrantStore:
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
+        fields: Sequence[str] = (),
     ) -> list[Sequence[RankedPoint]]:
         """Run several rankings, as the port says. A ranking by words without an indexed word is empty and needs no
         request."""
         self._with_vectors(collection)
         queries = [self._ranked(collection, each) for each in rankings]
-        found = await self._rank(collection, of_tenant(tenant_id, where), queries, limits=[limit] * len(queries))
+        condition, limits = of_tenant(tenant_id, where), [limit] * len(queries)
+        found = await self._rank(collection, tenant_id, condition, queries, limits=limits, fields=fields)
         return [list(each) for each in found]
 
     async def _rank(
-        self, collection: str, condition: models.Filter, queries: Sequence[VectorQuery], *, limits: Sequence[int]
+        self,
+        collection: str,
+        tenant_id: str,
+        condition: models.Filter,
+        queries: Sequence[VectorQuery],
+        *,
+        limits: Sequence[int],
+        fields: Sequence[str],
     ) -> list[Sequence[RankedPoint]]:
         """Run one search for each query; a query of None and a limit of 0 are none."""
+        wanted = [TENANT_FIELD, *fields] if fields and not self._is_engine_here else False
         requests = [
             # Built without validation: the vectors were checked before, and each has thousands of numbers.
             models.QueryRequest.model_construct(
-                query=query, using=using, filter=condition, params=SEARCH, limit=limit, with_payload=False
+                query=query, using=using, filter=condition, params=SEARCH, limit=limit, with_payload=wanted
             )
             for (query, using), limit in zip(queries, limits, strict=True)
             if query is not None and limit > 0
@@ -217,10 +230,14 @@ class QdrantStore:
             return [() for _ in queries]
         with translate_errors(f"searching {collection}"):
             answers = iter(await self._engine.query_batch_points(collection, requests, consistency=self._consistency))
-        return [
+        found: list[Sequence[EngineHit]] = [
             () if query is None or limit <= 0 else next(answers).points
             for (query, _), limit in zip(queries, limits, strict=True)
         ]
+        if wanted:
+            for hits in found:
+                point_validation.check_tenant(hits, tenant_id=tenant_id, collection=collection)
+        return [*found]
 
     async def last(
         self,

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from memstream.adapters.ports import Embedder, EmbedderIdentity, StoredPoint, VectorStore
+from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallResult
@@ -154,15 +155,21 @@ def test_only_speakers_that_the_reader_may_hear_are_known(remembering: World) ->
         ("What are Ann's plans in Oslo?", ["whether Ann speaks", "whether Oslo does", "what of it Ann said"]),
     ],
 )
-def test_a_cue_costs_a_search_a_collection_the_candidates_rows_and_a_look_at_names(
-    talk: World, cue: str, asked: list[str]
+@pytest.mark.parametrize("here", [False, True], ids=["server", "engine here"])
+def test_a_cue_costs_a_search_a_collection_and_a_look_at_names(
+    talk: World, cue: str, asked: list[str], here: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Where the engine is in this process, the candidates' rows and what of it somebody said are read besides."""
+    monkeypatch.setattr(cast(PeriodStore, talk.store), "_is_engine_here", here)
     store = Requests(talk.store)
     talk.recall(replace(TURNS, tiers=("turns", "semantic", "episodic")), cue=cue, store=cast(VectorStore, store))
-    assert Counter(each for each in store.asked if not each.endswith(".exists")) == {
-        **dict.fromkeys(("episodes.search", "facts.search", "turns.search"), 1),
-        "turns.select": 1 + len(asked),  # the other tiers hold nothing
-    }
+    selected = 1 + len(asked) if here else sum(each.startswith("whether") for each in asked)
+    assert Counter(each for each in store.asked if not each.endswith(".exists")) == Counter(
+        {
+            **dict.fromkeys(("episodes.search", "facts.search", "turns.search"), 1),
+            "turns.select": selected,  # the other tiers hold nothing
+        }
+    )
 
 
 def test_a_list_of_no_weight_is_not_asked_for(talk: World) -> None:
