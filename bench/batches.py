@@ -12,10 +12,11 @@ import contextlib
 import json
 import tempfile
 import time
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import click
 from rich.console import Console
@@ -28,15 +29,15 @@ from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.adapters.vectors.point_batcher import POLICY
-from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.schemas import ids
-from tests.support.qdrant import loopback_qdrant
+
+from .qdrant_server import given_server, prefixed_engine
 
 OUT = Path(__file__).resolve().parent / "out"
 ALONE = CoalescePolicy(items=1, at_once=10_000)
 """One request per call, at once."""
 POLICIES = {"alone": ALONE, "gathered": POLICY}
-Where = Literal["embedded", "remote"]
+Where = Literal["embedded", "server"]
 Event = Callable[[VectorStore, int], Awaitable[None]]
 
 
@@ -126,15 +127,19 @@ async def engine_at(where: Where) -> AsyncIterator[QdrantEngine]:
         with tempfile.TemporaryDirectory() as folder:
             yield EdgeEngine(folder=Path(folder))
     else:
-        with loopback_qdrant() as server:
-            yield remote_engine(Address(server.url, server.token), seconds=10)
+        server = given_server()
+        assert server is not None, "MEMSTREAM_TEST_QDRANT names no server"
+        engine = prefixed_engine(server, f"memstream-bench-{uuid.uuid4().hex[:12]}-")
+        yield cast(QdrantEngine, engine)
+        await engine.drop()
 
 
 async def measure(count: int, in_flight: int, rounds: int) -> list[Row]:
     embedder = HashingEmbedder()
     vectors = await embedder.embed([f"I now work at company {n}" for n in range(32)], tenant_id="bench")
     rows: list[Row] = []
-    for where in ("embedded", "remote"):
+    worlds: tuple[Where, ...] = ("embedded", "server") if given_server() else ("embedded",)
+    for where in worlds:
         async with engine_at(where) as engine:
             counting = Counting(engine)
             stores = {how: _store(counting, embedder.identity, policy) for how, policy in POLICIES.items()}

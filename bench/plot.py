@@ -26,7 +26,7 @@ def drawn(figures: Sequence[Figure], file: Path) -> None:
     height = 1.4 + 0.26 * len(rows)
     drawing, axes = pyplot.subplots(figsize=(10, height), layout="constrained")
     for kind, (colour, marker) in LOOKS.items():
-        mine = [figure for figure in aimed if figure.on == kind]
+        mine = [figure for figure in aimed if figure.on.startswith(kind)]
         axes.plot(
             [min(MOST, max(LEAST, margin(figure))) for figure in mine],
             [rows.index(_row(figure)) for figure in mine],

@@ -97,8 +97,11 @@ class Embedded:
         return None
 
 
-async def fill(store: VectorStore, *, facts: int, owners: Sequence[Whose], seed: int = 7) -> float:
-    """Write the facts evenly over the owners; return the seconds that it took."""
+async def fill(
+    store: VectorStore, *, facts: int, owners: Sequence[Whose], messages: int = MESSAGES_EACH, seed: int = 7
+) -> float:
+    """Write the facts evenly over the owners, and `messages` of each owner that is asked; return the seconds that it
+    took."""
     began, texts = time.monotonic(), Texts(seed)
     whose = itertools.cycle(owners)
     for size in _batches(facts):
@@ -106,7 +109,7 @@ async def fill(store: VectorStore, *, facts: int, owners: Sequence[Whose], seed:
     for one in owners[:ASKED]:
         for size in _batches(EPISODES_EACH):
             await store.insert(EPISODES, [_episode(one, *each) for each in texts.batch(size)])
-        for size in _batches(MESSAGES_EACH):
+        for size in _batches(messages):
             await store.insert(TURNS, [_message(one, *each) for each in texts.batch(size)])
     return time.monotonic() - began
 

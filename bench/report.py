@@ -25,7 +25,7 @@ class Figure:
     """R1 … R10 or "all stages" (docs/notes/performance.md)."""
     what: str
     on: str
-    """kafka or embedded."""
+    """kafka, with the store beside it, or embedded; of reads the store alone."""
     value: float
     unit: str = ""
     target: float | None = None

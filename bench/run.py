@@ -12,7 +12,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +73,10 @@ async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> Found:
 async def in_this_world(ratio: str, world: World, wanted: Wanted, found: Found, *, tell: Callable[[str], None]) -> None:
     began = time.monotonic()
     try:
-        found.figures += await one(ratio, world, quick=wanted.quick, so_far=found.figures)
+        figures = await one(ratio, world, quick=wanted.quick, so_far=found.figures)
         if ratio == "R7" and wanted.mem0:
-            found.figures += await mem0.measure(world, mem0.QUICK if wanted.quick else mem0.FULL)
+            figures += await mem0.measure(world, mem0.QUICK if wanted.quick else mem0.FULL)
+        found.figures += [replace(each, on=world.where) for each in figures]
     except (NotMeasured, TimedOut, TimeoutError) as error:
         found.missing[f"{ratio} on {world.kind}"] = str(error)
         tell(f"{ratio} on {world.kind}: not measured: {error}")

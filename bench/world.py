@@ -112,6 +112,13 @@ class World:
     _made: int = 0
 
     @property
+    def where(self) -> str:
+        """The name of this world in a table: with the store, because latencies of the stand-in are not a server's."""
+        if self.kind == "embedded":
+            return self.kind
+        return f"{self.kind}, {'Qdrant server' if self.server is None else 'stand-in store'}"
+
+    @property
     def partitions(self) -> int:
         return KAFKA_PARTITIONS if self.kind == "kafka" else 1
 
