@@ -3,7 +3,7 @@ once.
 
 The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) go out in
 one request, so they answer together or not at all. From a server the fields that a read needs (payloads.py) come in the
-same answer; a second round trip would cost more. In the process that has the engine the lists are ids, and then the
+same answer, without a second round trip. In the process that has the engine the lists are ids, and then the
 candidates are read, because the lists name twice as many records. Each part has the read's deadline and fails alone.
 """
 
