@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
+from memstream.memory.trust import instructions as module
 from memstream.memory.trust.instructions import instruction_rule
+from memstream.memory.trust.orders import ORDER_RULES, OrderRules
 from tests.support.trust_corpus import Half, instructions, misjudged
 
 HALVES: tuple[Half, ...] = ("tune", "test")
+LOOK_ALIKE = str.maketrans("ksiIS", "\u212a\u017f\u0131\u0130\u017f")
+"""The Kelvin sign, the long s, the i without a dot and the I with one."""
 
 
 def test_the_corpus_is_large_enough() -> None:
@@ -66,3 +71,17 @@ def test_a_long_statement_is_judged_in_bounded_time(text: str) -> None:
     began = time.perf_counter()
     instruction_rule(text[:2_000])
     assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize("rules", ORDER_RULES, ids=lambda rules: rules.language)
+def test_a_text_of_one_case_has_what_a_search_that_ignores_case_finds(rules: OrderRules) -> None:
+    """Letters that `re.IGNORECASE` takes for an ASCII letter are taken for it here, too."""
+    _, fill = module._rules(rules.language)
+    kinds = ([rf"\b(?:{rules.signs})\b"], rules.orders, rules.standing, rules.preferences)
+    patterns = [fill(each) for kind in kinds for each in kind]
+    said = [line.text for half in HALVES for line in instructions(half)]
+    texts = [*said, *map(str.upper, said), *(each.translate(LOOK_ALIKE) for each in said)]
+    for pattern in patterns:
+        ignoring = re.compile(module._without_accents(pattern), re.IGNORECASE)
+        sought = module._Pattern(pattern)
+        assert [each for each in texts if sought.is_in(each) != bool(ignoring.search(each))] == []
