@@ -44,7 +44,7 @@ def test_a_quick_read_of_memory_writes_its_figures_as_json(tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((tmp_path / "recall.json").read_text())
-    assert {(row["ratio"], row["target"]) for row in told["figures"]} == {("R4", 1.3), ("R5", 3.0)}
+    assert {(row["ratio"], row["target"]) for row in told["figures"]} == {("R4", 1.3), ("R5", 3.0), ("readers", 250)}
     assert all(row["value"] > 0 for row in told["figures"])
 
 

@@ -19,6 +19,7 @@ from memstream.recall.service import RecallService
 from memstream.schemas.periods import Period
 from memstream.schemas.turns import Owner
 from tests.support.conversation import ACTIONS, CONVERSATION, KNOWN, STATES, conversation, states
+from tests.support.kafka import Broker
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, actions, running, turn, wait_for
 from tests.support.qdrant import QdrantServer, qdrant_server
@@ -35,11 +36,11 @@ def qdrant(tmp_path: Path) -> Iterator[QdrantServer]:
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, kafka_broker: str, qdrant: QdrantServer) -> AsyncIterator[Pipeline]:
+async def pipeline(tmp_path: Path, own_kafka: Broker, qdrant: QdrantServer) -> AsyncIterator[Pipeline]:
     with ModelServer(observing(KNOWN)) as model:
         made = Pipeline(
             folder=tmp_path,
-            broker=f"kafka://{kafka_broker}",
+            broker=f"kafka://{own_kafka.bootstrap}",
             qdrant=qdrant,
             model=model,
             env={"MEMSTREAM_EMBEDDER": "hashing"},
