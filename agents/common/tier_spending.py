@@ -44,6 +44,14 @@ class TierSpending:
         """Whether a run may make facts of episodes. If not, only a worker with other settings ever does."""
         return "standard" in self.phases and self.paused("consolidation") is None
 
+    @property
+    def judges(self) -> bool:
+        """Whether a run may judge pending facts. It does so in the phase deep, else at the end of standard, which a
+        paused question about episodes ends before."""
+        if self.paused("judge") is not None:
+            return False
+        return self.consolidates or ("deep" in self.phases and "standard" not in self.phases)
+
     def paused(self, task: Task) -> SpendingPause | None:
         """Return why these settings allow no call for this task; None when they allow it."""
         completions = self._completions_of(task)

@@ -29,9 +29,11 @@ ASK_AGAIN: Final = "the model is away; nothing was lost: ask again"
 
 
 def proposal_commands(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
-    """Build the commands of a run for the reflector: changes of facts first, then summaries."""
+    """Build the commands of a run for the reflector: changes of facts first, then summaries, then rejections. What a
+    change of the same run settles is no longer rejected."""
     facts = _facts_apply(results, request)
-    return (*facts, *_episodes_record(results, request, after=len(facts)))
+    episodes = _episodes_record(results, request, after=len(facts))
+    return (*facts, *episodes, *_facts_reject(results, request, after=len(facts) + len(episodes)))
 
 
 def _facts_apply(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
@@ -69,6 +71,23 @@ def _episodes_record(results: Sequence[StepResult], request: RunRequest, *, afte
             issued_at=request.now,
         )
         for n, result in enumerate(with_summaries, start=after)
+    )
+
+
+def _facts_reject(results: Sequence[StepResult], request: RunRequest, *, after: int) -> tuple[Command, ...]:
+    """Build `facts.reject` commands, one for each fact. `after`: commands of the run before them."""
+    rejections = [each for result in results for each in result.rejections]
+    return tuple(
+        Command(
+            command_id=ids.command_id(request.run_id, n),
+            kind="facts.reject",
+            tenant_id=request.tenant_id,
+            owner=request.owner,
+            args=each.to_payload(),
+            issued_by=SOURCE,
+            issued_at=request.now,
+        )
+        for n, each in enumerate(rejections, start=after)
     )
 
 

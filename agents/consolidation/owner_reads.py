@@ -51,6 +51,37 @@ class OwnerReader:
         )
         return found[:size], found[size].id if len(found) > size else ""
 
+    async def oldest_beyond(
+        self,
+        request: RunRequest,
+        collection: str,
+        among: Sequence[models.Condition],
+        *,
+        kept: int,
+        last: models.Condition,
+        order_by: str,
+        at_once: int,
+    ) -> list[StoredPoint]:
+        """Read the oldest of these records of the owner beyond the number that is kept. Those that match `last` come
+        only when there are no others."""
+        store, tenant_id, conditions = self.store, request.tenant_id, [of_owner(request), *among]
+        where = models.Filter(must=conditions)
+        number = await self.calls.call("store", lambda: store.count(collection, tenant_id=tenant_id, where=where))
+
+        async def oldest(where: models.Filter, limit: int) -> list[StoredPoint]:
+            return await self.calls.call(
+                "store",
+                lambda: store.select(collection, tenant_id=tenant_id, where=where, order_by=order_by, limit=limit),
+            )
+
+        beyond = min(number - kept, at_once)
+        if beyond <= 0:
+            return []
+        found = await oldest(models.Filter(must=conditions, must_not=[last]), beyond)
+        if len(found) < beyond:
+            found += await oldest(models.Filter(must=[*conditions, last]), beyond - len(found))
+        return found
+
     async def youngest_facts(self, request: RunRequest, *, limit: int) -> list[StoredPoint]:
         """Read the owner's active facts that were recorded last, the youngest first."""
         where = models.Filter(must=[of_owner(request), equals("state", "active")])

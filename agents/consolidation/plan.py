@@ -10,7 +10,7 @@ from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
 from ..common.model_call import ModelCaller
 from .owner_reads import OwnerReader
-from .rows import Kind
+from .rows import Kind, PartName
 from .steps.base import Step
 from .steps.compact import CompactStep
 from .steps.digest import DigestStep
@@ -28,6 +28,7 @@ from .steps.promote import PromoteStep
 from .steps.prune import PruneStep
 from .steps.share import ShareStep
 from .steps.summaries import SummaryEpisodesStep, SummaryStep
+from .steps.waiting_facts import RejectWaitingStep
 
 CALLS_MAX: Final = 5
 """Questions of one run to a model, at most one a step. Each waits up to a minute for a model that is away, so a run
@@ -43,6 +44,8 @@ class Steps:
     policy: MemoryPolicy
     consolidates: bool = True
     """Whether the budget tier lets a run make facts of episodes (`TierSpending.consolidates`)."""
+    judges: bool = True
+    """Whether it lets a run judge pending facts (`TierSpending.judges`)."""
 
     @property
     def after_run(self) -> tuple[Kind, ...]:
@@ -84,12 +87,20 @@ class Steps:
         hygiene = self.policy.hygiene
         return hygiene.enabled and hygiene.cull_unconsolidated and not self.consolidates
 
+    def _reject_waiting(self, part: PartName) -> RejectWaitingStep | None:
+        """Return the step that bounds facts which wait in vain; None where a run judges them, or all are kept."""
+        hygiene = self.policy.hygiene
+        rejects = hygiene.enabled and hygiene.cull_unconsolidated and hygiene.waiting_facts and not self.judges
+        return RejectWaitingStep(self.reader, hygiene, part) if rejects else None
+
     def _consolidate(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
         reader, caller, policy = self.reader, self.caller, self.policy.consolidation
         kept = self.policy.routing.episodes_kept
+        reject_waiting = self._reject_waiting("light")
         return (
             *((MakeRoomStep(reader, kept),) if self._culls_unconsolidated else ()),
             SettleStep(reader),
+            *((reject_waiting,) if reject_waiting else ()),
             SummaryStep(reader, caller, policy, self.policy.capture),
             FactsStep(reader, caller, policy),
             SummaryEpisodesStep(self.policy.routing.significance),
@@ -110,6 +121,7 @@ class Steps:
                 policy.recall.confidence_half_life_days,
                 GistsStep(reader, self.caller, policy.gist, policy.conflict.locale),
                 consolidates=not self._culls_unconsolidated,
+                waiting=self._reject_waiting("hygiene"),
             ),
             MaintenanceStep(
                 reader=reader,

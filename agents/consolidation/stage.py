@@ -288,7 +288,7 @@ class Consolidation:
     async def _run(self, kind: Kind, request: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
         """Take the steps of a run, and collect their effects. `record`: the event that started it."""
         policy = self._policies.of(request.tenant_id)
-        steps = Steps(self._reader, self._caller, policy, self._spending.consolidates)
+        steps = Steps(self._reader, self._caller, policy, self._spending.consolidates, self._spending.judges)
         run = await RunExecutor(steps.of, self._spending).run(kind, request, row)
         commands = proposal_commands(run.steps, request)
         made = run_record(run, request, commands)
@@ -312,7 +312,11 @@ class Consolidation:
 
     def _report(self, run: RunRecord) -> None:
         self._metrics.counted(f"run_{run.status}" if run.kind == "consolidate" else f"{run.kind}_{run.status}")
-        self._metrics.counted("episodes_culled", sum(part.counts.get("culled_episodes", 0) for part in run.phases))
+        culled_episodes, culled_facts = (
+            sum(part.counts.get(what, 0) for part in run.phases) for what in ("culled_episodes", "culled_facts")
+        )
+        self._metrics.counted("episodes_culled", culled_episodes)
+        self._metrics.counted("facts_culled", culled_facts)
         for reason, n in run.dropped.items():
             self._metrics.counted(f"dropped_{reason}", n)
         log.info(
@@ -324,6 +328,8 @@ class Consolidation:
             episodes=run.episodes,
             facts=run.facts_shown,
             changes=run.changes,
+            culled_episodes=culled_episodes or None,
+            culled_facts=culled_facts or None,
             dropped=run.dropped or None,
         )
 

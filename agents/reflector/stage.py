@@ -4,7 +4,7 @@ route    decode (events.py); mask what is secret (memory/secrets/); one lane per
 decide   handled before? → nothing
          an observed turn   → episodes; changes of facts, by the conflict pipeline; tasks; a record for consolidation
          a facts.apply      → changes of facts, by the same pipeline; a verdict for each proposal
-         a facts.approve, facts.reject → a person's decision about a quarantined or pending fact
+         a facts.approve, facts.reject → a person's or the janitor's decision about a quarantined or pending fact
          an episodes.record → summaries of a session become episodes; a verdict for each
          an episodes.keep   → entries of a working set become episodes; a verdict for each
          an edit by hand    → facts, episodes, blocks, tasks, groups (edits/); its result

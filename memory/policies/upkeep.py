@@ -48,12 +48,15 @@ class HygienePolicy:
     """Whether these bounds, and `routing.episodes_kept`, also hold for episodes that no run has looked at, where the
     budget tier lets no run make facts of them. The janitor comes every `every_hours` there. False: they wait for
     another tier."""
+    waiting_facts: int = 200
+    """Pending facts of an owner, and quarantined ones, where the budget tier lets no run judge a pending fact. Beyond,
+    the oldest are rejected: they become `forgotten`. 0, or `cull_unconsolidated` false: all are kept."""
     stale_days: float = 180.0
     """Days after which a permanent episode is flagged as stale; 0: never."""
     looked_at: int = 1_000
     """Facts, and episodes, that one visit looks at. The next visit goes on where it ended."""
     at_once: int = 100
-    """Facts that one visit proposes to cull."""
+    """Facts that one visit, or run, proposes to cull: of active, of pending and of quarantined ones."""
     strength_floor: float = 0.05
     """Strength below which maintenance culls a persistent episode; 0: none."""
     merge_similarity: float = 0.95
@@ -70,7 +73,7 @@ class HygienePolicy:
         one_of("hygiene.episode_bounds", self.episode_bounds, Bounds)
         for name in ("confidence_floor", "strength_floor", "merge_similarity", "link_step"):
             unit(f"hygiene.{name}", getattr(self, name))
-        for name in ("episode_days", "episode_turns", "stale_days"):
+        for name in ("episode_days", "episode_turns", "stale_days", "waiting_facts"):
             at_least(f"hygiene.{name}", getattr(self, name), 0)
         above_zero("hygiene.every_hours", self.every_hours)
         between("hygiene.looked_at", self.looked_at, 1, 10_000)

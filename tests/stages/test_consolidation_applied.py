@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,38 +11,15 @@ from memstream.recall.context import ContextRequest, ContextService
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.service import RecallPort, RecallResult
 from memstream.schemas.facts import WAITS_FOR
-from memstream.schemas.topics import COMMANDS
-from tests.support.consolidation_world import Consolidating
-from tests.support.embedded_stage import Bench, open_bench
+from tests.support.applied_proposals import Both, open_both
 from tests.support.record_builders import NOW, OWNER, stored_fact
-from tests.support.reflector_world import reflector
-
-
-@dataclass
-class Both:
-    """Give the commands of one stage to the other."""
-
-    it: Consolidating
-    reflecting: Bench
-    handed: int = 0
-
-    async def apply(self) -> None:
-        for command in self.it.proposed()[self.handed :]:
-            self.handed += 1
-            await self.reflecting.run(self.reflecting.record(COMMANDS.name, command.key, command))
-
-    async def states(self) -> dict[str, str]:
-        return {content: fact.state for content, fact in (await self.it.bench.facts()).items()}
 
 
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[Both]:
-    bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("archive", "digests", "labels", "procedures")
-    reflecting = Bench(store=bench.store, folder=tmp_path / "deaths", stage_name="reflector")
-    reflecting.stage = reflector(reflecting)
-    yield Both(Consolidating(bench), reflecting)
-    await bench.store.close()
+    both = await open_both(tmp_path)
+    yield both
+    await both.it.bench.store.close()
 
 
 async def test_a_judgement_is_carried_out_and_a_second_run_finds_nothing(both: Both) -> None:

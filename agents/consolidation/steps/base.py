@@ -10,7 +10,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from ....memory.recall.links import Links
-from ....schemas.commands import Change, SummaryProposal
+from ....schemas.commands import Change, FactReview, SummaryProposal
 from ....schemas.errors import Poison
 from ....schemas.observations import TokenUsage
 from ....schemas.outcomes import Write
@@ -51,8 +51,9 @@ class RunRequest:
 class StepResult:
     """The result of a step. None of it has happened yet.
 
-    `changes` become facts.apply commands, `summaries` episodes.record commands, `writes` become writes of the outcome,
-    and `row` becomes the owner's row. `model` and `prompt` name where they come from.
+    `changes` become facts.apply commands, `rejections` facts.reject commands, `summaries` episodes.record commands,
+    `writes` become writes of the outcome, and `row` becomes the owner's row. `model` and `prompt` name where they come
+    from.
     """
 
     status: StepStatus
@@ -62,6 +63,7 @@ class StepResult:
     changes: tuple[Change, ...] = ()
     to: Owner | None = None
     """The owner of the changed facts; None: the owner of the run."""
+    rejections: tuple[FactReview, ...] = ()
     summaries: tuple[SummaryProposal, ...] = ()
     writes: tuple[Write, ...] = ()
     model: str | None = None

@@ -28,6 +28,7 @@ from ..owner_reads import OwnerReader, as_episode, of_owner
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 from .gists import GistsStep
+from .waiting_facts import RejectWaitingStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class JanitorStep:
     gists: GistsStep
     consolidates: bool = True
     """False: nobody will look at an episode that no run has looked at."""
+    waiting: RejectWaitingStep | None = None
+    """None: a run judges pending facts, or they are all kept."""
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
@@ -57,7 +60,9 @@ class JanitorStep:
         stale = [
             each for each in aged if STALE not in each.tags and is_stale(each, now=request.now, policy=self.policy)
         ]
-        gists = await self.gists.run(request, row, leaving={each.episode_id for each in culled})
+        also = [await self.gists.run(request, row, leaving={each.episode_id for each in culled})]
+        if self.waiting is not None:
+            also.append(await self.waiting.run(request, row))
         counts = {"culled_facts": len(doubtful), "culled_episodes": len(culled), "stale": len(stale)}
         return StepResult(
             "done" if any(counts.values()) else "nothing",
@@ -65,7 +70,7 @@ class JanitorStep:
             counts,
             changes=tuple(doubtful),
             writes=(*delete_episodes(culled, request), *_flag_stale(stale, request)),
-            also=(gists,),
+            also=tuple(also),
         )
 
     async def _doubtful_facts(self, request: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:

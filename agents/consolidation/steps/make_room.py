@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qdrant_client import models
-
 from ....adapters.vectors.conditions import equals, is_empty
 from ....schemas.collections import EPISODES
-from ....schemas.episodes import StoredEpisode
-from ..owner_reads import READ_MAX, OwnerReader, as_episode, of_owner
+from ..owner_reads import READ_MAX, OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 from .janitor import delete_episodes
@@ -29,26 +26,18 @@ class MakeRoomStep:
     part: PartName = "light"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        store, live = self.reader.store, [of_owner(request), is_empty("deleted_at")]
-        where = models.Filter(must=list(live))
-        stands = await self.reader.calls.call(
-            "store", lambda: store.count(EPISODES, tenant_id=request.tenant_id, where=where)
-        )
-        beyond = min(stands - self.kept, READ_MAX) if self.kept else 0
-        if beyond <= 0:
+        if not self.kept:
             return StepResult("nothing", row)
-        permanent = equals("durability", "permanent")
-        culled = await self._oldest(request, models.Filter(must=list(live), must_not=[permanent]), beyond)
-        if len(culled) < beyond:
-            culled += await self._oldest(request, models.Filter(must=[*live, permanent]), beyond - len(culled))
-        return StepResult("done", row, {"culled_episodes": len(culled)}, writes=delete_episodes(culled, request))
-
-    async def _oldest(self, request: RunRequest, where: models.Filter, limit: int) -> list[StoredEpisode]:
-        store = self.reader.store
-        found = await self.reader.calls.call(
-            "store",
-            lambda: store.select(
-                EPISODES, tenant_id=request.tenant_id, where=where, order_by="occurred_at", limit=limit
-            ),
+        found = await self.reader.oldest_beyond(
+            request,
+            EPISODES,
+            [is_empty("deleted_at")],
+            kept=self.kept,
+            last=equals("durability", "permanent"),
+            order_by="occurred_at",
+            at_once=READ_MAX,
         )
-        return [as_episode(each) for each in found]
+        if not found:
+            return StepResult("nothing", row)
+        culled = [as_episode(each) for each in found]
+        return StepResult("done", row, {"culled_episodes": len(culled)}, writes=delete_episodes(culled, request))

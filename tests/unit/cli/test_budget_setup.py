@@ -12,7 +12,7 @@ from memstream.agents.common.tier_spending import TierSpending
 from memstream.cli.wiring.budget_setup import ceilings, needs_accounts, tell
 from memstream.cli.wiring.ports import NoUsage
 from memstream.memory.policies import BudgetPolicy
-from memstream.memory.policies.budget import PHASES, TIERS, ObservationBudget, Price, Tier
+from memstream.memory.policies.budget import PHASES, TIERS, Ceiling, ObservationBudget, Price, Tier, TierPolicy
 
 
 def made(model: str, **models: str) -> CompletionsByTask:
@@ -90,3 +90,25 @@ class TestPhases:
         assert judging is not None
         assert "MEMSTREAM_TIER" in judging.remedy
         await completions.close()
+
+    async def test_a_run_judges_where_it_may_ask_and_gets_that_far(self, paid: CompletionsByTask) -> None:
+        free = {
+            name: TierSpending(TIERS["free"], completions_of=made("paid", **{name: "offline"}).of)
+            for name in ("consolidation", "judge")
+        }
+        assert {name: (each.consolidates, each.judges) for name, each in free.items()} == {
+            "consolidation": (True, False),  # it stops at the judge
+            "judge": (False, True),  # the phases light and deep
+        }
+        nothing = Ceiling(0, 0.0, "pause")
+        of_paid: list[Tier | TierPolicy] = [
+            *TIERS,
+            TierPolicy(("light", "deep"), Ceiling(1, 1.0, "pause")),
+            TierPolicy(("light", "deep"), nothing),
+            TierPolicy(PHASES, nothing),
+        ]
+        judges = [
+            TierSpending(TIERS[tier] if isinstance(tier, str) else tier, completions_of=paid.of).judges
+            for tier in of_paid
+        ]
+        assert judges == [False, True, True, True, True, False, False]
