@@ -112,3 +112,5 @@ class TestPhases:
             for tier in of_paid
         ]
         assert judges == [False, True, True, True, True, False, False]
+        free_judge = made("paid", judge="offline").of
+        assert not TierSpending(TierPolicy(PHASES, nothing), completions_of=free_judge).judges  # it stops before
