@@ -36,6 +36,7 @@ from ..wiring.checks import Check
 from ..wiring.model_checks import check_models
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 from ..wiring.settings import Settings
+from ..wiring.worker_check import check_worker
 
 PARKED_SHOWN = 20
 TENANTS_SHOWN = 5
@@ -71,6 +72,7 @@ def doctor(context: CommandContext, as_json: bool) -> None:
 async def _all(settings: Settings, policy: MemoryPolicy) -> list[Check]:
     checks = [_python(), _settings(settings), Check("tiers", True, described(policy.tiers)), _datadir(settings)]
     checks += [check async for check in _log_checks(settings)]
+    checks += await check_worker(settings)
     embedder, identity = await _embedder(settings)
     return [*checks, await _qdrant(settings, identity), embedder, *await check_models(settings, policy.models.given)]
 

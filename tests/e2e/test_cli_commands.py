@@ -9,6 +9,7 @@ import pytest
 
 from memstream.schemas.topics import catalogue
 from tests.support.cli_process import InProcess, Memstream, turn
+from tests.support.kafka import free_port
 
 
 @pytest.fixture
@@ -186,6 +187,13 @@ class TestDoctor:
         assert all(set(record) == {"check", "ok", "detail", "fix"} for record in done.records)
         checks = {record["check"] for record in done.records}
         assert {"settings", "broker", "topics", "qdrant", "embedder", "model", "datadir"} <= checks
+
+    def test_the_worker_is_asked_where_it_has_a_port(self, memstream: Memstream) -> None:
+        port = free_port()
+        memstream("topics", "create")
+        done = memstream("doctor", "--json", env={"MEMSTREAM_HEALTH_PORT": str(port)})
+        details = {record["check"]: record["detail"] for record in done.records}
+        assert details["worker"] == f"none answers at http://127.0.0.1:{port}/readyz"
 
     def test_what_is_wrong_has_a_fix(self, memstream: Memstream) -> None:
         done = memstream(

@@ -1,0 +1,49 @@
+"""Check of `memstream doctor` that asks the worker on this machine for its state: some of it lies in memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from ...streams.engine.health import LOOPBACK
+from .broker import COMMAND_TIMEOUT
+from .checks import Check
+from .settings import Settings
+
+EVERY_ADDRESS: Final[Mapping[str, str]] = {"0.0.0.0": LOOPBACK, "::": "::1"}
+"""Addresses on which a worker listens, and those at which it is reached then."""
+
+
+class _Part(BaseModel):
+    ready: bool
+    why: str
+
+
+class _Readiness(BaseModel):
+    parts: dict[str, _Part]
+
+
+async def check_worker(settings: Settings) -> list[Check]:
+    """Return what `/readyz` of the worker on this machine says; nothing when the settings give it no port.
+
+    A part that is ready may have something to tell, too: paused tenants, and parked keys.
+    """
+    if not settings.health_port:
+        return []
+    host = EVERY_ADDRESS.get(settings.health_host, settings.health_host)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{settings.health_port}/readyz"
+    try:
+        async with httpx.AsyncClient(timeout=COMMAND_TIMEOUT, trust_env=False) as client:
+            answer = await client.get(address)
+        parts = _Readiness.model_validate_json(answer.content).parts
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return [Check("worker", True, f"none answers at {address}")]
+    except ValidationError:
+        return [Check("worker", False, f"{address} does not answer as a worker does", "look at MEMSTREAM_HEALTH_PORT")]
+    told = [f"{name}: {part.why}" for name, part in parts.items() if part.why or not part.ready]
+    if not told:
+        return [Check("worker", True, f"{address} is ready, and no tenant is paused")]
+    return [Check("worker", False, "; ".join(told), "docs/how-to/monitor.md says what each answer means")]
