@@ -19,6 +19,9 @@ FieldKind = Literal["keyword", "integer", "float", "datetime", "bool"]
 Consistency = Literal["one", "quorum", "majority"]
 """How many replicas of a server a read asks; see MEMSTREAM_QDRANT_CONSISTENCY. The embedded engine has one copy."""
 
+Sharding = Literal["auto", "tenant"]
+"""How a server divides a collection into shards; see MEMSTREAM_QDRANT_SHARDING. The embedded engine does not."""
+
 TURNS = "turns"
 WORKING = "working"
 EPISODES = "episodes"

@@ -30,6 +30,7 @@ from .conditions import equals, same
 from .engine import DENSE, ORDERING, QdrantEngine, ReadConsistency, SyncsLater
 from .errors import foreign_answer, translate_errors
 from .filters import each_of, either, of_points, of_tenants
+from .shards import ShardKeys, Shards
 
 PAGE = 1_000
 """Records of one read request."""
@@ -109,13 +110,14 @@ class FilterQuery:
 
 
 class RequestBatcher:
-    """Batched requests to one engine. Within one call no two members may name the same point, except in reads. Every
-    read has the same `consistency`: those before a compare and set, and the one after it. An engine that syncs later is
-    not waited for: the caller asks for `synced`."""
+    """Batched requests to one engine; where tenants have shards, one for each shard (shards.py). Within one call no two
+    members may name the same point, except in reads. Every read has the same `consistency`: those before a compare and
+    set, and the one after it. An engine that syncs later is not waited for: the caller asks for `synced`."""
 
-    def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency) -> None:
+    def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency, shards: Shards) -> None:
         self._engine = engine
         self._consistency = consistency
+        self._shards = shards
         self._wait = not isinstance(engine, SyncsLater)
 
     async def read(
@@ -126,23 +128,28 @@ class RequestBatcher:
         with_dense: bool = False,
     ) -> list[dict[str, StoredPoint]]:
         """Return the existing records of each request, by id. A record of another tenant counts as absent."""
-        ids = list(dict.fromkeys(each for named in requests for each in named.ids))
-        tenants = list(dict.fromkeys(named.tenant_id for named in requests))
         found: dict[tuple[str, str], StoredPoint] = {}
-        for page in pages(ids, PAGE):
-            # Uses scroll instead of `retrieve`, which accepts no filter: the tenant must be part of the query.
-            with translate_errors(f"reading from {collection}"):
-                records, _ = await self._engine.scroll(
-                    collection,
-                    of_tenants(tenants, page),
-                    limit=len(page),
-                    with_vectors=[DENSE] if with_dense else False,
-                    consistency=self._consistency,
-                )
-            for each in point_validation.stored_points(
-                records, tenants=tenants, collection=collection, dense_name=DENSE
-            ):
-                found[str(each.payload[TENANT_FIELD]), each.id] = each
+
+        async def send(requests: Sequence[PointIds], shard_keys: ShardKeys) -> None:
+            ids = list(dict.fromkeys(each for named in requests for each in named.ids))
+            tenants = list(dict.fromkeys(named.tenant_id for named in requests))
+            for page in pages(ids, PAGE):
+                # Uses scroll instead of `retrieve`, which accepts no filter: the tenant must be part of the query.
+                with translate_errors(f"reading from {collection}"):
+                    records, _ = await self._engine.scroll(
+                        collection,
+                        of_tenants(tenants, page),
+                        limit=len(page),
+                        with_vectors=[DENSE] if with_dense else False,
+                        consistency=self._consistency,
+                        shard_key_selector=shard_keys,
+                    )
+                for each in point_validation.stored_points(
+                    records, tenants=tenants, collection=collection, dense_name=DENSE
+                ):
+                    found[str(each.payload[TENANT_FIELD]), each.id] = each
+
+        await self._shards.each(requests, send)
         return [
             {each: found[named.tenant_id, each] for each in named.ids if (named.tenant_id, each) in found}
             for named in requests
@@ -161,34 +168,58 @@ class RequestBatcher:
             for each, answer in zip(requests, answers, strict=True)
         ]
 
-    async def insert(self, collection: str, points: Iterable[EncodedPoint]) -> None:
-        for batch in _batches(points):
-            with translate_errors(f"inserting into {collection}"):
-                await self._engine.upsert(
-                    collection,
-                    [each.point for each in batch],
-                    wait=self._wait,
-                    ordering=ORDERING,
-                    update_mode=models.UpdateMode.INSERT_ONLY,
-                )
+    async def insert(self, collection: str, points: Sequence[EncodedPoint]) -> None:
+        async def send(points: Sequence[EncodedPoint], shard_keys: ShardKeys) -> None:
+            for batch in _batches(points):
+                with translate_errors(f"inserting into {collection}"):
+                    await self._engine.upsert(
+                        collection,
+                        [each.point for each in batch],
+                        wait=self._wait,
+                        ordering=ORDERING,
+                        shard_key_selector=shard_keys,
+                        update_mode=models.UpdateMode.INSERT_ONLY,
+                    )
 
-    async def put(self, collection: str, points: Iterable[EncodedPoint]) -> None:
-        for batch in _batches(points):
-            with translate_errors(f"writing to {collection}"):
-                await self._engine.upsert(
-                    collection,
-                    [each.point for each in batch],
-                    wait=self._wait,
-                    ordering=ORDERING,
-                    update_filter=_own_points(batch),
-                )
+        await self._shards.each(points, send)
+
+    async def put(self, collection: str, points: Sequence[EncodedPoint]) -> None:
+        async def send(points: Sequence[EncodedPoint], shard_keys: ShardKeys) -> None:
+            for batch in _batches(points):
+                with translate_errors(f"writing to {collection}"):
+                    await self._engine.upsert(
+                        collection,
+                        [each.point for each in batch],
+                        wait=self._wait,
+                        ordering=ORDERING,
+                        shard_key_selector=shard_keys,
+                        update_filter=_own_points(batch),
+                    )
+
+        await self._shards.each(points, send)
 
     async def set_payload(self, collection: str, named: Sequence[PointIds], fields: Payload) -> None:
-        for page in _named_pages(named):
-            with translate_errors(f"writing fields in {collection}"):
-                await self._engine.set_payload(collection, fields, page, wait=self._wait, ordering=ORDERING)
+        async def send(named: Sequence[PointIds], shard_keys: ShardKeys) -> None:
+            for page in _named_pages(named):
+                with translate_errors(f"writing fields in {collection}"):
+                    await self._engine.set_payload(
+                        collection,
+                        fields,
+                        page,
+                        wait=self._wait,
+                        ordering=ORDERING,
+                        shard_key_selector=shard_keys,
+                    )
+
+        await self._shards.each(named, send)
 
     async def update_vectors(self, collection: str, points: Sequence[VectorUpdate]) -> None:
+        async def send(points: Sequence[VectorUpdate], shard_keys: ShardKeys) -> None:
+            await self._update_vectors(collection, points, shard_keys)
+
+        await self._shards.each(points, send)
+
+    async def _update_vectors(self, collection: str, points: Sequence[VectorUpdate], shard_keys: ShardKeys) -> None:
         """Replace vectors of existing points. The engine refuses a request that names an absent point. Then the
         existing ones are looked up and written; when another one disappears meanwhile, this is repeated."""
         left = list(points)
@@ -201,6 +232,7 @@ class RequestBatcher:
                         [each.point for each in left],
                         wait=self._wait,
                         ordering=ORDERING,
+                        shard_key_selector=shard_keys,
                         update_filter=each_of(groups),
                     )
                 return
@@ -213,9 +245,14 @@ class RequestBatcher:
                 left = there
 
     async def delete(self, collection: str, named: Sequence[PointIds]) -> None:
-        for page in _named_pages(named):
-            with translate_errors(f"deleting from {collection}"):
-                await self._engine.delete(collection, page, wait=self._wait, ordering=ORDERING)
+        async def send(named: Sequence[PointIds], shard_keys: ShardKeys) -> None:
+            for page in _named_pages(named):
+                with translate_errors(f"deleting from {collection}"):
+                    await self._engine.delete(
+                        collection, page, wait=self._wait, ordering=ORDERING, shard_key_selector=shard_keys
+                    )
+
+        await self._shards.each(named, send)
 
     async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
         """Write each row whose condition holds. The engine does not report whether a condition matched, so the rows are
@@ -242,16 +279,21 @@ class RequestBatcher:
 
     async def _replace(self, collection: str, swaps: Sequence[CompareAndSet]) -> None:
         by_id = {swap.new.id: swap for swap in swaps}
-        for batch in _batches(swap.new for swap in swaps):
-            with translate_errors(f"writing to {collection} under a condition"):
-                await self._engine.upsert(
-                    collection,
-                    [each.point for each in batch],
-                    wait=self._wait,
-                    ordering=ORDERING,
-                    update_filter=either(_before(by_id[each.id]) for each in batch),
-                    update_mode=models.UpdateMode.UPDATE_ONLY,
-                )
+
+        async def send(points: Sequence[EncodedPoint], shard_keys: ShardKeys) -> None:
+            for batch in _batches(points):
+                with translate_errors(f"writing to {collection} under a condition"):
+                    await self._engine.upsert(
+                        collection,
+                        [each.point for each in batch],
+                        wait=self._wait,
+                        ordering=ORDERING,
+                        shard_key_selector=shard_keys,
+                        update_filter=either(_before(by_id[each.id]) for each in batch),
+                        update_mode=models.UpdateMode.UPDATE_ONLY,
+                    )
+
+        await self._shards.each([swap.new for swap in swaps], send)
 
 
 def applied(payload: Payload) -> Sequence[Any]:

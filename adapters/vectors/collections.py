@@ -17,6 +17,7 @@ from ...schemas.collections import CollectionSpec, IndexedField
 from ...schemas.errors import Fatal
 from ..ports import EmbedderIdentity
 from .engine import DENSE, SPARSE, WINDOW, EngineRefused, QdrantEngine
+from .shards import check_cluster, check_method, create_fallback
 
 NAMESPACE = "memstream"
 INT8 = models.ScalarQuantization(
@@ -28,29 +29,37 @@ LEAST_VERSION = (1, 18)
 
 
 async def ensure_collections(
-    engine: QdrantEngine, *, specs: Sequence[CollectionSpec], embedder: EmbedderIdentity
+    engine: QdrantEngine, *, specs: Sequence[CollectionSpec], embedder: EmbedderIdentity, by_tenant: bool
 ) -> None:
     """Create and check the collections; see `QdrantStore.ensure`. Raises `Fatal`, and the engine's errors."""
     await check_version(engine)
+    if by_tenant:
+        await check_cluster(engine)
     for spec in specs:
         name = await _behind_alias(engine, spec.name)
         if name is not None:
-            await _complete(engine, spec, name, embedder)
+            await _complete(engine, spec, name, embedder, by_tenant)
             continue
         name = spec.physical_name(embedder.slug)
-        await _create(engine, spec, name, embedder)
+        await _create(engine, spec, name, embedder, by_tenant)
         # The alias comes last: what readers find has every index, also when this process is killed before.
-        await _complete(engine, spec, name, embedder)
+        await _complete(engine, spec, name, embedder, by_tenant)
         created = models.CreateAlias(collection_name=name, alias_name=spec.name)
         await engine.update_collection_aliases([models.CreateAliasOperation(create_alias=created)])
         # Another process may have switched the alias at the same moment, so it is read again.
         standing = await _behind_alias(engine, spec.name) or name
         if standing != name:
-            await _complete(engine, spec, standing, embedder)
+            await _complete(engine, spec, standing, embedder, by_tenant)
 
 
-async def _complete(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
-    """Check which embedder filled the collection, and add the vectors and indexes that it lacks."""
+async def _complete(
+    engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity, by_tenant: bool
+) -> None:
+    """Check how the collection is sharded and which embedder filled it, and add the shard, vectors and indexes that it
+    lacks."""
+    await check_method(engine, name, by_tenant=by_tenant)
+    if by_tenant:
+        await create_fallback(engine, name)
     await _check_embedder(engine, spec, name, embedder)
     await _create_windows(engine, spec, name, embedder)
     await _create_indexes(engine, spec, name)
@@ -73,7 +82,9 @@ async def _behind_alias(engine: QdrantEngine, alias: str) -> str | None:
     return None
 
 
-async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
+async def _create(
+    engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity, by_tenant: bool
+) -> None:
     if await engine.collection_exists(name):
         return
     remembered: dict[str, Any] = {"schema": spec.version}
@@ -98,6 +109,7 @@ async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedde
             # One graph for each tenant instead of one for all, because every query names its tenant.
             hnsw_config=models.HnswConfigDiff(m=0, payload_m=16) if spec.has_vectors else None,
             quantization_config=INT8 if spec.has_vectors else None,
+            sharding_method=models.ShardingMethod.CUSTOM if by_tenant else None,
             metadata={NAMESPACE: remembered},
         )
     except (UnexpectedResponse, EngineRefused):

@@ -134,6 +134,7 @@ class EdgeEngine:
         *,
         hnsw_config: models.HnswConfigDiff | None = None,
         quantization_config: Any = None,
+        sharding_method: models.ShardingMethod | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool:
         """Create a collection. It is built aside and renamed, so that a crash leaves a whole collection or none. The
@@ -209,6 +210,7 @@ class EdgeEngine:
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
         update_filter: models.Filter | None = None,
         update_mode: models.UpdateMode | None = None,
     ) -> models.UpdateResult:
@@ -234,6 +236,7 @@ class EdgeEngine:
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
         update_filter: models.Filter | None = None,
     ) -> models.UpdateResult:
         translated = call(lambda: [translate.point_vectors(each) for each in points])
@@ -250,6 +253,7 @@ class EdgeEngine:
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.UpdateResult:
         condition = call(translate.filter_, points)
         return await self._update(
@@ -263,6 +267,7 @@ class EdgeEngine:
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.UpdateResult:
         condition = call(translate.filter_, points_selector)
         return await self._update(
@@ -287,6 +292,7 @@ class EdgeEngine:
         with_vectors: bool | list[str] = False,
         *,
         consistency: ReadConsistency | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> tuple[list[translate.EdgeRecord], Any]:
         request = edge.ScrollRequest(
             offset=None if offset is None else translate.point_id(offset),
@@ -331,7 +337,12 @@ class EdgeEngine:
         return [translate.to_answer(points) for points in call(self._find(collection_name).shard.query_batch, batch)]
 
     async def count(
-        self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
+        self,
+        collection_name: str,
+        count_filter: models.Filter | None = None,
+        exact: bool = True,
+        *,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.CountResult:
         request = edge.CountRequest(exact=exact, filter=call(self._filters.translated, count_filter))
         return models.CountResult(count=call(self._find(collection_name).shard.count, request))

@@ -82,7 +82,8 @@ class SyncsLater(Protocol):
 
 
 class QdrantEngine(Protocol):
-    """Names, arguments and results are qdrant-client's. `errors.py` translates the errors."""
+    """Names, arguments and results are qdrant-client's. `errors.py` translates the errors. The embedded engine has no
+    shards: there `shard_key_selector` and `sharding_method` have no effect."""
 
     async def info(self) -> models.VersionInfo: ...
 
@@ -106,6 +107,7 @@ class QdrantEngine(Protocol):
         *,
         hnsw_config: models.HnswConfigDiff | None = None,
         quantization_config: models.ScalarQuantization | None = None,
+        sharding_method: models.ShardingMethod | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool: ...
 
@@ -131,6 +133,7 @@ class QdrantEngine(Protocol):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
         update_filter: models.Filter | None = None,
         update_mode: models.UpdateMode | None = None,
     ) -> models.UpdateResult: ...
@@ -142,6 +145,7 @@ class QdrantEngine(Protocol):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
         update_filter: models.Filter | None = None,
     ) -> models.UpdateResult:
         """Replace vectors. A point that is absent is an error (404)."""
@@ -155,6 +159,7 @@ class QdrantEngine(Protocol):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.UpdateResult: ...
 
     async def delete(
@@ -164,6 +169,7 @@ class QdrantEngine(Protocol):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.UpdateResult: ...
 
     async def scroll(
@@ -177,6 +183,7 @@ class QdrantEngine(Protocol):
         with_vectors: Any = False,
         *,
         consistency: ReadConsistency | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> tuple[Sequence[EngineRow], Any]: ...
 
     async def query_points(
@@ -200,7 +207,12 @@ class QdrantEngine(Protocol):
     ) -> Sequence[QueryAnswer]: ...
 
     async def count(
-        self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
+        self,
+        collection_name: str,
+        count_filter: models.Filter | None = None,
+        exact: bool = True,
+        *,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.CountResult: ...
 
     async def close(self) -> None: ...

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ...schemas.collections import Consistency
+from ...schemas.collections import Consistency, Sharding
 from ...schemas.errors import Fatal, Transient
 from ..folder_lock import holder_of
 from ..ports import EmbedderIdentity
@@ -46,20 +46,24 @@ async def open_store(
     holds_folder: bool = False,
     serve_loopback: bool = False,
     consistency: Consistency = "one",
+    sharding: Sharding = "auto",
 ) -> PeriodStore:
     """Open a store. Collections are not checked (`ensure` does that).
 
     For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). If it does, the
     engine runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds
     the folder, this one connects to the endpoint that the holder announces, and raises `Transient` after 10 s. A remote
-    Qdrant is not contacted here; `ping` does that. `consistency` says how many replicas of it a read asks.
+    Qdrant is not contacted here; `ping` does that. `consistency` says how many replicas of it a read asks, and
+    `sharding` how its collections are divided; a folder has no shards.
     """
     folder = embedded_folder(url)
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is not an address: write http://host:6333 or embedded:///folder")
         engine_of_server = remote_engine(Address(url, api_key), seconds=REQUEST_SECONDS)
-        return PeriodStore(engine=engine_of_server, embedder=embedder, consistency=consistency)
+        return PeriodStore(engine=engine_of_server, embedder=embedder, consistency=consistency, sharding=sharding)
+    if sharding != "auto":
+        raise Fatal(f"MEMSTREAM_QDRANT_SHARDING={sharding} needs a Qdrant server: the engine in a folder has no shards")
     if not holds_folder:
         return await _attach(folder, embedder)
     try:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from qdrant_client import models
 
-from ...schemas.collections import COLLECTIONS, CollectionSpec, Consistency, FieldKind
+from ...schemas.collections import COLLECTIONS, CollectionSpec, Consistency, FieldKind, Sharding
 from ...schemas.errors import DeploymentFault
 from ...schemas.periods import Period, period_collection
 from ..batching.coalescer import CoalescePolicy
@@ -46,6 +46,7 @@ class PeriodStore(QdrantStore):
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
         gathering: CoalescePolicy = POLICY,
         consistency: Consistency = "one",
+        sharding: Sharding = "auto",
         is_engine_here: bool = False,
     ) -> None:
         super().__init__(
@@ -54,6 +55,7 @@ class PeriodStore(QdrantStore):
             on_close=on_close,
             gathering=gathering,
             consistency=consistency,
+            sharding=sharding,
             is_engine_here=is_engine_here,
         )
         self._known: dict[str, tuple[float, tuple[PeriodPart, ...]]] = {}

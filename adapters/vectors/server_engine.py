@@ -58,13 +58,14 @@ class ServerEngine(AsyncQdrantClient):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
         update_filter: models.Filter | None = None,
         update_mode: models.UpdateMode | None = None,
     ) -> models.UpdateResult:
         body = {"points": _list(_point(each.id, each.vector, each.payload or {}) for each in points)}
         if update_mode is not None:
             body["update_mode"] = to_json(update_mode)
-        return await self._write("PUT", collection_name, "", body, wait, ordering, update_filter)
+        return await self._write("PUT", collection_name, "", body, wait, ordering, shard_key_selector, update_filter)
 
     async def update_vectors(  # type: ignore[override]
         self,
@@ -73,10 +74,13 @@ class ServerEngine(AsyncQdrantClient):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
         update_filter: models.Filter | None = None,
     ) -> models.UpdateResult:
         body = {"points": _list(_point(each.id, each.vector) for each in points)}
-        return await self._write("PUT", collection_name, "/vectors", body, wait, ordering, update_filter)
+        return await self._write(
+            "PUT", collection_name, "/vectors", body, wait, ordering, shard_key_selector, update_filter
+        )
 
     async def set_payload(  # type: ignore[override]
         self,
@@ -86,9 +90,10 @@ class ServerEngine(AsyncQdrantClient):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.UpdateResult:
         body = {"payload": to_json(payload), "filter": _model(points)}
-        return await self._write("POST", collection_name, "/payload", body, wait, ordering)
+        return await self._write("POST", collection_name, "/payload", body, wait, ordering, shard_key_selector)
 
     async def delete(  # type: ignore[override]
         self,
@@ -97,9 +102,10 @@ class ServerEngine(AsyncQdrantClient):
         *,
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> models.UpdateResult:
         body = {"filter": _model(points_selector)}
-        return await self._write("POST", collection_name, "/delete", body, wait, ordering)
+        return await self._write("POST", collection_name, "/delete", body, wait, ordering, shard_key_selector)
 
     async def _write(
         self,
@@ -109,8 +115,11 @@ class ServerEngine(AsyncQdrantClient):
         body: dict[str, bytes],
         wait: bool,
         ordering: models.WriteOrdering | None,
+        shard_keys: models.ShardKeyWithFallback | None,
         update_filter: models.Filter | None = None,
     ) -> models.UpdateResult:
+        if shard_keys is not None:
+            body["shard_key"] = _model(shard_keys)
         if update_filter is not None:
             body["update_filter"] = _model(update_filter)
         params = {"wait": "true" if wait else "false"}
@@ -134,10 +143,12 @@ class ServerEngine(AsyncQdrantClient):
         with_vectors: Any = False,
         *,
         consistency: ReadConsistency | None = None,
+        shard_key_selector: models.ShardKeyWithFallback | None = None,
     ) -> tuple[Sequence[ServerHit], Any]:
         wanted = {"limit": limit, "offset": offset, "with_payload": with_payload, "with_vector": with_vectors}
         body = {name: to_json(value) for name, value in wanted.items() if value is not None}
-        body |= {name: _model(each) for name, each in (("filter", scroll_filter), ("order_by", order_by)) if each}
+        parts = ("filter", scroll_filter), ("order_by", order_by), ("shard_key", shard_key_selector)
+        body |= {name: _model(each) for name, each in parts if each}
         result = await self._ask("POST", collection_name, "/scroll", _consistent(consistency), body)
         try:
             return [_hit(each) for each in result["points"]], result.get("next_page_offset")

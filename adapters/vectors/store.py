@@ -15,7 +15,7 @@ from typing import Any
 
 from qdrant_client import models
 
-from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec, Consistency, spec_of
+from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec, Consistency, Sharding, spec_of
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
 from ..batching.coalescer import CoalescePolicy
@@ -39,6 +39,7 @@ from .errors import translate_errors
 from .filters import of_tenant
 from .lexical import LexicalEncoder
 from .point_batcher import POLICY, PointBatcher
+from .shards import Shards, check_cluster, check_method
 
 VectorQuery = tuple[list[float] | models.SparseVector | None, str]
 """What is searched for (None: it has no indexed word), and the name of the vector that is searched."""
@@ -61,18 +62,21 @@ class QdrantStore:
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
         gathering: CoalescePolicy = POLICY,
         consistency: Consistency = "one",
+        sharding: Sharding = "auto",
         is_engine_here: bool = False,
     ) -> None:
         """`gathering` says when batches go out. `is_engine_here`: the engine runs in this process, so that a second
-        read costs no round trip (`search`). `consistency`: how many replicas a read asks. `on_close` functions are
+        read costs no round trip (`search`). `consistency`: how many replicas a read asks. `sharding`: how the
+        collections are divided. `on_close` functions are
         called in order before the engine is closed (for example to stop the loopback server)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
         self._consistency = READ_CONSISTENCY[consistency]
         self._is_engine_here = is_engine_here
+        self._shards = Shards(sharding)
         self._records = PointBatcher(
-            bulk=RequestBatcher(engine=engine, consistency=self._consistency), policy=gathering
+            bulk=RequestBatcher(engine=engine, consistency=self._consistency, shards=self._shards), policy=gathering
         )
         self._encoder = LexicalEncoder()
         self._together: ContextVar[set[str] | None] = ContextVar("memstream_written_together", default=None)
@@ -86,14 +90,20 @@ class QdrantStore:
         """
         specs = [self._spec(name) for name in collections] if collections else list(COLLECTIONS)
         with translate_errors("preparing the collections"):
-            await ensure_collections(self._engine, specs=specs, embedder=self._embedder)
+            await ensure_collections(
+                self._engine, specs=specs, embedder=self._embedder, by_tenant=self._shards.by_tenant
+            )
 
     async def exists(self, collection: str) -> bool:
-        """Tell whether readers can use the collection: its alias exists and leads to a collection."""
+        """Tell whether readers can use the collection: its alias exists and leads to a collection. `Fatal` when that
+        has another sharding than the settings."""
         self._spec(collection)
         with translate_errors(f"looking for {collection}"):
             aliases = {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
-            return collection in aliases and await self._engine.collection_exists(aliases[collection])
+            if collection not in aliases or not await self._engine.collection_exists(aliases[collection]):
+                return False
+            await check_method(self._engine, aliases[collection], by_tenant=self._shards.by_tenant)
+            return True
 
     async def ping(self) -> None:
         with translate_errors("looking for Qdrant"):
@@ -101,9 +111,13 @@ class QdrantStore:
 
     async def version(self) -> str:
         """Return the server's version; for the embedded engine, the version of the server with the same features.
-        `Transient` when it does not answer. `Fatal` when it is too old; the message names the required version."""
+        `Transient` when it does not answer. `Fatal` when it is too old, or has no shards for tenants; the message names
+        what is required."""
         with translate_errors("looking for Qdrant"):
-            return await check_version(self._engine)
+            version = await check_version(self._engine)
+            if self._shards.by_tenant:
+                await check_cluster(self._engine)
+            return version
 
     # -------------------------------------------------------------------------------------------- reads
     async def get(
@@ -143,7 +157,8 @@ class QdrantStore:
     ) -> list[StoredPoint]:
         if order_by is None and from_id is None and fields is None and (limit is None or limit <= FEW):
             size = FEW if limit is None else limit
-            few = models.QueryRequest(filter=condition, limit=size, with_payload=True)
+            keys = self._shards.keys(tenant_id)
+            few = models.QueryRequest(filter=condition, limit=size, with_payload=True, shard_key=keys)
             found = await self._records.query(collection, FilterQuery(tenant_id, few))
             if limit is not None or len(found) < size:
                 return found
@@ -221,7 +236,13 @@ class QdrantStore:
         requests = [
             # Built without validation: the vectors were checked before, and each has thousands of numbers.
             models.QueryRequest.model_construct(
-                query=query, using=using, filter=condition, params=SEARCH, limit=limit, with_payload=wanted
+                query=query,
+                using=using,
+                filter=condition,
+                params=SEARCH,
+                limit=limit,
+                with_payload=wanted,
+                shard_key=self._shards.keys(tenant_id),
             )
             for (query, using), limit in zip(queries, limits, strict=True)
             if query is not None and limit > 0
@@ -250,13 +271,25 @@ class QdrantStore:
     ) -> list[StoredPoint]:
         self._spec(collection)
         order = models.OrderByQuery(order_by=models.OrderBy(key=order_by, direction=models.Direction.DESC))
-        request = models.QueryRequest(query=order, filter=of_tenant(tenant_id, where), limit=limit, with_payload=True)
+        request = models.QueryRequest(
+            query=order,
+            filter=of_tenant(tenant_id, where),
+            limit=limit,
+            with_payload=True,
+            shard_key=self._shards.keys(tenant_id),
+        )
         return await self._records.query(collection, FilterQuery(tenant_id, request))
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int:
         self._spec(collection)
         with translate_errors(f"counting {collection}"):
-            return (await self._engine.count(collection, of_tenant(tenant_id, where), exact=True)).count
+            counted = await self._engine.count(
+                collection,
+                of_tenant(tenant_id, where),
+                exact=True,
+                shard_key_selector=self._shards.keys(tenant_id),
+            )
+            return counted.count
 
     # -------------------------------------------------------------------------------------------- writes
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
@@ -376,7 +409,13 @@ class QdrantStore:
             size = PAGE if limit is None else min(PAGE, limit - len(result))
             with translate_errors(f"reading from {collection}"):
                 records, offset = await self._engine.scroll(
-                    collection, condition, limit=size, offset=offset, with_payload=wanted, consistency=self._consistency
+                    collection,
+                    condition,
+                    limit=size,
+                    offset=offset,
+                    with_payload=wanted,
+                    consistency=self._consistency,
+                    shard_key_selector=self._shards.keys(tenant_id),
                 )
             result += self._found(records, tenant_id, collection)
             if offset is None:
@@ -410,6 +449,7 @@ class QdrantStore:
                     order_by=order,
                     with_payload=wanted,
                     consistency=self._consistency,
+                    shard_key_selector=self._shards.keys(tenant_id),
                 )
             result += self._found(records, tenant_id, collection)
             if len(records) < size:
@@ -434,7 +474,13 @@ class QdrantStore:
         limit: int,
     ) -> list[StoredPoint]:
         request = models.QueryRequest.model_construct(  # as in `search`
-            query=query, using=using, filter=of_tenant(tenant_id, where), params=SEARCH, limit=limit, with_payload=True
+            query=query,
+            using=using,
+            filter=of_tenant(tenant_id, where),
+            params=SEARCH,
+            limit=limit,
+            with_payload=True,
+            shard_key=self._shards.keys(tenant_id),
         )
         return await self._records.query(collection, FilterQuery(tenant_id, request))
 

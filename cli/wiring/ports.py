@@ -135,6 +135,7 @@ async def new_store(
         holds_folder=folders.holds(settings.qdrant_folder),
         serve_loopback=serve_loopback,
         consistency=settings.qdrant_consistency,
+        sharding=settings.qdrant_sharding,
     )
 
 

@@ -22,7 +22,7 @@ from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
 from ...memory.policies.budget import TASKS_OF, Tier
 from ...memory.policies.parsing import policy_from
-from ...schemas.collections import Consistency
+from ...schemas.collections import Consistency, Sharding
 from ...schemas.errors import Fatal
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
@@ -83,6 +83,8 @@ class Settings(BaseSettings):
     MEMSTREAM_DATADIR."""
     qdrant_consistency: Consistency = "one"
     """How many replicas of a Qdrant server a read asks: `one`, `quorum` or `majority`. See below."""
+    qdrant_sharding: Sharding = "auto"
+    """How a Qdrant server divides collections: `auto`, or `tenant` (large tenants can have a shard). See below."""
     model: str = ""
     """A model name, or several with commas (the others are fallbacks, asked while the first does not answer).
     `offline` is the model that is built in, and may be the last. Unset: `gpt-5-mini` with an OPENAI_API_KEY, else
@@ -154,6 +156,13 @@ class Settings(BaseSettings):
     def _names(cls, value: str) -> str:
         if value and not all(name.strip() for name in value.split(",")):
             raise ValueError("expected a model name, or several with commas")
+        return value
+
+    @field_validator("qdrant_sharding")
+    @classmethod
+    def _needs_a_server(cls, value: Sharding, info: ValidationInfo) -> Sharding:
+        if value == "tenant" and str(info.data.get("qdrant", "")).startswith(EMBEDDED):
+            raise ValueError("needs a Qdrant server in cluster mode (MEMSTREAM_QDRANT): a folder has no shards")
         return value
 
     @field_validator("crash_point")

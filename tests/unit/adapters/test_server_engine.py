@@ -33,6 +33,9 @@ POINTS = [
 ]
 
 
+SHARDS = models.ShardKeyWithFallback(target="acme", fallback="default")
+
+
 @dataclass
 class Asked:
     """The requests that a server got: method, address, body."""
@@ -69,6 +72,7 @@ async def _upserted(engine: AsyncQdrantClient) -> None:
         POINTS,
         wait=True,
         ordering=models.WriteOrdering.STRONG,
+        shard_key_selector=SHARDS,
         update_filter=WHERE,
         update_mode=models.UpdateMode.UPDATE_ONLY,
     )
@@ -76,20 +80,36 @@ async def _upserted(engine: AsyncQdrantClient) -> None:
 
 async def _vectors_updated(engine: AsyncQdrantClient) -> None:
     vectors = [models.PointVectors(id=each.id, vector=each.vector) for each in POINTS]
-    await engine.update_vectors("facts", vectors, wait=True, ordering=models.WriteOrdering.STRONG, update_filter=WHERE)
+    await engine.update_vectors(
+        "facts",
+        vectors,
+        wait=True,
+        ordering=models.WriteOrdering.STRONG,
+        shard_key_selector=SHARDS,
+        update_filter=WHERE,
+    )
 
 
 async def _fields_set(engine: AsyncQdrantClient) -> None:
-    await engine.set_payload("facts", {"at": None, "n": 1}, WHERE, wait=True, ordering=models.WriteOrdering.STRONG)
+    fields = {"at": None, "n": 1}
+    strong = models.WriteOrdering.STRONG
+    await engine.set_payload("facts", fields, WHERE, wait=True, ordering=strong)
+    await engine.set_payload("facts", fields, WHERE, wait=True, ordering=strong, shard_key_selector=SHARDS)
 
 
 async def _deleted(engine: AsyncQdrantClient) -> None:
-    await engine.delete("facts", WHERE, wait=True, ordering=models.WriteOrdering.STRONG)
+    await engine.delete("facts", WHERE, wait=True, ordering=models.WriteOrdering.STRONG, shard_key_selector=SHARDS)
 
 
 async def _scrolled(engine: AsyncQdrantClient) -> None:
     found, following = await engine.scroll(
-        "facts", WHERE, limit=3, with_payload=["a"], with_vectors=["dense"], consistency=1
+        "facts",
+        WHERE,
+        limit=3,
+        with_payload=["a"],
+        with_vectors=["dense"],
+        consistency=1,
+        shard_key_selector=SHARDS,
     )
     assert [each.id for each in found] == ["p"]
     assert found[0].payload == {"a": 1}
@@ -103,7 +123,8 @@ async def _queried(engine: AsyncQdrantClient) -> None:
         models.QueryRequest(query=[0.0, 0.0, 0.0, 0.5], using="dense", filter=WHERE, limit=5, with_payload=True),
         models.QueryRequest(query=models.SparseVector(indices=[1], values=[1.0]), using="bm25", limit=5),
         models.QueryRequest(query=models.OrderByQuery(order_by=models.OrderBy(key="session_place")), limit=2),
-        models.QueryRequest(filter=WHERE, limit=2, with_payload=True),
+        models.QueryRequest(filter=WHERE, limit=2, with_payload=True, shard_key=SHARDS),
+        models.QueryRequest.model_construct(query=[0.0, 0.5], using="dense", limit=2, shard_key=None),
     ]
     answers = await engine.query_batch_points("facts", queries, consistency=models.ReadConsistencyType.QUORUM)
     assert [(each.id, each.score, each.payload) for each in answers[0].points] == [("p", 0.5, {"a": None})]

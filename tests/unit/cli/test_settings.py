@@ -17,6 +17,7 @@ CONTRACT = {
     "MEMSTREAM_BROKER",
     "MEMSTREAM_QDRANT",
     "MEMSTREAM_QDRANT_CONSISTENCY",
+    "MEMSTREAM_QDRANT_SHARDING",
     "MEMSTREAM_MODEL",
     "MEMSTREAM_EMBEDDER",
     "MEMSTREAM_DATADIR",
@@ -119,6 +120,7 @@ def test_empty_variables_are_unset(monkeypatch: pytest.MonkeyPatch) -> None:
         ("MEMSTREAM_OBSERVE_TOGETHER", "0"),
         ("MEMSTREAM_PARTITIONS", "0"),
         ("MEMSTREAM_CRASH_POINT", "observer:table"),
+        ("MEMSTREAM_QDRANT_SHARDING", "custom"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -140,6 +142,14 @@ def test_all_that_is_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_suites_own_variables_are_nobodys_business(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTREAM_TEST_KAFKA", "a:1")
     load()
+
+
+def test_shards_by_tenant_need_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load()[0].qdrant_sharding == "auto"
+    monkeypatch.setenv("MEMSTREAM_QDRANT_SHARDING", "tenant")
+    assert refusal().startswith("MEMSTREAM_QDRANT_SHARDING='tenant': needs a Qdrant server in cluster mode")
+    monkeypatch.setenv("MEMSTREAM_QDRANT", "http://qdrant:6333")
+    assert load()[0].qdrant_sharding == "tenant"
 
 
 def test_crash_points_need_testing(monkeypatch: pytest.MonkeyPatch) -> None:

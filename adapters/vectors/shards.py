@@ -1,0 +1,112 @@
+"""Shards by tenant: which shard of a server has a tenant's records (docs/adr/0046-large-tenants-have-shards.md).
+
+Such a request names two shard keys, the tenant's own and `FALLBACK`. The server takes the own one when that shard
+exists and is whole, else the fallback, where all small tenants lie. So nothing here knows which tenants are large, and
+an operator may give one its own shard while stages write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol, TypeVar, runtime_checkable
+
+from qdrant_client import models
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from ...schemas.collections import Sharding
+from ...schemas.errors import Fatal
+from .engine import QdrantEngine
+
+FALLBACK: Final = "default"
+"""The shard key of all tenants without a shard of their own."""
+
+
+class TenantsOwn(Protocol):
+    """What belongs to one tenant."""
+
+    @property
+    def tenant_id(self) -> str: ...
+
+
+T = TypeVar("T", bound=TenantsOwn)
+ShardKeys = models.ShardKeyWithFallback | None
+
+
+@runtime_checkable
+class HasShards(Protocol):
+    """An engine whose collections can have several shards."""
+
+    async def cluster_status(self) -> models.ClusterStatus: ...
+
+    async def create_shard_key(self, collection_name: str, shard_key: str) -> bool: ...
+
+    async def list_shard_keys(self, collection_name: str) -> models.ShardKeysResponse: ...
+
+
+class Shards:
+    """Shard keys for requests. With `auto` none is named, and a request may be of several tenants."""
+
+    def __init__(self, sharding: Sharding) -> None:
+        self.by_tenant = sharding == "tenant"
+
+    def keys(self, tenant_id: str) -> ShardKeys:
+        return models.ShardKeyWithFallback(target=tenant_id, fallback=FALLBACK) if self.by_tenant else None
+
+    async def each(self, items: Sequence[T], send: Callable[[Sequence[T], ShardKeys], Awaitable[None]]) -> None:
+        """Send the items in as few parts as the shards allow, all at once. An error is raised when all have ended,
+        because the caller may send the same points again."""
+        if not self.by_tenant:
+            if items:
+                await send(items, None)
+            return
+        groups: defaultdict[str, list[T]] = defaultdict(list)
+        for item in items:
+            groups[item.tenant_id].append(item)
+        outcomes = await asyncio.gather(
+            *(send(group, self.keys(tenant_id)) for tenant_id, group in groups.items()), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+
+async def check_cluster(engine: QdrantEngine) -> None:
+    """`Fatal` when the server cannot have shards by key."""
+    assert isinstance(engine, HasShards)  # open_store refuses others
+    status = (await engine.cluster_status()).status
+    if status != "enabled":
+        raise Fatal(
+            f"MEMSTREAM_QDRANT_SHARDING=tenant needs a Qdrant in cluster mode, and this one says: {status}. Start it "
+            "with QDRANT__CLUSTER__ENABLED=true and --uri, or leave the setting out."
+        )
+
+
+async def check_method(engine: QdrantEngine, collection: str, *, by_tenant: bool) -> None:
+    """`Fatal` when a collection was not created as the setting says. Sharding of a collection never changes."""
+    method = (await engine.get_collection(collection)).config.params.sharding_method or models.ShardingMethod.AUTO
+    if (method == models.ShardingMethod.CUSTOM) == by_tenant:
+        return
+    theirs, ours = ("auto", "tenant") if by_tenant else ("tenant", "auto")
+    raise Fatal(
+        f"The collection {collection} has the sharding `{method.value}`, and MEMSTREAM_QDRANT_SHARDING={ours} needs "
+        f"another: a collection keeps the one it was created with. Set MEMSTREAM_QDRANT_SHARDING={theirs} in every "
+        "process to keep what is remembered, or point MEMSTREAM_QDRANT at an empty Qdrant to start anew."
+    )
+
+
+async def create_fallback(engine: QdrantEngine, collection: str) -> None:
+    """Create the fallback shard of a new collection, unless another process has."""
+    assert isinstance(engine, HasShards)
+    if await _has_fallback(engine, collection):
+        return
+    try:
+        await engine.create_shard_key(collection, FALLBACK)
+    except UnexpectedResponse:
+        if not await _has_fallback(engine, collection):
+            raise
+
+
+async def _has_fallback(engine: HasShards, collection: str) -> bool:
+    return any(each.key == FALLBACK for each in (await engine.list_shard_keys(collection)).shard_keys or ())
