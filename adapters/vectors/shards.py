@@ -16,11 +16,15 @@ from qdrant_client import models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from ...schemas.collections import Sharding
-from ...schemas.errors import Fatal
+from ...schemas.errors import Fatal, Transient
 from .engine import QdrantEngine
+from .errors import COMPONENT
 
 FALLBACK: Final = "default"
 """The shard key of all tenants without a shard of their own."""
+LOOK_SECONDS: Final = 0.1
+READY_LOOKS: Final = 100
+"""How often a shard that another process is creating is looked at, before the caller has to try again."""
 
 
 class TenantsOwn(Protocol):
@@ -42,7 +46,7 @@ class HasShards(Protocol):
 
     async def create_shard_key(self, collection_name: str, shard_key: str) -> bool: ...
 
-    async def list_shard_keys(self, collection_name: str) -> models.ShardKeysResponse: ...
+    async def collection_cluster_info(self, collection_name: str) -> models.CollectionClusterInfo: ...
 
 
 class Shards:
@@ -97,16 +101,23 @@ async def check_method(engine: QdrantEngine, collection: str, *, by_tenant: bool
 
 
 async def create_fallback(engine: QdrantEngine, collection: str) -> None:
-    """Create the fallback shard of a new collection, unless another process has."""
+    """Create the fallback shard of a new collection. When another process is creating it, return when it is there."""
     assert isinstance(engine, HasShards)
-    if await _has_fallback(engine, collection):
-        return
-    try:
-        await engine.create_shard_key(collection, FALLBACK)
-    except UnexpectedResponse:
-        if not await _has_fallback(engine, collection):
-            raise
+    if not await _states_of_fallback(engine, collection):
+        try:
+            await engine.create_shard_key(collection, FALLBACK)
+        except UnexpectedResponse:
+            if not await _states_of_fallback(engine, collection):
+                raise
+    for _ in range(READY_LOOKS):
+        if models.ReplicaState.ACTIVE in await _states_of_fallback(engine, collection):
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+    raise Transient(COMPONENT, f"the shard {FALLBACK!r} of {collection} is not active yet")
 
 
-async def _has_fallback(engine: HasShards, collection: str) -> bool:
-    return any(each.key == FALLBACK for each in (await engine.list_shard_keys(collection)).shard_keys or ())
+async def _states_of_fallback(engine: HasShards, collection: str) -> list[models.ReplicaState]:
+    """Return the state of each replica of the fallback shard; none: it does not exist."""
+    info = await engine.collection_cluster_info(collection)
+    replicas: list[models.LocalShardInfo | models.RemoteShardInfo] = [*info.local_shards, *info.remote_shards]
+    return [each.state for each in replicas if each.shard_key == FALLBACK]
