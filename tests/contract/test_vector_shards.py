@@ -249,14 +249,6 @@ async def test_a_tenant_moves_to_its_own_shard_while_it_is_written(store: Period
     assert await store.count("turns", tenant_id="beta") == 1_000
 
 
-async def test_many_processes_may_create_a_collection_at_once(part: GivenQdrant) -> None:
-    stores = [await open_store(part.url, embedder=EMBEDDER, sharding="tenant") for _ in range(4)]
-    await asyncio.gather(*(each.ensure("facts") for each in stores))
-    for each in stores:
-        await each.put("facts", [make_point("f")])
-        await each.close()
-
-
 @pytest.mark.parametrize(("was", "asked"), [("auto", "tenant"), ("tenant", "auto")])
 async def test_a_collection_keeps_its_sharding(part: GivenQdrant, was: Any, asked: Any) -> None:
     first = await open_store(part.url, embedder=EMBEDDER, sharding=was)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from qdrant_client import models
 
+from memstream.adapters.vectors import shards
 from memstream.adapters.vectors.batch_requests import PointIds
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.shards import ShardKeys, Shards
+from memstream.adapters.vectors.shards import FALLBACK, ShardKeys, Shards, create_fallback
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.vector_backends import EMBEDDER
 
@@ -29,9 +32,9 @@ async def test_tenants_share_a_request_where_none_has_a_shard(sharding: object, 
     async def send(items: Sequence[PointIds], keys: ShardKeys) -> None:
         seen.append(([each.ids[0] for each in items], keys and keys.target))
 
-    shards = Shards(sharding)  # type: ignore[arg-type]
-    await shards.each(ITEMS, send)
-    await shards.each([], send)
+    divided = Shards(sharding)  # type: ignore[arg-type]
+    await divided.each(ITEMS, send)
+    await divided.each([], send)
     assert seen == requests
 
 
@@ -74,3 +77,34 @@ async def test_a_server_outside_cluster_mode_is_refused() -> None:
             with pytest.raises(Fatal, match="needs a Qdrant in cluster mode, and this one says: disabled"):
                 await use()
         await store.close()
+
+
+class BeingCreated:
+    """An engine where another process is creating the fallback shard: each look shows its next state."""
+
+    def __init__(self, *states: models.ReplicaState) -> None:
+        self.left = list(states)
+
+    async def cluster_status(self) -> Any: ...
+
+    async def create_shard_key(self, collection_name: str, shard_key: str) -> bool:
+        raise AssertionError("it exists")
+
+    async def collection_cluster_info(self, collection_name: str) -> models.CollectionClusterInfo:
+        state = self.left.pop(0)
+        shard = models.LocalShardInfo(shard_id=1, shard_key=FALLBACK, points_count=0, state=state)
+        return models.CollectionClusterInfo(
+            peer_id=1, shard_count=1, local_shards=[shard], remote_shards=[], shard_transfers=[]
+        )
+
+
+async def test_a_shard_that_another_process_creates_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write before it is active is refused."""
+    monkeypatch.setattr(shards, "LOOK_SECONDS", 0)
+    coming, active = models.ReplicaState.INITIALIZING, models.ReplicaState.ACTIVE
+    engine: Any = BeingCreated(coming, coming, coming, active)
+    await create_fallback(engine, "facts")
+    assert engine.left == []
+    never: Any = BeingCreated(*[coming] * (shards.READY_LOOKS + 1))
+    with pytest.raises(Transient, match="not active yet"):
+        await create_fallback(never, "facts")
