@@ -176,7 +176,7 @@ class Memory:
 
     def _over(self, engine: QdrantEngine) -> RecallService:
         return RecallService(
-            store=PeriodStore(engine=engine, embedder=IDENTITY, is_engine_here=self.where == "embedded"),
+            store=PeriodStore(engine=engine, embedder=IDENTITY),
             embedder=Embedded(self.cues),
             policy=RecallPolicy(patience=60.0),
         )

@@ -49,8 +49,8 @@ class LateInteraction:
     likeness alone, candidates fall that were found by exact words or by their neighbours.
 
     A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
-    first read, in the one thread that reranks. The token vectors of
-    the texts read last are held, so a read costs the cue and what is new.
+    first read, in the one thread that reranks. The token vectors of the texts read last are held, so a read costs the
+    cue and what is new.
     """
 
     def __init__(self, name: str) -> None:

@@ -16,7 +16,7 @@ can each have their own condition. The caller validates points (point_validation
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -169,31 +169,33 @@ class RequestBatcher:
         ]
 
     async def insert(self, collection: str, points: Sequence[EncodedPoint]) -> None:
-        async def send(points: Sequence[EncodedPoint], shard_keys: ShardKeys) -> None:
-            for batch in _batches(points):
-                with translate_errors(f"inserting into {collection}"):
-                    await self._engine.upsert(
-                        collection,
-                        [each.point for each in batch],
-                        wait=self._wait,
-                        ordering=ORDERING,
-                        shard_key_selector=shard_keys,
-                        update_mode=models.UpdateMode.INSERT_ONLY,
-                    )
-
-        await self._shards.each(points, send)
+        await self._upsert(collection, points, f"inserting into {collection}", mode=models.UpdateMode.INSERT_ONLY)
 
     async def put(self, collection: str, points: Sequence[EncodedPoint]) -> None:
+        await self._upsert(collection, points, f"writing to {collection}", only=_own_points)
+
+    async def _upsert(
+        self,
+        collection: str,
+        points: Sequence[EncodedPoint],
+        doing: str,
+        *,
+        only: Callable[[Sequence[EncodedPoint]], models.Filter] | None = None,
+        mode: models.UpdateMode | None = None,
+    ) -> None:
+        """Write points. `only` returns which existing ones a batch may replace; None: all."""
+
         async def send(points: Sequence[EncodedPoint], shard_keys: ShardKeys) -> None:
             for batch in _batches(points):
-                with translate_errors(f"writing to {collection}"):
+                with translate_errors(doing):
                     await self._engine.upsert(
                         collection,
                         [each.point for each in batch],
                         wait=self._wait,
                         ordering=ORDERING,
                         shard_key_selector=shard_keys,
-                        update_filter=_own_points(batch),
+                        update_filter=None if only is None else only(batch),
+                        update_mode=mode,
                     )
 
         await self._shards.each(points, send)
@@ -279,21 +281,13 @@ class RequestBatcher:
 
     async def _replace(self, collection: str, swaps: Sequence[CompareAndSet]) -> None:
         by_id = {swap.new.id: swap for swap in swaps}
-
-        async def send(points: Sequence[EncodedPoint], shard_keys: ShardKeys) -> None:
-            for batch in _batches(points):
-                with translate_errors(f"writing to {collection} under a condition"):
-                    await self._engine.upsert(
-                        collection,
-                        [each.point for each in batch],
-                        wait=self._wait,
-                        ordering=ORDERING,
-                        shard_key_selector=shard_keys,
-                        update_filter=either(_before(by_id[each.id]) for each in batch),
-                        update_mode=models.UpdateMode.UPDATE_ONLY,
-                    )
-
-        await self._shards.each([swap.new for swap in swaps], send)
+        await self._upsert(
+            collection,
+            [swap.new for swap in swaps],
+            f"writing to {collection} under a condition",
+            only=lambda batch: either(_before(by_id[each.id]) for each in batch),
+            mode=models.UpdateMode.UPDATE_ONLY,
+        )
 
 
 def applied(payload: Payload) -> Sequence[Any]:

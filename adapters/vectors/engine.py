@@ -74,7 +74,8 @@ class QueryAnswer(Protocol):
 
 @runtime_checkable
 class SyncsLater(Protocol):
-    """An engine whose writes with `wait=False` are applied when they return, and on the disk after `synced`."""
+    """The engine in this process: writes with `wait=False` are applied when they return, and on the disk after
+    `synced`."""
 
     async def synced(self, collection_name: str) -> None:
         """Return when every write of this collection that was applied before is on the disk."""

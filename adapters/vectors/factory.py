@@ -71,11 +71,11 @@ async def open_store(
     except (EngineRefused, ValueError, OSError) as error:  # ValueError: a file has unexpected content
         raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
     if not serve_loopback:
-        return PeriodStore(engine=engine, embedder=embedder, is_engine_here=True)
+        return PeriodStore(engine=engine, embedder=embedder)
     server, graphs = LoopbackServer(engine=engine, folder=folder), GraphBuilder(engine=engine)
     await server.start()
     graphs.start()
-    return PeriodStore(engine=engine, embedder=embedder, on_close=(server.stop, graphs.stop), is_engine_here=True)
+    return PeriodStore(engine=engine, embedder=embedder, on_close=(server.stop, graphs.stop))
 
 
 def _announced(folder: Path) -> Address | None:

@@ -47,7 +47,6 @@ class PeriodStore(QdrantStore):
         gathering: CoalescePolicy = POLICY,
         consistency: Consistency = "one",
         sharding: Sharding = "auto",
-        is_engine_here: bool = False,
     ) -> None:
         super().__init__(
             engine=engine,
@@ -56,7 +55,6 @@ class PeriodStore(QdrantStore):
             gathering=gathering,
             consistency=consistency,
             sharding=sharding,
-            is_engine_here=is_engine_here,
         )
         self._known: dict[str, tuple[float, tuple[PeriodPart, ...]]] = {}
         self._words = PeriodWords(engine, consistency=self._consistency)

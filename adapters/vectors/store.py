@@ -63,17 +63,16 @@ class QdrantStore:
         gathering: CoalescePolicy = POLICY,
         consistency: Consistency = "one",
         sharding: Sharding = "auto",
-        is_engine_here: bool = False,
     ) -> None:
-        """`gathering` says when batches go out. `is_engine_here`: the engine runs in this process, so that a second
-        read costs no round trip (`search`). `consistency`: how many replicas a read asks. `sharding`: how the
-        collections are divided. `on_close` functions are
-        called in order before the engine is closed (for example to stop the loopback server)."""
+        """`gathering` says when batches go out. `consistency`: how many replicas a read asks. `sharding`: how the
+        collections are divided. `on_close` functions are called in order before the engine is closed (for example to
+        stop the loopback server)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
         self._consistency = READ_CONSISTENCY[consistency]
-        self._is_engine_here = is_engine_here
+        self._is_engine_here = isinstance(engine, SyncsLater)
+        """The engine runs in this process, so that a second read costs no round trip (`search`)."""
         self._shards = Shards(sharding)
         self._records = PointBatcher(
             bulk=RequestBatcher(engine=engine, consistency=self._consistency, shards=self._shards), policy=gathering

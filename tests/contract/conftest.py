@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log
-from tests.support.conflict_corpus import MINILM
+from tests.support.small_model import minilm_or_skip
 
 
 @pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
@@ -31,9 +30,4 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path, topic_prefix: str)
 
 @pytest.fixture
 def minilm_folder() -> str:
-    if not MINILM.is_dir():
-        missing = f"no model folder at {MINILM}: only these few tests need it"
-        if os.environ.get("CI"):
-            pytest.fail(f"{missing}, and in CI it must be there", pytrace=False)
-        pytest.skip(missing)
-    return str(MINILM)
+    return minilm_or_skip()

@@ -3,12 +3,10 @@ written before the ranking; this half was never tuned on."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from tests.support.conflict_corpus import MINILM
 from tests.support.recall_cues import measured, share
+from tests.support.small_model import minilm_or_skip
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -19,12 +17,7 @@ async def test_with_hashing() -> None:
 
 @pytest.mark.semantic
 async def test_with_a_small_model() -> None:
-    if not MINILM.is_dir():
-        missing = f"no model folder at {MINILM}: only these few tests need it"
-        if os.environ.get("CI"):
-            pytest.fail(f"{missing}, and in CI it must be there", pytrace=False)
-        pytest.skip(missing)
-    await hold(f"fastembed:{MINILM}", first=0.75, three=0.93)
+    await hold(f"fastembed:{minilm_or_skip()}", first=0.75, three=0.93)
 
 
 async def hold(embedder: str, *, first: float, three: float) -> None:

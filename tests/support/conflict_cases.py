@@ -28,8 +28,9 @@ from memstream.memory.facts.transitions import READABLE, Stamp, Transition, has_
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.facts import StoredFact
 from tests.support.completion_requests import Ledger
-from tests.support.conflict_corpus import FOLDER, MERGES, MINILM, Embedding, Outcome, outcome
+from tests.support.conflict_corpus import FOLDER, MERGES, Embedding, Outcome, outcome
 from tests.support.record_builders import observation, observed
+from tests.support.small_model import MINILM
 
 TUNE, TEST = FOLDER / "cases_tune.jsonl", FOLDER / "cases_test.jsonl"
 OUTSIDE = Path(__file__).resolve().parents[2].parent / "shared" / "corpora" / "pairs-tune.jsonl"

@@ -35,9 +35,9 @@ from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.facts import Decision, StoredFact
 from tests.support.completion_requests import Ledger
 from tests.support.record_builders import observation, observed
+from tests.support.small_model import MINILM
 
 FOLDER = Path(__file__).resolve().parent.parent / "corpora" / "conflict"
-MINILM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "all-minilm-l6-v2-int8"
 Outcome = Literal["admit", "reinforce", "updated", "supersede", "pending", "history"]
 Half = Literal["tune", "tune_more", "test"]
 Embedding = Literal["hashing", "dense"]

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Literal
 
 from tests.support.conflict_corpus import (
-    MINILM,
     Embedding,
     Pair,
     Report,
@@ -25,6 +24,7 @@ from tests.support.conflict_corpus import (
     score,
     similarities,
 )
+from tests.support.small_model import MINILM
 
 CORPORA = Path(__file__).resolve().parent.parent / "corpora"
 Part = Literal["conflict_german/tune", "conflict_german/test", "conflict_unread/all"]

@@ -11,7 +11,7 @@ import os
 import pytest
 
 from tests.support.conflict_cases import OUTSIDE, TEST, TUNE, CaseReport, load, measure
-from tests.support.conflict_corpus import MINILM
+from tests.support.small_model import minilm_or_skip
 
 LOST = 0.01
 """At most this share: a known statement closed that must stay, or two statements made one."""
@@ -25,8 +25,7 @@ async def test_with_hashing() -> None:
 
 @pytest.mark.semantic
 async def test_with_a_small_model() -> None:
-    if not MINILM.is_dir():
-        _missing(f"no model folder at {MINILM}")
+    minilm_or_skip()
     hold(await measure(TEST, "dense"), right=0.88)
 
 

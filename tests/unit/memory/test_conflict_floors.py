@@ -3,11 +3,10 @@ tuned on: floors that hold."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from tests.support.conflict_corpus import MINILM, TUNED_ON, Half, Report, measured
+from tests.support.conflict_corpus import TUNED_ON, Half, Report, measured
+from tests.support.small_model import minilm_or_skip
 
 FALSE = 0.02
 """At most this share of all pairs: two statements made one, or one closed that still holds."""
@@ -18,7 +17,7 @@ async def test_with_hashing() -> None:
 
 
 @pytest.mark.semantic
-async def test_with_a_small_model(minilm: None) -> None:
+async def test_with_a_small_model(minilm: str) -> None:
     hold(await measured("test", embedding="dense"), right=0.90)
 
 
@@ -28,12 +27,8 @@ async def test_what_rules_were_tuned_on_stays_right(part: Half) -> None:
 
 
 @pytest.fixture
-def minilm() -> None:
-    if not MINILM.is_dir():
-        missing = f"no model folder at {MINILM}: only these few tests need it"
-        if os.environ.get("CI"):
-            pytest.fail(f"{missing}, and in CI it must be there", pytrace=False)
-        pytest.skip(missing)
+def minilm() -> str:
+    return minilm_or_skip()
 
 
 def hold(report: Report, *, right: float) -> None:
