@@ -45,9 +45,8 @@ async def test_a_key_that_the_store_refuses_is_parked_and_others_go_on(
     pipeline: Pipeline, proxy: HttpProxy, stage: StageName
 ) -> None:
     def of_collection(method: str, path: str) -> bool:
-        return writes(method, path) and path.startswith(
-            f"/collections/{COLLECTION[stage]}"
-        )  # of turns the quarter follows
+        # Behind `turns` the name of a quarter follows.
+        return writes(method, path) and path.startswith(f"/collections/{COLLECTION[stage]}")
 
     proxy.become(Answers(400, holding=REFUSED.encode()), only=of_collection)
     pipeline.spawn(*(each for each in STAGES if each != stage))
