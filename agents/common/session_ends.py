@@ -6,7 +6,8 @@ is read. The seconds are those of the row when it was made: where the row has be
 to that time. So a turn writes no index row, or one in half the life of a row.
 
 A row ages by the earlier of two clocks: the worker's, and the newest time of a record that the stage has handled and
-committed in that partition. A worker whose clock is ahead ends nothing, and neither does one that reads old records.
+committed in that partition. A worker whose clock is ahead ends nothing, and neither does one that reads old records. A
+record that is dated ahead of the worker's clock tells no time until that clock has come so far.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ ENDS: Final = "ends"
 TRIMS: Final = "trims"
 """The same of the rows that have an outcome."""
 DAY: Final = 86_400
+CLOCK_AHEAD: Final = 300
+"""Seconds that a record's time may be ahead of the worker's clock. A time beyond tells nothing yet."""
 LOOK_EVERY: Final = 60.0
 """Seconds between two looks at the index of a partition; less where rows live for less than ten minutes."""
 
@@ -50,17 +53,32 @@ def _parts(name: str, key: str) -> tuple[int, str]:
 
 
 class LogTime:
-    """The newest time of a handled and committed record, by partition. Records come in the order of offsets."""
+    """The newest time of a handled and committed record, by partition. Records come in the order of offsets.
+
+    A time that is too far ahead of the worker's clock does not count. The least of such times is kept, and counts with
+    the first record after the clock has come so far. So one wrong time lifts nothing, and where the worker's clock is
+    behind all others, the log's time follows that clock.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[int, deque[tuple[int, int]]] = {}
         """(offset, seconds) of records that were not committed at the last look, rising in both."""
         self._newest: dict[int, int] = {}
+        self._ahead: dict[int, int] = {}
+        """The least time that was beyond the worker's clock."""
 
-    def note(self, partition: int, offset: int, seconds: int) -> None:
+    def note(self, partition: int, offset: int, seconds: int, *, until: int) -> None:
+        """`until`: the latest time that the worker's clock allows."""
+        times = {seconds, self._ahead.pop(partition, seconds)}
+        beyond = [each for each in times if each > until]
+        if beyond:
+            self._ahead[partition] = min(beyond)
+        if len(beyond) == len(times):
+            return
+        newest = max(times.difference(beyond))
         seen = self._seen.setdefault(partition, deque())
-        if not seen or seen[-1][1] < seconds:
-            seen.append((offset, seconds))
+        if not seen or seen[-1][1] < newest:
+            seen.append((offset, newest))
 
     def of(self, partition: int, committed: int | None) -> int | None:
         """Return the time in seconds; None: nothing was committed yet. `committed`: the next offset to read."""
@@ -72,6 +90,7 @@ class LogTime:
     def retain(self, partitions: frozenset[int]) -> None:
         self._seen = {each: seen for each, seen in self._seen.items() if each in partitions}
         self._newest = {each: newest for each, newest in self._newest.items() if each in partitions}
+        self._ahead = {each: ahead for each, ahead in self._ahead.items() if each in partitions}
 
 
 class SessionEnds:
@@ -100,7 +119,8 @@ class SessionEnds:
     def note(self, record: Record) -> None:
         """Take the time of a record that is about to be handled."""
         if record.position.topic == self._topic:
-            self._log_time.note(record.position.partition, record.position.offset, record.timestamp // 1000)
+            until, seconds = int(self._now().timestamp()) + CLOCK_AHEAD, record.timestamp // 1000
+            self._log_time.note(record.position.partition, record.position.offset, seconds, until=until)
 
     def written_at(self, record: Record, last_at: int) -> int:
         """Return the time of a row that this event writes. `last_at`: its time before.

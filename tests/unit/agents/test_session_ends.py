@@ -100,6 +100,29 @@ async def test_one_wrong_clock_ends_nothing(wrong: Callable[[World], None]) -> N
     assert await world.look() == before
 
 
+async def test_a_record_that_is_dated_far_ahead_leaves_the_log_as_a_guard_when_the_workers_clock_goes_wrong() -> None:
+    world = World()
+    world.write(KEY, START)
+    before = sorted(world.rows.rows)
+    producer_ahead(world)
+    world.handled(START + 60)  # the turns after it are dated right
+    ahead(world)
+    assert await world.look() == before
+    world.now = START + 60
+    world.handled(START + 60)
+    assert await world.look() == before
+
+
+@given(behind=st.integers(1, 30 * DAY), turns=st.integers(1, 20))
+def test_the_time_of_the_log_follows_a_workers_clock_that_is_behind_all_others(behind: int, turns: int) -> None:
+    world = World()
+    world.now += behind + 90 * DAY  # the worker's clock says that the row is old
+    for _ in range(turns + 2):
+        world.handled(world.now + behind)
+        world.now += behind // turns + 1
+    assert world.ends.is_old(START + behind, 0)
+
+
 async def test_an_old_row_ends_and_a_younger_one_is_not_read() -> None:
     world = World()
     world.write("acme/u1/old", START)
