@@ -43,7 +43,8 @@ from ..schemas.periods import Period
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Turn
 from ..schemas.working_set import StoredMessage
-from ..streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
+from ..streams.engine.handler import Rows, StageDecision, source_of
+from ..streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ..streams.engine.metrics import StageMetrics
 from ..streams.engine.retry import Calls
 from ..streams.log.port import Record
@@ -131,7 +132,9 @@ class Recorder:
         return None
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: VerbatimTurn, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+    async def decide(
+        self, work: VerbatimTurn, record: Record, rows: Rows, queued: QueuedEvents[VerbatimTurn]
+    ) -> AsyncIterator[StageDecision]:
         turn = work.turn
         if is_misplaced(record, turn.session_key, partitions=self._partitions):
             self._metrics.counted("misplaced")

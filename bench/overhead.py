@@ -22,7 +22,8 @@ from pydantic import BaseModel
 from memstream.cli.output import logs
 from memstream.schemas.outcomes import Outcome, OutRecord, Source
 from memstream.schemas.topics import Topic, changelog_name
-from memstream.streams.engine.handler import RoutedEvent, Rows, StageDecision
+from memstream.streams.engine.handler import Rows, StageDecision
+from memstream.streams.engine.lane_events import QueuedEvents, RoutedEvent
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls
 from memstream.streams.faust.app import AppSettings
@@ -80,7 +81,9 @@ class Echo:
         row = Row() if raw is None else Row.model_validate_json(raw)
         return None if row.last is None else StageDecision(row.last, work, raw)
 
-    async def decide(self, work: str, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+    async def decide(
+        self, work: str, record: Record, rows: Rows, queued: QueuedEvents[str]
+    ) -> AsyncIterator[StageDecision]:
         position = record.position
         raw = rows.row(work) if self._table else None
         row = Row() if raw is None else Row.model_validate_json(raw)

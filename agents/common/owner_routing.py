@@ -10,7 +10,7 @@ from ...schemas.commands import Command
 from ...schemas.errors import Poison
 from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
-from ...streams.engine.handler import RoutedEvent
+from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from .protection import protect_command
 from .turn_routing import is_misplaced

@@ -9,7 +9,7 @@ from ...schemas.episodes import EpisodesRecorded
 from ...schemas.recall import RecallReport
 from ...schemas.topics import COMMANDS, RECALLED
 from ...streams.engine.codec import decode
-from ...streams.engine.handler import RoutedEvent
+from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand, decode_owner_command, route_to_owner
 

@@ -40,7 +40,8 @@ from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Committed, RoutedEvent, Rows, StageDecision, source_of
+from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
+from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
@@ -145,7 +146,9 @@ class Consolidation:
         return ProgressRow.last_decision(rows, work.owner_key)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: ConsolidationEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+    async def decide(
+        self, work: ConsolidationEvent, record: Record, rows: Rows, queued: QueuedEvents[ConsolidationEvent]
+    ) -> AsyncIterator[StageDecision]:
         self._sessions.note(record)
         if isinstance(work, OwnerCommand) and work.command.kind not in APPLIED_KINDS:
             return

@@ -14,7 +14,7 @@ from ...schemas.outcomes import OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS
 from ...schemas.turns import Owner, Turn
 from ...streams.engine.codec import decode
-from ...streams.engine.handler import RoutedEvent
+from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from ..common.protection import protect_command
 from ..common.turn_routing import decode_turn, was_rekeyed

@@ -45,7 +45,8 @@ from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...schemas.turns import Turn
-from ...streams.engine.handler import Committed, RoutedEvent, Rows, StageDecision, source_of
+from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
+from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
@@ -148,7 +149,9 @@ class Observer:
         return None if raw is None or last is None else StageDecision(last, work.session_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: SessionEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+    async def decide(
+        self, work: SessionEvent, record: Record, rows: Rows, queued: QueuedEvents[SessionEvent]
+    ) -> AsyncIterator[StageDecision]:
         key, partition = work.session_key, record.position.partition
         self._ends.note(record)
         if is_misplaced(record, key, partitions=self._partitions):

@@ -8,7 +8,7 @@ from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.observations import Observed
 from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
-from ...streams.engine.handler import RoutedEvent
+from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand, decode_owner_command, route_to_owner
 from ..common.protection import protect_observed

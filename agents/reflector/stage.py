@@ -52,7 +52,8 @@ from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.engine.commands import result_record
-from ...streams.engine.handler import Committed, RoutedEvent, Rows, StageDecision, source_of
+from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
+from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
@@ -130,7 +131,9 @@ class Reflector:
         return LedgerRow.last_decision(rows, work.owner_key)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: ReflectorEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+    async def decide(
+        self, work: ReflectorEvent, record: Record, rows: Rows, queued: QueuedEvents[ReflectorEvent]
+    ) -> AsyncIterator[StageDecision]:
         self._sessions.note(record)
         row = LedgerRow.load(rows, work.owner_key)
         last: Outcome | None

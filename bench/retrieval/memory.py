@@ -28,6 +28,7 @@ from memstream.schemas.collections import LABELS
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner, turn_value
+from memstream.streams.engine.lane_events import QueuedEvents
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.no_rows import NoRows
 from memstream.streams.engine.retry import Calls
@@ -93,7 +94,7 @@ async def remember(conversations: Sequence[Conversation], *, store: PeriodVector
 
 
 async def _record(recorder: Recorder, record: Record) -> None:
-    async for decided in recorder.decide(recorder.route(record).work, record, NoRows()):
+    async for decided in recorder.decide(recorder.route(record).work, record, NoRows(), QueuedEvents()):
         await recorder.store(decided.outcome)
 
 

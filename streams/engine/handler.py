@@ -24,6 +24,7 @@ from .codec import lane_key, tenant_of
 from .crash_points import CrashPoint, Step
 from .dead_letters import dead_letter, is_filtered, is_refused_by_model, message_of, reason_of
 from .error_boundary import DecisionFailed, EffectFailed, ErrorBoundary, decoded, is_of_one_key, unexpected
+from .lane_events import DecodeCrash, LookAhead, QueuedEvents, Routed, RoutedEvent, UndecodableEvent, nothing_ahead
 from .last_keys import LastKeys
 from .metrics import StageMetrics
 from .parking import PARKED_MAX, ParkedKeys, is_parked, outcome_of, parked_row, read_parked, retry_of
@@ -31,7 +32,6 @@ from .retry import Calls
 
 log = structlog.get_logger(__name__)
 W = TypeVar("W")
-W_co = TypeVar("W_co", covariant=True)
 
 
 class Rows(Protocol):
@@ -60,37 +60,15 @@ class StageDecision:
     """One outcome, with the rows that hold it.
 
     `row` stands under `key` and contains the outcome. `before` are rows that are written first. A stage without a table
-    leaves all three empty.
+    leaves all three empty. `covers`: so many queued events, the next ones of the lane, have their effects in this
+    outcome. They are done when it is applied. When they come again, the stage must know them as handled.
     """
 
     outcome: Outcome
     key: str = ""
     row: bytes | None = None
     before: Mapping[str, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RoutedEvent(Generic[W_co]):
-    """A decoded event and its lane. Events of one lane are handled one after the other."""
-
-    lane: str
-    work: W_co
-
-
-@dataclass(frozen=True, slots=True)
-class UndecodableEvent:
-    """An event that could not be decoded."""
-
-    lane: str
-    poison: Poison
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeCrash:
-    """An event at which the decoder failed with an unexpected exception."""
-
-    lane: str
-    failure: DecisionFailed
+    covers: int = 0
 
 
 class Stage(Protocol[W]):
@@ -117,11 +95,12 @@ class Stage(Protocol[W]):
         """Read the last outcome of the event's key from the table."""
         ...
 
-    def decide(self, work: W, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+    def decide(self, work: W, record: Record, rows: Rows, queued: QueuedEvents[W]) -> AsyncIterator[StageDecision]:
         """Yield one outcome after the other. Each is applied in full before the next one is asked for.
 
-        Yields nothing for an event that was applied before or is a duplicate. Raises Poison, Transient, Relinquished
-        and Fatal.
+        Yields nothing for an event that was applied before or is a duplicate. An outcome may have the effects of events
+        in `queued`, too. Where that fails with Poison or an unexpected exception, the event is decided alone. Raises
+        Poison, Transient, Relinquished and Fatal.
         """
         ...
 
@@ -194,6 +173,8 @@ class Handler(Generic[W]):
         fence: Callable[[], None] = lambda: None,
         kept: Callable[[Record], Record] = lambda record: record,
         count: CountCheck | None = None,
+        ahead: LookAhead = nothing_ahead,
+        cover: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self._stage = stage
         self._rows = rows
@@ -210,13 +191,16 @@ class Handler(Generic[W]):
         self._kept = kept
         """Returns a refused record as its dead letter may keep it."""
         self._partition_count = count
+        self._ahead = ahead
+        self._cover = cover
+        """Called with the number of queued events that an applied outcome covers."""
         self.parked = ParkedKeys(stage=stage.name, send=self.send, metrics=metrics)
         self._known_applied = LastKeys[tuple[int, str], int](KNOWN_APPLIED_MAX)
         """By partition and key: the hash of the row whose outcome this process has applied in full."""
         self._refused_lanes = LastKeys[str, bool](REFUSED_LANES_MAX)
         """Of a stage without a table: lanes of which an outcome could not be applied."""
 
-    def route(self, record: Record) -> RoutedEvent[W] | UndecodableEvent | DecodeCrash:
+    def route(self, record: Record) -> Routed[W]:
         """Decode a record. It happens once, also when the event is handled several times."""
         self._metrics.event_in(record)
         try:
@@ -226,7 +210,7 @@ class Handler(Generic[W]):
         except DecisionFailed as failure:
             return DecodeCrash(lane_key(record), failure)
 
-    async def run(self, record: Record, routed: RoutedEvent[W] | UndecodableEvent | DecodeCrash) -> None:
+    async def run(self, record: Record, routed: Routed[W]) -> None:
         """Handle an event to its end. It may be acknowledged when this returns."""
 
         async def handle() -> None:
@@ -239,7 +223,7 @@ class Handler(Generic[W]):
             retry = retry_of(record)
             if retry is None:
                 try:
-                    await self.handle(record, routed.work)
+                    await self.handle(record, routed)
                 except EffectFailed as failed:
                     failed.of_refused_lane = self._refused_lanes.get(routed.lane) is not None
                     raise
@@ -265,8 +249,28 @@ class Handler(Generic[W]):
         if count is not None and key is not None and count.misplaces(record, key):
             await self._calls.call("broker", lambda: count.confirm(record.position.topic))
 
-    async def handle(self, record: Record, work: W) -> None:
+    async def handle(self, record: Record, routed: RoutedEvent[W]) -> None:
         """Run decide → table → store → publish. The commit follows later."""
+        queued = self._queued()
+        try:
+            await self._handle(record, routed.work, queued)
+        except (Poison, DecisionFailed) as error:
+            if not queued.were_given:
+                raise
+            # another event of the lane may be the cause: this one is decided alone, and then has its own answer
+            self._metrics.counted("decided_alone")
+            log.info("decided_alone", stage=self._stage.name, why=str(error)[:300])
+            await self._handle(record, routed.work, self._queued(alone=True))
+
+    def _queued(self, *, alone: bool = False) -> QueuedEvents[W]:
+        count = self._partition_count
+
+        def misplaced(record: Record, lane: str) -> bool:
+            return count is not None and count.misplaces(record, lane.encode())
+
+        return QueuedEvents(self._ahead, misplaced=misplaced, alone=alone)
+
+    async def _handle(self, record: Record, work: W, queued: QueuedEvents[W]) -> None:
         last = self._stage.last(work, self._rows)
         if last is not None and last.row is not None and is_parked(last.row):
             entry, _ = read_parked(last.row)
@@ -276,11 +280,14 @@ class Handler(Generic[W]):
             raise Poison("parked", f"the key {last.key} is parked: {entry.error}")
         if last is not None and not self._was_applied(last, record.position):
             await self._effects(await self._written_again(last))
-        decisions = self._stage.decide(work, record, self._rows)
+        decisions = self._stage.decide(work, record, self._rows, queued)
         while (decided := await self._next(decisions)) is not None:
             self._passed("decide")
             self._decided()
             await self._effects(decided)
+            if decided.covers and self._cover is not None:
+                self._metrics.covered(record, decided.covers)
+                await self._cover(decided.covers)
             last = decided
         if last is not None and last.row is not None:
             self._remember_applied(last, record.position.partition)

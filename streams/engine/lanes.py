@@ -11,6 +11,7 @@ These rules always hold:
 - At most `in_flight` events run that have no decision yet (`release_slot`), and four times as many in all. Further
   decisions of one event, such as those on waiting turns, need no slot; the client of the model bounds its calls.
 - An event that waits behind another of its own key has no slot. A free slot goes to the tenant with the fewest.
+- An event may be done together with the one before it in its lane (`cover`), and then never starts.
 - `submit` never waits. Each partition has bounds of its own, in events and in bytes. Beyond them `has_room` is False,
   the consumer fetches no more of that partition, and all others go on.
 """
@@ -100,7 +101,7 @@ class Lanes(Generic[T]):
         self._epoch: Epoch[T] = Epoch()
         self._ready: FairQueue[Lane[T]] = FairQueue()
         """Lanes of this epoch whose next event may start."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], tuple[Epoch[T], Lane[T]]] = {}
         """Running events."""
         self._deciding: set[asyncio.Task[None]] = set()
         """Those of them that hold a slot."""
@@ -226,13 +227,13 @@ class Lanes(Generic[T]):
             self.stats.running += 1
             self.stats.most_running = max(self.stats.most_running, self.stats.running)
             task = asyncio.create_task(self._run(self._epoch, slot), name=f"lane {lane.place[0]}")
-            self._tasks.add(task)
+            self._tasks[task] = (self._epoch, lane)
             self._deciding.add(task)
             task.add_done_callback(partial(self._ended, self._epoch, lane, slot))
 
     def _ended(self, epoch: Epoch[T], lane: Lane[T], slot: Slot[T], task: asyncio.Task[None]) -> None:
         """Let the lane go on; called when the task of an event is done, also when it was cancelled before it began."""
-        self._tasks.discard(task)
+        del self._tasks[task]
         self.stats.running -= 1
         self._ready.release(lane.tenant)
         lane.busy = False
@@ -287,6 +288,11 @@ class Lanes(Generic[T]):
             self._break(epoch)
             await self._crash(failure)  # never acknowledged: after the restart it comes again
             return
+        await self._complete(epoch, slot)
+
+    async def _complete(self, epoch: Epoch[T], slot: Slot[T]) -> None:
+        """Note that an event is done."""
+        window = slot.window
         self.stats.done += 1
         self.stats.let_go(slot.tenant, slot.size)
         moved = window.complete(slot)
@@ -298,6 +304,16 @@ class Lanes(Generic[T]):
             self._has_room_again()
         if moved and self._acknowledged is not None and window.next_offset is not None:
             await self._acknowledged(window.tp, window.next_offset)
+
+    async def cover(self, count: int) -> None:
+        """Note that the next `count` events of the running event's lane are done: its outcome has their effects, too.
+
+        Called by `handle` within its own task, when these effects are durable. The events never start. Those that were
+        dropped meanwhile are delivered again.
+        """
+        epoch, lane = self._running()
+        for _ in range(min(count, len(lane.slots))):
+            await self._complete(epoch, lane.slots.popleft())
 
     def _break(self, epoch: Epoch[T]) -> None:
         """Start and commit no further event of this epoch."""
@@ -352,10 +368,18 @@ class Lanes(Generic[T]):
         return dropped
 
     # ------------------------------------------------------------------------------------------------ looking
-    def queued(self, partition: int, key: str) -> Iterator[T]:
-        """Iterate over the events of a lane that have not started, the next one first."""
-        lane = self._epoch.lanes.get((partition, key))
-        return (slot.item for slot in (lane.slots if lane is not None else ()) if slot.item is not None)
+    def queued(self) -> Iterator[T]:
+        """Iterate over the events of the running event's lane that have not started, the next one first.
+
+        Called by `handle` within its own task. Events of a later assignment are not among them.
+        """
+        _, lane = self._running()
+        return (slot.item for slot in lane.slots if slot.item is not None)
+
+    def _running(self) -> tuple[Epoch[T], Lane[T]]:
+        task = asyncio.current_task()
+        assert task is not None
+        return self._tasks[task]
 
     def held(self, tp: TP) -> int:
         """Count the events of a partition that were admitted and are not acknowledged."""

@@ -130,11 +130,11 @@ class StageMetrics:
         self._shown: dict[Gauge, set[str]] = {}
         """By gauge: the tenants that have a value now."""
 
-    def _inc(self, family: Counter, topic: str) -> None:
+    def _inc(self, family: Counter, topic: str, n: int = 1) -> None:
         counter = self._of_topic.get((family, topic))
         if counter is None:
             counter = self._of_topic[family, topic] = family.labels(self._stage, topic)
-        counter.inc()
+        counter.inc(n)
 
     def event_in(self, record: Record) -> None:
         """Count an event that was taken from its topic, once, however often it is tried."""
@@ -149,6 +149,10 @@ class StageMetrics:
             self._inc(self._metrics.events_done, record.position.topic)
         finally:
             self._in_flight.dec()
+
+    def covered(self, record: Record, events: int) -> None:
+        """Count events that are done together with the one of this record."""
+        self._inc(self._metrics.events_done, record.position.topic, events)
 
     def event_out(self, topic: str) -> None:
         """Count a record that was sent, also as a dead letter where it is one."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,9 @@ from ...schemas.topics import TABLES, group_of
 from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
-from ..engine.handler import DecodeCrash, Handler, RoutedEvent, Rows, Stage, UndecodableEvent
+from ..engine.handler import Handler, Rows, Stage
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
+from ..engine.lane_events import Routed, RoutedEvent
 from ..engine.lanes import HELD_BYTES, Lanes
 from ..engine.metrics import StageMetrics
 from ..engine.no_rows import NoRows
@@ -69,7 +70,7 @@ class _Item:
 
     event: Any
     record: Record
-    routed: RoutedEvent[Any] | UndecodableEvent | DecodeCrash
+    routed: Routed[Any]
 
 
 def record_of(message: Any) -> Record:
@@ -193,6 +194,8 @@ class StageRunner:
             fence=self.app.check_lease,
             kept=kept,
             count=CountCheck(log_client, partitions=settings.app.partitions),
+            ahead=self._ahead,
+            cover=lambda count: self._lanes.cover(count),
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,
@@ -258,6 +261,10 @@ class StageRunner:
     async def _handle(self, item: _Item) -> None:
         with event_scope(item.event):
             await self.handler.run(item.record, item.routed)
+
+    def _ahead(self) -> Iterator[tuple[Record, Routed[Any]]]:
+        """Iterate over the events of the running event's lane that have not started, the next one first."""
+        return ((item.record, item.routed) for item in self._lanes.queued())
 
     async def _end_after_commit(self, tp: TP, offset: int) -> None:
         await self.app.consumer.commit()
@@ -368,11 +375,8 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ views
     def has_queued_successor(self, partition: int, lane: str) -> bool:
-        """Whether another event of this lane is queued in this worker and will reach the stage.
-
-        Events that cannot be decoded never reach it.
-        """
-        return any(isinstance(item.routed, RoutedEvent) for item in self._lanes.queued(partition, lane))
+        """Whether another event of the running event's lane is queued in this worker and will reach the stage."""
+        return any(isinstance(routed, RoutedEvent) for _, routed in self._ahead())
 
     def committed(self, topic: str, partition: int) -> int | None:
         """Return the committed offset (the next one to read) of a partition; None when it is not known."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,8 @@ from pydantic import BaseModel
 from memstream.schemas.errors import Poison
 from memstream.schemas.outcomes import Outcome, OutPoint, OutRecord, PutPoints, Source
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS, Topic
-from memstream.streams.engine.handler import RoutedEvent, Rows, StageDecision
+from memstream.streams.engine.handler import Rows, StageDecision
+from memstream.streams.engine.lane_events import QueuedEvents, RoutedEvent
 from memstream.streams.engine.parking import without_mark
 from memstream.streams.log.port import Record
 
@@ -51,10 +52,13 @@ class Counting:
         sink: Callable[[str, dict[str, object]], None] = lambda id, payload: None,
         pause: float = 0.0,
         hold: Path | None = None,
+        together: int = 0,
     ) -> None:
+        """`together`: how many queued events one outcome takes along."""
         self._sink = sink
         self._pause = pause
         self._hold = hold
+        self._together = together
         self.assigned: frozenset[int] = frozenset()
 
     def writes_dead_letters(self, topic: str) -> bool:
@@ -79,32 +83,47 @@ class Counting:
         row = self._row(work, rows)
         return StageDecision(row.last, work.key, raw) if row.last is not None else None
 
-    async def decide(self, work: Counted, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+    async def decide(
+        self, work: Counted, record: Record, rows: Rows, queued: QueuedEvents[Counted]
+    ) -> AsyncIterator[StageDecision]:
         row = self._row(work, rows)
         if work.id in row.seen:
             return
-        if work.value == "poison":
+        along = [each for each in queued.next(self._together) if each[1].id not in row.seen]
+        taken = [(record, work), *along]
+        await self._meet([each.value for _, each in taken])
+        position = record.position
+        points, records = [], []
+        for at, each in taken:
+            row = CountRow(count=row.count + 1, seen=row.seen | {each.id: at.position.offset})
+            payload = {"key": each.key, "id": each.id, "count": row.count, "model": random.random()}
+            points.append(OutPoint(id=f"{each.key}/{each.id}", payload=payload))
+            records.append(
+                OutRecord(topic=OBSERVATIONS.name, key=each.key.encode(), value=json.dumps(payload).encode())
+            )
+        count = str(row.count).encode()
+        outcome = Outcome(
+            source=Source(topic=position.topic, partition=position.partition, offset=position.offset, id=work.id),
+            writes=(PutPoints(collection="counts", points=tuple(points)),),
+            records=tuple(records),
+            before=(f"{work.key}#kept", f"{work.key}#gone"),
+            after={f"{work.key}#after": count},
+            cleanup=(f"{work.key}#gone",),
+        )
+        raw = row.model_copy(update={"last": outcome}).model_dump_json().encode()
+        before = {f"{work.key}#kept": count, f"{work.key}#gone": b"x"}
+        yield StageDecision(outcome, work.key, raw, before=before, covers=len(along))
+
+    async def _meet(self, values: Sequence[str]) -> None:
+        """Fail or wait, as the values of the counted events say."""
+        if "poison" in values:
             raise Poison("refused_by_model", "on purpose")
-        if work.value == "odd":
+        if "odd" in values:
             raise RuntimeError("nobody expected this")
-        while work.value == "hold" and self._hold is not None and self._hold.exists():
+        while "hold" in values and self._hold is not None and self._hold.exists():
             await asyncio.sleep(0.05)
         if self._pause:
             await asyncio.sleep(random.uniform(0, self._pause))
-        position = record.position
-        count = row.count + 1
-        payload = {"key": work.key, "id": work.id, "count": count, "model": random.random()}
-        outcome = Outcome(
-            source=Source(topic=position.topic, partition=position.partition, offset=position.offset, id=work.id),
-            writes=(PutPoints(collection="counts", points=(OutPoint(id=f"{work.key}/{work.id}", payload=payload),)),),
-            records=(OutRecord(topic=OBSERVATIONS.name, key=work.key.encode(), value=json.dumps(payload).encode()),),
-            before=(f"{work.key}#kept", f"{work.key}#gone"),
-            after={f"{work.key}#after": str(count).encode()},
-            cleanup=(f"{work.key}#gone",),
-        )
-        row = CountRow(count=count, seen=row.seen | {work.id: position.offset}, last=outcome)
-        before = {f"{work.key}#kept": str(count).encode(), f"{work.key}#gone": b"x"}
-        yield StageDecision(outcome, work.key, row.model_dump_json().encode(), before=before)
 
     async def store(self, outcome: Outcome) -> None:
         for write in outcome.writes:

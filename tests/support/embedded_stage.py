@@ -25,7 +25,8 @@ from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, RESULTS
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.engine.error_boundary import CrashCounter, ErrorBoundary
-from memstream.streams.engine.handler import Handler, Stage, UndecodableEvent
+from memstream.streams.engine.handler import Handler, Stage
+from memstream.streams.engine.lane_events import RoutedEvent, UndecodableEvent
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
@@ -143,7 +144,8 @@ class Bench:
         if isinstance(routed, UndecodableEvent):
             self.refused.append(routed.poison.reason)
             return
-        await handler.handle(record, routed.work)
+        assert isinstance(routed, RoutedEvent)
+        await handler.handle(record, routed)
         where = (record.position.topic, record.position.partition)
         self._committed[where] = max(self._committed.get(where, 0), record.position.offset + 1)
 

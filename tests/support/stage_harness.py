@@ -32,6 +32,7 @@ from memstream.schemas.topics import StageName
 from memstream.streams.engine.crash_points import CrashPoint, Step
 from memstream.streams.engine.error_boundary import CrashCounter, ErrorBoundary
 from memstream.streams.engine.handler import Handler, Stage
+from memstream.streams.engine.lane_events import Routed
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.port import Position, Record
@@ -165,27 +166,50 @@ class StageHarness:
             send=self._send,
             metrics=self.metrics,
             crash=_Steps(self.pass_step),
+            ahead=self._ahead,
+            cover=self._cover,
         )
+        self.queue: list[tuple[Record, Routed[Any]]] = []
+        """Events that were delivered and have not started, as the lanes hold them."""
+        self.covered: list[Record] = []
+        """Events that were done together with one before them."""
 
-    async def deliver(self, record: Record) -> None:
-        """Process one event to its end, after which it may be acknowledged. Raises what would stop the worker."""
-        await self.handler.run(record, self.handler.route(record))
+    async def deliver(self, record: Record, *, ahead: Sequence[Record] = ()) -> None:
+        """Process one event to its end, after which it may be acknowledged. Raises what would stop the worker.
+
+        `ahead`: events that are delivered after it, and queued meanwhile."""
+        await self._deliver(record, self.handler.route(record), ahead)
+
+    async def _deliver(self, record: Record, routed: Routed[Any], ahead: Sequence[Record]) -> None:
+        self._lane = (record.position.partition, routed.lane)
+        self.queue = [(each, self.handler.route(each)) for each in ahead]
+        await self.handler.run(record, routed)
         self.handler.passed("commit")
 
-    async def run(self, records: Sequence[Record], *, kill: Kill | None = None) -> None:
-        """Process all records in order, with at most one kill. Afterwards everything is acknowledged."""
+    def _ahead(self) -> Iterator[tuple[Record, Routed[Any]]]:
+        return (each for each in self.queue if (each[0].position.partition, each[1].lane) == self._lane)
+
+    async def _cover(self, count: int) -> None:
+        covered = list(self._ahead())[:count]
+        assert len(covered) == count, "more was covered than is queued"
+        self.queue = [each for each in self.queue if each not in covered]
+        self.covered += [record for record, _ in covered]
+
+    async def run(self, records: Sequence[Record], *, kill: Kill | None = None, together: bool = False) -> None:
+        """Process all records in order, with at most one kill. Afterwards everything is acknowledged. `together`: all
+        later events are queued while one is handled."""
         self._kill_at = None if kill is None else kill.at
-        at = 0
-        while at < len(records):
+        left = list(records)
+        while left:
             try:
-                await self.deliver(records[at])
-                at += 1
+                await self.deliver(left[0], ahead=left[1:] if together else ())
+                left = [record for record in left[1:] if record not in self.covered]
             except Killed:
                 assert kill is not None
                 if kill.empty_folder:
                     self.rows.local = dict(self.rows.changelog)
                 if kill.from_start:
-                    at = 0
+                    left = list(records)
                 self.start()
 
     def pass_step(self, name: str) -> None:

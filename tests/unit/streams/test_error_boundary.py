@@ -195,10 +195,10 @@ class Failing(Counting):
             raise self.error
         return super().last(work, rows)
 
-    async def decide(self, work: Counted, record, rows):  # type: ignore[no-untyped-def]
+    async def decide(self, work: Counted, record, rows, queued):  # type: ignore[no-untyped-def]
         if self.at == "decide":
             raise self.error
-        async for decided in super().decide(work, record, rows):
+        async for decided in super().decide(work, record, rows, queued):
             yield decided
 
 

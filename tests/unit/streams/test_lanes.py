@@ -85,11 +85,22 @@ class World:
                 raise RuntimeError("on purpose")
             self.handled[lane].append(item)
             self.done.add(item)
+            await self.take_along(lane)
         finally:
             self.running.discard(lane)
             self.deciding.discard(lane)
 
     drained = False
+
+    async def take_along(self, lane: tuple[int, str]) -> None:
+        """Have the effects of some of the events that are queued in the lane."""
+        taken = list(self.lanes.queued())[: self.random.randrange(3)]
+        for each in taken:
+            self.check(each not in self.this_generation, "covered after it was handled")
+            self.this_generation.add(each)
+            self.handled[lane].append(each)
+            self.done.add(each)
+        await self.lanes.cover(len(taken))
 
     def check(self, holds: bool, what: str) -> None:
         """Note a broken rule. It is not raised, because the lanes would treat it as a failure of the handler."""

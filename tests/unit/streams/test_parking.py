@@ -14,7 +14,7 @@ from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.parking import ParkedKey
 from memstream.schemas.topics import OBSERVATIONS, PARKED, TURNS
 from memstream.streams.engine.error_boundary import CRASHES_MAX, failure_of, is_of_one_key
-from memstream.streams.engine.handler import RoutedEvent
+from memstream.streams.engine.lane_events import RoutedEvent
 from memstream.streams.engine.parking import (
     FIRST_WAIT,
     LONGEST_WAIT,
@@ -235,8 +235,8 @@ async def test_a_stage_without_a_table_refuses_the_event(world: World) -> None:
         def last(self, work, rows):  # type: ignore[no-untyped-def]
             return None
 
-        async def decide(self, work, record, rows):  # type: ignore[no-untyped-def]
-            async for decision in super().decide(work, record, rows):
+        async def decide(self, work, record, rows, queued):  # type: ignore[no-untyped-def]
+            async for decision in super().decide(work, record, rows, queued):
                 yield type(decision)(decision.outcome.model_copy(update={"after": {}, "cleanup": ()}))
 
     world.harness = StageHarness(name="observer", make=lambda harness: Tableless(sink=world.sink))

@@ -1,0 +1,86 @@
+"""Decoded events of a lane, and those that wait in it behind the one in hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ...schemas.errors import Poison
+from ..log.port import Record
+from .error_boundary import DecisionFailed
+from .parking import retry_of
+
+W = TypeVar("W")
+W_co = TypeVar("W_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedEvent(Generic[W_co]):
+    """A decoded event and its lane. Events of one lane are handled one after the other."""
+
+    lane: str
+    work: W_co
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodableEvent:
+    """An event that could not be decoded."""
+
+    lane: str
+    poison: Poison
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeCrash:
+    """An event at which the decoder failed with an unexpected exception."""
+
+    lane: str
+    failure: DecisionFailed
+
+
+Routed = RoutedEvent[W] | UndecodableEvent | DecodeCrash
+LookAhead = Callable[[], Iterator[tuple[Record, Routed[Any]]]]
+"""Return the events of the running event's lane that have not started, the next one first."""
+
+
+def nothing_ahead() -> Iterator[tuple[Record, RoutedEvent[Any]]]:
+    """Return no events: this worker holds one at a time."""
+    return iter(())
+
+
+class QueuedEvents(Generic[W]):
+    """The events that wait behind the one in hand in its lane. A stage may decide the next ones together with it
+    (`StageDecision.covers`). `alone`: it must not, because it failed so."""
+
+    def __init__(
+        self,
+        events: LookAhead = nothing_ahead,
+        *,
+        misplaced: Callable[[Record, str], bool] = lambda record, lane: False,
+        alone: bool = False,
+    ) -> None:
+        self._events = events
+        self._misplaced = misplaced
+        self._alone = alone
+        self.were_given = False
+        """Whether the stage got any of them."""
+
+    def any(self) -> bool:
+        """Whether another event of the lane will reach the stage. One that cannot be decoded never does."""
+        return any(isinstance(routed, RoutedEvent) for _, routed in self._events())
+
+    def next(self, at_most: int) -> list[tuple[Record, W]]:
+        """Return the next events, up to one that the stage cannot decide together with others: undecodable,
+        misplaced, or a new try of a parked key."""
+        found: list[tuple[Record, W]] = []
+        for record, routed in self._events() if at_most > 0 and not self._alone else ():
+            if not isinstance(routed, RoutedEvent) or retry_of(record) is not None:
+                break
+            if self._misplaced(record, routed.lane):
+                break
+            found.append((record, routed.work))
+            if len(found) == at_most:
+                break
+        self.were_given = self.were_given or bool(found)
+        return found
