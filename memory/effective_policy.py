@@ -22,7 +22,9 @@ def without_disabled_tiers(policy: MemoryPolicy) -> MemoryPolicy:
             policy,
             consolidation=replace(policy.consolidation, trigger="manual", cluster=0),
             prune=replace(policy.prune, facts=0),
-            hygiene=replace(policy.hygiene, janitor=janitor, confidence_floor=0.0, waiting_facts=0),
+            hygiene=replace(
+                policy.hygiene, janitor=janitor, confidence_floor=0.0, waiting_facts=0, waiting_facts_judged=0
+            ),
         )
     if not tiers.episodic:
         policy = replace(policy, hygiene=replace(policy.hygiene, enabled=False))

@@ -88,10 +88,9 @@ class Steps:
         return hygiene.enabled and hygiene.cull_unconsolidated and not self.consolidates
 
     def _reject_waiting(self, part: PartName) -> RejectWaitingStep | None:
-        """Return the step that bounds facts which wait in vain; None where a run judges them, or all are kept."""
-        hygiene = self.policy.hygiene
-        rejects = hygiene.enabled and hygiene.cull_unconsolidated and hygiene.waiting_facts and not self.judges
-        return RejectWaitingStep(self.reader, hygiene, part) if rejects else None
+        """Return the step that bounds the facts which wait; None where all are kept."""
+        step = RejectWaitingStep(self.reader, self.policy.hygiene, part, self.judges)
+        return step if self.policy.hygiene.enabled and step.kept else None
 
     def _consolidate(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
         reader, caller, policy = self.reader, self.caller, self.policy.consolidation

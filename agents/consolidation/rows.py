@@ -128,6 +128,10 @@ class UpkeepRow(RowPart):
     """The episode at which the janitor's next visit begins; "": at the first."""
     merged_from: str = ""
     """The fact at which the merge of the next maintenance run begins; "": at the first."""
+    settled_from: str = ""
+    """The pending fact at which the next run begins to settle; "": at the first."""
+    judged_from: str = ""
+    """The pending fact at which the next run begins to judge; "": at the first."""
     visited_at: Instant | None = None
     """The janitor's last visit."""
     reflected_at: Instant | None = None

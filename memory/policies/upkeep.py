@@ -51,6 +51,9 @@ class HygienePolicy:
     waiting_facts: int = 200
     """Pending facts of an owner, and quarantined ones, where the budget tier lets no run judge a pending fact. Beyond,
     the oldest are rejected: they become `forgotten`. 0, or `cull_unconsolidated` false: all are kept."""
+    waiting_facts_judged: int = 2_000
+    """The same where a run judges: for what only the user settles, or comes faster than it is judged. 0: all are
+    kept."""
     stale_days: float = 180.0
     """Days after which a permanent episode is flagged as stale; 0: never."""
     looked_at: int = 1_000
@@ -73,7 +76,7 @@ class HygienePolicy:
         one_of("hygiene.episode_bounds", self.episode_bounds, Bounds)
         for name in ("confidence_floor", "strength_floor", "merge_similarity", "link_step"):
             unit(f"hygiene.{name}", getattr(self, name))
-        for name in ("episode_days", "episode_turns", "stale_days", "waiting_facts"):
+        for name in ("episode_days", "episode_turns", "stale_days", "waiting_facts", "waiting_facts_judged"):
             at_least(f"hygiene.{name}", getattr(self, name), 0)
         above_zero("hygiene.every_hours", self.every_hours)
         between("hygiene.looked_at", self.looked_at, 1, 10_000)

@@ -1,4 +1,4 @@
-"""Where no run judges pending facts, an owner keeps so many that wait, and the oldest beyond are rejected."""
+"""An owner keeps so many facts that wait, fewer where no run judges them, and the oldest beyond are rejected."""
 
 from __future__ import annotations
 
@@ -140,6 +140,12 @@ async def test_more_than_one_run_proposes_go_in_turn(it: World) -> None:
         ("standard", {}),
         ("full", {}),
         (WITHOUT_STANDARD, {}),
+        ("standard", {"hygiene": HygienePolicy(waiting_facts=3, waiting_facts_judged=0)}),
+        ("standard", {"hygiene": HygienePolicy(waiting_facts_judged=3, enabled=False)}),
+        (
+            "standard",
+            {"hygiene": HygienePolicy(waiting_facts_judged=3), "tiers": TiersPolicy(semantic=False, digest=False)},
+        ),
         ("free", {"hygiene": HygienePolicy(waiting_facts=0)}),
         ("free", {"hygiene": HygienePolicy(waiting_facts=3, cull_unconsolidated=False)}),
         ("free", {"hygiene": HygienePolicy(waiting_facts=3, enabled=False)}),
@@ -157,6 +163,24 @@ async def test_where_a_run_judges_or_the_policy_says_so_all_wait(
     await it.it.bench.run(it.it.command("hygiene"))
     await it.apply()
     assert (len(await it.of_state("pending")), len(await it.of_state("quarantined"))) == (6, 6)
+
+
+@pytest.mark.parametrize("tier", ["standard", "full", WITHOUT_STANDARD])
+@pytest.mark.parametrize("state", ["pending", "quarantined"])
+@pytest.mark.parametrize("culls", [True, False])
+async def test_where_a_run_judges_the_oldest_beyond_another_number_are_forgotten(
+    it: World, tier: Tier | TierPolicy, state: FactState, culls: bool
+) -> None:
+    policy = HygienePolicy(waiting_facts=1, waiting_facts_judged=5, cull_unconsolidated=culls)
+    it.it.build(tier=tier, hygiene=policy)
+    it.it.model.answers["judge"] = lambda shown: {"judgements": []}
+    await it.wait(*named("Likes milk", range(8)), state=state)
+    await it.light_run()
+    assert await it.of_state(state) == named("Likes milk", range(3, 8))
+    assert await it.of_state("forgotten") == named("Likes milk", range(3))
+    assert it.culled() == 3
+    event = it.reflecting.events()[0]
+    assert (event.action, event.reason) == ("forgotten", f"hygiene: more than 5 facts are {state}")
 
 
 async def test_a_model_that_costs_nothing_judges_in_every_tier(it: World) -> None:

@@ -42,7 +42,7 @@ class JanitorStep:
     consolidates: bool = True
     """False: nobody will look at an episode that no run has looked at."""
     waiting: RejectWaitingStep | None = None
-    """None: a run judges pending facts, or they are all kept."""
+    """None: all facts that wait are kept."""
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:

@@ -5,46 +5,62 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
+from qdrant_client import models
+
+from ....adapters.vectors.conditions import equals
 from ....memory.facts.pending import judge_without_model, more_trusted_rivals
 from ....memory.facts.trust_order import outranks
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.one_audience import of_one_audience
+from ....schemas.collections import FACTS
 from ....schemas.commands import Change, Judgement
 from ....schemas.facts import StoredFact
 from ....schemas.turns import SENSITIVITIES, Sensitivity
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import OwnerReader
+from ..owner_reads import OwnerReader, of_owner, oldest_first
 from ..prompts.judge import SCHEMA, TASK, JudgePrompt, PendingPair, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 JUDGED = "judged by the model"
 """The reason where one of the two facts is secret: the other one's event would repeat the model's words about both."""
-PENDING_READ = 200
-"""Pending facts of an owner that one run reads."""
+PAGE: Final = 200
+"""Pending facts of an owner that one read has."""
+PAGES: Final = 5
+"""Reads in which one run looks for a pair to judge. A fact that only its time or the user settles has none."""
+Pairs = list[tuple[StoredFact, StoredFact | None]]
 
 
-async def pending_facts(reader: OwnerReader, request: RunRequest) -> list[tuple[StoredFact, StoredFact | None]]:
-    """Read pending facts, oldest first, each with the fact that it waits for as that is now."""
-    pending = await reader.facts(request, "pending", limit=PENDING_READ)
+async def pending_page(reader: OwnerReader, request: RunRequest, *, after: str) -> tuple[Pairs, str]:
+    """Read the next pending facts by id, from the fact `after` on ("": the first); where none is left, the first ones.
+    Return them oldest first, each with the fact that it waits for as that is now, and the start of the next page."""
+    where = models.Filter(must=[of_owner(request), equals("state", "pending")])
+    found, next_from = await reader.page(request, FACTS, where, after=after, size=PAGE)
+    if after and not found:
+        found, next_from = await reader.page(request, FACTS, where, after="", size=PAGE)
+    pending = oldest_first(found)
     known = await reader.facts_by_id(request, [each.waits_for for each in pending if each.waits_for])
-    return [(each, known.get(each.waits_for or "")) for each in pending]
+    return [(each, known.get(each.waits_for or "")) for each in pending], next_from
 
 
 @dataclass(frozen=True, slots=True)
 class SettleStep:
-    """Settles pending facts that time or a later statement has decided. No model is asked."""
+    """Settles pending facts that time or a later statement has decided. No model is asked. A run looks at a page, and
+    the next one at the page after it."""
 
     reader: OwnerReader
     part: PartName = "light"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         changes = []
-        for pending, known in await pending_facts(self.reader, request):
+        pairs, next_from = await pending_page(self.reader, request, after=row.upkeep.settled_from)
+        for pending, known in pairs:
             judgement = judge_without_model(pending, known, request.now)
             if judgement is not None:
                 changes.append(judge_change(pending, known, judgement, "settled without a model"))
+        row = row.model_copy(update={"upkeep": row.upkeep.model_copy(update={"settled_from": next_from})})
         if not changes:
             return StepResult("nothing", row)
         return StepResult("done", row, {"settled": len(changes)}, changes=tuple(changes))
@@ -52,7 +68,8 @@ class SettleStep:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStep:
-    """Asks one question about at most 20 pairs of a pending and an active fact. The rest waits for the next run."""
+    """Asks one question about at most 20 pairs of a pending and an active fact. The next run goes on behind them, so
+    that pairs which the model leaves open hide no others."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -60,17 +77,19 @@ class JudgeStep:
     part: PartName
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        waiting = pairs_to_judge(await pending_facts(self.reader, request), request.now)
-        if not waiting:
-            return StepResult("nothing", row)
-        pairs = of_one_audience(waiting, _sensitivity)[: self.policy.max_pairs]
+        waiting, next_from = await self._waiting(request, row.upkeep.judged_from)
+        pairs, left = in_turn(waiting, at_most=self.policy.max_pairs)
+        judged_from = left.pending.fact_id if left else next_from
+        gone_on = row.model_copy(update={"upkeep": row.upkeep.model_copy(update={"judged_from": judged_from})})
+        if not pairs:
+            return StepResult("nothing", gone_on)
         is_secret = _sensitivity(pairs[0]) == "secret"
         prompt = JudgePrompt(pairs)
         counts = {"pairs": len(pairs)}
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
-            return StepResult.stopped(answer, row, **counts)
+            return StepResult.stopped(answer, gone_on if answer.status == "failed" else row, **counts)
         shown, unknown = prompt.pairs, 0
         changes: dict[str, Change] = {}
         for _, item in answer.value.items:
@@ -83,7 +102,7 @@ class JudgeStep:
         dropped = {"unknown_pair": unknown, "invalid": answer.value.dropped}
         return StepResult(
             "done",
-            row,
+            gone_on,
             counts | {"judged": len(changes)},
             {reason: n for reason, n in dropped.items() if n},
             changes=tuple(changes.values()),
@@ -91,6 +110,26 @@ class JudgeStep:
             prompt=prompt.name,
             usage=token_usage(answer.usage),
         )
+
+    async def _waiting(self, request: RunRequest, after: str) -> tuple[list[PendingPair], str]:
+        """Return the pairs of the next page that has any, and the start of the page after it."""
+        begun = after
+        for _ in range(PAGES):
+            pairs, after = await pending_page(self.reader, request, after=after)
+            waiting = pairs_to_judge(pairs, request.now)
+            if waiting or not (after or begun):
+                return waiting, after
+            begun = begun if after else ""
+        return [], after
+
+
+def in_turn(waiting: Sequence[PendingPair], *, at_most: int) -> tuple[list[PendingPair], PendingPair | None]:
+    """Return the pairs that one question shows, in the order of `waiting`: the first ones by id that may be shown
+    together. And the first one by id that it does not show."""
+    by_id = sorted(waiting, key=lambda each: each.pending.fact_id)
+    shown = {each.pending.fact_id for each in of_one_audience(by_id, _sensitivity)[:at_most]}
+    left = next((each for each in by_id if each.pending.fact_id not in shown), None)
+    return [each for each in waiting if each.pending.fact_id in shown], left
 
 
 def _sensitivity(pair: PendingPair) -> Sensitivity:

@@ -1,8 +1,8 @@
-"""Where no run judges pending facts, an owner keeps no more of them than the policy says.
+"""An owner keeps no more facts that wait than the policy says.
 
-A pending fact waits for a model, a quarantined one for a person. Where neither decides, both would only grow in number.
-So this step proposes to reject the oldest beyond the policy's number, of each of the two. A rejected fact is forgotten:
-it is not believed, as before, and the question whether to believe it is closed.
+A pending fact waits for a model or for the user, a quarantined one for a person. What nobody decides about would only
+grow in number. So this step proposes to reject the oldest beyond the policy's number, of each of the two. A rejected
+fact is forgotten: it is not believed, as before, and the question whether to believe it is closed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,16 @@ class RejectWaitingStep:
     reader: OwnerReader
     policy: HygienePolicy
     part: PartName
+    judges: bool = False
+    """Whether the budget tier lets a run judge pending facts. More of them are kept there."""
+
+    @property
+    def kept(self) -> int:
+        """Facts of each state that an owner keeps; 0: all."""
+        policy = self.policy
+        if self.judges:
+            return policy.waiting_facts_judged
+        return policy.waiting_facts if policy.cull_unconsolidated else 0
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         rejections = [each for state in WAITING_STATES for each in await self._beyond(request, state)]
@@ -40,7 +50,7 @@ class RejectWaitingStep:
         return StepResult("done", row, {"culled_facts": len(rejections)}, rejections=tuple(rejections))
 
     async def _beyond(self, request: RunRequest, state: FactState) -> list[FactReview]:
-        kept = self.policy.waiting_facts
+        kept = self.kept
         found = await self.reader.oldest_beyond(
             request,
             FACTS,
@@ -50,5 +60,6 @@ class RejectWaitingStep:
             order_by="recorded_at",
             at_once=self.policy.at_once,
         )
-        reason = f"hygiene: more than {kept} facts are {state}, and the tier lets no run judge facts"
+        why = "" if self.judges else ", and the tier lets no run judge facts"
+        reason = f"hygiene: more than {kept} facts are {state}{why}"
         return [FactReview(fact_id=each.id, reason=reason) for each in found]
