@@ -24,6 +24,8 @@ from .world import Worker, World
 
 HELD_TIMEOUT = 40.0
 """The session time-out of workers that are held while all turns are produced, in seconds."""
+LOOK_SECONDS = 0.5
+"""Between two looks at the lag. A look every 50 ms takes a tenth of a core here, and as much of the broker."""
 WARM_UP_SECONDS = 600.0
 """In which four workers have to start, on a machine that may be busy."""
 REFERENCE = 219.0
@@ -80,7 +82,7 @@ async def measure(world: World, load: Load) -> list[Figure]:
                 held.enter_context(worker.held())
             await produce(world.log, said)
         began = time.monotonic()
-        await world.settled(*STAGES, within=load.turns)
+        await world.settled(*STAGES, within=load.turns, pause=LOOK_SECONDS)
         rates.append(load.turns / (time.monotonic() - began))
         details.append((await _counted(world, workers)).since(before, load.turns))
     await world.stop()

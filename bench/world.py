@@ -180,8 +180,13 @@ class World:
         return made
 
     # ------------------------------------------------------------------------------------------------ waiting
-    async def until(self, true: Callable[[], Awaitable[bool]], what: str, *, within: float = GIVE_UP) -> None:
-        """Wait until this holds. Raises NotMeasured after `within` seconds, or when a process has ended."""
+    async def until(
+        self, true: Callable[[], Awaitable[bool]], what: str, *, within: float = GIVE_UP, pause: float = LOOK_SECONDS
+    ) -> None:
+        """Wait until this holds, with a look every `pause` seconds.
+
+        Raises NotMeasured after `within` seconds, or when a process has ended.
+        """
 
         async def holds() -> bool:
             met = await true()
@@ -189,7 +194,7 @@ class World:
             return met
 
         try:
-            await wait_for(holds, what, deadline=within, pause=LOOK_SECONDS)
+            await wait_for(holds, what, deadline=within, pause=pause)
         except AssertionError as error:
             logs = "\n".join(worker.log_end() for worker in self.workers)
             raise NotMeasured(f"{self.kind}: {error}\n{logs}") from error
@@ -202,13 +207,13 @@ class World:
 
         await self.until(enough, f"{by} records on {topic}", within=within)
 
-    async def settled(self, *stages: StageName, within: float = GIVE_UP) -> None:
-        """Wait until these stages have no lag."""
+    async def settled(self, *stages: StageName, within: float = GIVE_UP, pause: float = LOOK_SECONDS) -> None:
+        """Wait until these stages have no lag. A look at all four asks the broker some forty times."""
 
         async def nothing_left() -> bool:
             return not any([await self._lag(stage) for stage in stages])
 
-        await self.until(nothing_left, "no lag", within=within)
+        await self.until(nothing_left, "no lag", within=within, pause=pause)
 
     async def _lag(self, stage: StageName) -> int:
         lag = 0
