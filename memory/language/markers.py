@@ -6,8 +6,10 @@ The functions remove the markers, so that the remaining words only say what the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 
 from .locales import Locale
 from .phrase_index import index_phrases, match_phrase
@@ -15,6 +17,58 @@ from .tokenizer import Segment, Token, content
 
 _MARKERS_WITHIN = 5
 """Negations and hedges stand within so many words of a clause's beginning; later ones concern something else."""
+
+
+MarkerShelf = Mapping[str, tuple[tuple[int, int, tuple[str, ...]], ...]]
+"""First word → the phrases that begin with it: minus their number of words, their place in the pack, their words. So
+sorted, the longest stand first, and of equally long ones the first of the pack."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerIndex:
+    """The markers of a pack by their first words: most words of a text begin none."""
+
+    hedges: MarkerShelf
+    endings: MarkerShelf
+    never: MarkerShelf
+    negations: MarkerShelf
+    another: MarkerShelf
+    additive: MarkerShelf
+    contrasts: MarkerShelf
+    beginnings: MarkerShelf
+    """All those that a clause may begin with."""
+    former: MarkerShelf
+    """What stands before an old value."""
+    negations_and_stop_words: frozenset[str]
+    """Words that may stand between the beginning of a clause and its verb."""
+
+
+@lru_cache(maxsize=8)
+def index_markers(pack: Locale) -> MarkerIndex:
+    """Build the index of a pack, once per pack."""
+    markers = pack.markers
+    return MarkerIndex(
+        hedges=_shelf(markers.hedges),
+        endings=_shelf(markers.endings),
+        never=_shelf(markers.never),
+        negations=_shelf(markers.negations),
+        another=_shelf(markers.another),
+        additive=_shelf(markers.additive),
+        contrasts=_shelf(markers.contrasts),
+        beginnings=_shelf(
+            (*markers.hedges, *markers.endings, *markers.never, *markers.negations, *markers.additive),
+        ),
+        former=_shelf(before for before, _ in markers.former),
+        negations_and_stop_words=pack.stop_words | markers.words,
+    )
+
+
+def _shelf(phrases: Iterable[str]) -> MarkerShelf:
+    found: dict[str, list[tuple[int, int, tuple[str, ...]]]] = {}
+    for place, phrase in enumerate(phrases):
+        if said := tuple(phrase.split()):
+            found.setdefault(said[0], []).append((-len(said), place, said))
+    return {first: tuple(each) for first, each in found.items()}
 
 
 @dataclass(slots=True)
@@ -45,7 +99,7 @@ class MarkedClause:
 
 def take_markers(clause: MarkedClause, pack: Locale) -> None:
     """Remove markers from the clause and set its flags."""
-    markers = pack.markers
+    markers = index_markers(pack)
     while _take(clause, markers.hedges, within=_MARKERS_WITHIN):
         clause.hedged = True
     while _take(clause, markers.endings, within=len(clause.tokens)):
@@ -58,9 +112,9 @@ def take_markers(clause: MarkedClause, pack: Locale) -> None:
     while _take(clause, markers.additive, within=len(clause.tokens)):
         clause.added = True
     for place in range(1, len(clause.tokens)):
-        phrase = next((each for each in markers.contrasts if starts(clause.tokens[place:], each)), None)
+        phrase = _contrast_at(clause.tokens, place, markers.contrasts)
         if phrase is not None:
-            clause.former = content(clause.tokens[place + len(phrase.split()) :], pack)
+            clause.former = content(clause.tokens[place + len(phrase) :], pack)
             del clause.tokens[place:]
             break
 
@@ -136,46 +190,64 @@ def _goes_on(found: Sequence[Token], *tenses: str) -> bool:
 
 def take_former(clause: MarkedClause, pack: Locale) -> None:
     """Remove the old value of `from X to Y` and keep it in `former`."""
-    for before, after in pack.markers.former:
-        if not starts(clause.tokens, before):
+    if not clause.tokens:
+        return
+    for _, order, words in sorted(_that_may_begin(clause.tokens[0], index_markers(pack).former), key=itemgetter(1)):
+        if not _starts(clause.tokens, 0, words):
             continue
-        rest = clause.tokens[len(before.split()) :]
+        after = pack.markers.former[order][1]
+        rest = clause.tokens[len(words) :]
         place = next((place for place, token in enumerate(rest) if token.text == after), None)
         if place is not None:
             clause.former, clause.moved = content(rest[:place], pack), True
-            verb = clause.tokens[: max(1, len(before.split()) - 1)]  # went up *from* 5 *to* 6: went up to 6
+            verb = clause.tokens[: max(1, len(words) - 1)]  # went up *from* 5 *to* 6: went up to 6
             clause.tokens = verb + rest[place:]
             return
 
 
 def begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:
-    markers = pack.markers
-    return any(
-        starts(found, phrase)
-        for phrase in (*markers.hedges, *markers.endings, *markers.never, *markers.negations, *markers.additive)
-    )
+    return any(_starts(found, 0, words) for _, _, words in _that_may_begin(found[0], index_markers(pack).beginnings))
 
 
-def starts(found: Sequence[Token], phrase: str) -> bool:
-    if not found or phrase.partition(" ")[0] not in (found[0].base, found[0].text):
-        return False  # most phrases
-    words = phrase.split()
-    return len(found) >= len(words) and all(
-        word in (token.base, token.text) and not token.is_name for word, token in zip(words, found, strict=False)
-    )
+def _contrast_at(found: Sequence[Token], place: int, contrasts: MarkerShelf) -> tuple[str, ...] | None:
+    """Return the first phrase of the pack that stands at a place."""
+    may_begin = _that_may_begin(found[place], contrasts)
+    if not may_begin:
+        return None
+    return next((words for _, _, words in sorted(may_begin, key=itemgetter(1)) if _starts(found, place, words)), None)
 
 
-def _take(clause: MarkedClause, phrases: Sequence[str], *, within: int) -> bool:
+def _that_may_begin(token: Token, shelf: MarkerShelf) -> Collection[tuple[int, int, tuple[str, ...]]]:
+    if token.base == token.text:
+        return shelf.get(token.text, ())
+    return {*shelf.get(token.base, ()), *shelf.get(token.text, ())}
+
+
+def _starts(found: Sequence[Token], place: int, words: Sequence[str]) -> bool:
+    if len(found) < place + len(words):
+        return False
+    for at, word in enumerate(words, start=place):
+        token = found[at]
+        if token.is_name or (word != token.text and word != token.base):
+            return False
+    return True
+
+
+def _take(clause: MarkedClause, phrases: MarkerShelf, *, within: int) -> bool:
     """Remove the longest of these phrases that begins within the first `within` words; return whether there was one."""
-    said = {word for token in clause.tokens for word in (token.base, token.text)}
-    said_phrases = [phrase for phrase in phrases if phrase.partition(" ")[0] in said]
-    for phrase in sorted(said_phrases, key=lambda each: -len(each.split())):
-        size = len(phrase.split())
-        for place in range(min(within, len(clause.tokens))):
-            if starts(clause.tokens[place:], phrase):
-                del clause.tokens[place : place + size]
-                return True
-    return False
+    found = clause.tokens
+    matches = [
+        (size, order, place)
+        for place, token in enumerate(found[:within])
+        if token.base in phrases or token.text in phrases
+        for size, order, words in _that_may_begin(token, phrases)
+        if _starts(found, place, words)
+    ]
+    if not matches:
+        return False
+    size, _, place = min(matches)
+    del found[place : place - size]
+    return True
 
 
 def _negatable(found: Sequence[Token]) -> int:

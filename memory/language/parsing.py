@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from .claims import PREDICATE_MAX, Claim, asserts, claim_of
 from .locales import Locale
-from .markers import MarkedClause, begins_with_marker, take_auxiliaries, take_former, take_markers
+from .markers import MarkedClause, begins_with_marker, index_markers, take_auxiliaries, take_former, take_markers
 from .phrase_index import index_phrases, match_phrase
 from .predicates import attribute_claim, changed_attribute, extract_claims, is_value, rule_of, value_at
 from .tokenizer import Segment, Token, content, counted, counts, tells_when, tokens
@@ -82,7 +82,7 @@ def _begins_clause(rest: Sequence[Token], pack: Locale) -> bool:
     for token in rest[:3]:
         if token.tense in ("present", "past"):
             return True
-        if token.text not in pack.stop_words | pack.markers.words:
+        if token.text not in index_markers(pack).negations_and_stop_words:
             return False
     return False
 
@@ -95,9 +95,9 @@ def _names_go_on(found: Sequence[Token], place: int) -> bool:
 
 def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
     """Return what the clause says is not true: `…, not in Basel`."""
-    for phrase in pack.markers.contrasts:
-        size = len(phrase.split())
-        if [token.text for token in clause[:size]] == phrase.split() and not any(t.tense for t in clause[size:]):
+    for _, _, words in index_markers(pack).contrasts.get(clause[0].text, ()):
+        size = len(words)
+        if tuple(token.text for token in clause[:size]) == words and not any(t.tense for t in clause[size:]):
             return content(clause[size:], pack)
     return None
 

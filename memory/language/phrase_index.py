@@ -5,9 +5,10 @@ A pack has more than a thousand phrases, so the index groups them by their first
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 
 from .locales import Locale, PredicateRule
 from .tokenizer import Token, counts, says_how
@@ -25,8 +26,23 @@ class Phrase:
     rule: PredicateRule | None = None
 
 
-Shelf = Mapping[str, tuple[Phrase, ...]]
-"""First word → the phrases that begin with it, the longest first."""
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """Phrases with one first word. Each has its rank: the longest first, of equally long ones the first of the pack."""
+
+    alone: tuple[tuple[int, Phrase], ...]
+    """Those that need no other word."""
+    by_word: Mapping[str, tuple[tuple[int, Phrase], ...]]
+    """The others by one of the words that they need."""
+
+    def that_may_match(self, said: Set[str]) -> list[tuple[int, Phrase]]:
+        """Return the phrases all of whose words are said, by rank."""
+        others = [each for word in self.by_word.keys() & said for each in self.by_word[word] if each[1].needs <= said]
+        return sorted((*self.alone, *others), key=itemgetter(0)) if others else [*self.alone]
+
+
+Shelf = Mapping[str, Phrases]
+"""First word → the phrases that begin with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +96,17 @@ def match_phrase(
     long ones."""
     if not found:
         return None
+    beginnings = dict.fromkeys((found[0].base, found[0].text, found[0].word))
+    shelves = [shelf[first] for first in beginnings if first in shelf]
+    if not shelves:
+        return None
     said = {word for token in found for word in (token.base, token.text, token.word)}
     best: PhraseMatch | None = None
-    for first in dict.fromkeys((found[0].base, found[0].text, found[0].word)):
-        for phrase in shelf.get(first, ()):
+    for phrases in shelves:
+        for _, phrase in phrases.that_may_match(said):
             if best is not None and len(phrase.words) <= best.size:
                 break  # they lie by length
-            aligned = _aligned(found, phrase.words, pack) if phrase.needs <= said else None
+            aligned = _aligned(found, phrase.words, pack)
             if aligned is not None:
                 candidate = PhraseMatch(phrase, len(aligned), _object(found, aligned, pack))
                 if fits(candidate):
@@ -108,7 +128,16 @@ def _shelf(phrases: Iterable[Phrase]) -> Shelf:
     found: dict[str, list[Phrase]] = {}
     for phrase in phrases:
         found.setdefault(phrase.words[0], []).append(phrase)
-    return {first: tuple(sorted(each, key=lambda phrase: -len(phrase.words))) for first, each in found.items()}
+    return {first: _group(first, sorted(each, key=lambda phrase: -len(phrase.words))) for first, each in found.items()}
+
+
+def _group(first: str, phrases: Iterable[Phrase]) -> Phrases:
+    alone: list[tuple[int, Phrase]] = []
+    by_word: dict[str, list[tuple[int, Phrase]]] = {}
+    for rank, phrase in enumerate(phrases):
+        others = phrase.needs - {first}
+        (by_word.setdefault(max(others, key=len), []) if others else alone).append((rank, phrase))
+    return Phrases(tuple(alone), {word: tuple(each) for word, each in by_word.items()})
 
 
 def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tuple[Token, ...]:

@@ -43,7 +43,7 @@ def visible(text: str) -> str:
         if "&" in text:
             text = html.unescape(text)
     if text.isascii():
-        return _CONTROLS.sub("", _LINE_ENDS.sub("\n", text))
+        return text if text.isprintable() else _CONTROLS.sub("", _LINE_ENDS.sub("\n", text))
     plain = unicodedata.normalize("NFKC", _LINE_ENDS.sub("\n", text.translate(_TAGS)))
     return _CONTROLS.sub("", INVISIBLE.sub("", plain)).translate(_PUNCTUATION)
 
@@ -92,8 +92,13 @@ def one_line(text: str) -> str:
 def folded(text: str) -> str:
     """Return the form in which quotes are compared: as a reader sees it, without regard to case, kinds of quotation
     marks and spaces, and without the backslashes of prompts."""
-    plain = unescape_markers(INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION))
-    plain = _LEADING_BACKSLASH.sub("", plain)
+    plain = text
+    if not text.isascii():
+        plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION)
+    if "\\" in plain:
+        plain = _LEADING_BACKSLASH.sub("", unescape_markers(plain))
+    if plain.isascii():
+        return " ".join(plain.lower().split())
     return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
 
 

@@ -27,6 +27,11 @@ _SHORTEST_STEM = 3
 _SHORTEST_INFLECTED = 4
 """An inflected noun has more letters: Main is no form of Mai."""
 
+WORDS_KEPT = 8_192
+"""Words whose forms are kept: most words of most texts are the same ones."""
+
+_LongForms = tuple[tuple[str, re.Pattern[str], str], ...]
+
 Segment = tuple[str, ...]
 """The words for one thing: those between two prepositions."""
 
@@ -55,15 +60,35 @@ class Token:
 
 def tokens(text: str, pack: Locale) -> list[Token]:
     plain = _respelled(unicodedata.normalize("NFC", text).replace("’", "'"), pack)
-    for short, long in pack.contractions.items():
-        plain = re.sub(rf"{re.escape(short)}(?!\w)", long, plain, flags=re.IGNORECASE)
+    contractions, aliases = _long_forms(pack)
+    plain = _written_out(plain, contractions, ignores_case=True)
     plain = _ORDINAL.sub(r"\1", _with_decimal_point(plain, pack))
-    for short, long in pack.aliases.items():
-        plain = re.sub(rf"(?<!\w){re.escape(short)}(?!\w)", long, plain)
+    plain = _written_out(plain, aliases, ignores_case=False)
     parts = list(_parts(plain, pack))
     found = [each for place, part in enumerate(parts) for each in _split(part, place, parts, pack)]
     kept = [each for place, each in enumerate(found) if each.text != "." or not _abbreviates(found, place)]
     return list(_named(_numbers_joined(kept, pack), pack))
+
+
+@lru_cache(maxsize=8)
+def _long_forms(pack: Locale) -> tuple[_LongForms, _LongForms]:
+    """Return the contractions and the aliases of a pack: short form, pattern, long form."""
+    contractions = (
+        (short.casefold(), re.compile(rf"{re.escape(short)}(?!\w)", re.IGNORECASE), long)
+        for short, long in pack.contractions.items()
+    )
+    aliases = ((short, re.compile(rf"(?<!\w){re.escape(short)}(?!\w)"), long) for short, long in pack.aliases.items())
+    return tuple(contractions), tuple(aliases)
+
+
+def _written_out(text: str, forms: _LongForms, *, ignores_case: bool) -> str:
+    """Replace short forms, one after the other. Those that an ASCII text does not have are not searched for."""
+    seen = (text.lower() if ignores_case else text) if text.isascii() else None
+    for short, pattern, long in forms:
+        if seen is None or short in seen:
+            text = pattern.sub(long, text)
+            seen = (text.lower() if ignores_case else text) if text.isascii() else None
+    return text
 
 
 def _parts(plain: str, pack: Locale) -> Iterator[str]:
@@ -153,6 +178,7 @@ def follows_determiner(before: Sequence[str], pack: Locale, nouns: Nouns) -> boo
     return last in nouns.articles and (place == 0 or before[place - 1].lower() not in pack.separators)
 
 
+@lru_cache(maxsize=WORDS_KEPT)
 def _token(part: str, name: bool, pack: Locale) -> Token:
     text = part.lower()
     if text[0].isdigit():
@@ -298,6 +324,7 @@ def compared_all(words: frozenset[str], pack: Locale) -> frozenset[str]:
     return frozenset(compared(each, pack) for each in words)
 
 
+@lru_cache(maxsize=WORDS_KEPT)
 def compared(word: str, pack: Locale) -> str:
     """Return the compared form of a word that is not a name."""
     base, _ = pack.verbs.get(word, (word, None))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import chain
 from typing import Final
 
 from ...schemas.turns import Role
@@ -40,6 +42,8 @@ _STEM: Final = 4
 _STEM_SHARE: Final = 0.6
 """Two words are alike when they begin with so many equal letters, and with this share of the longer one."""
 
+_TEXTS_KEPT: Final = 64
+"""Texts whose words are kept: a judgement asks several times for those of the same few."""
 _CONCEPT_MAX: Final = 24
 """Letters of a word that are looked up."""
 
@@ -170,20 +174,20 @@ class _Claim:
 
     def shared(self, text: str) -> bool:
         """Whether a text has a content word, a number or a name of the statement, or a word of its concept."""
-        if _UNSPACED.search(text) and _UNSPACED.search(self._text):
+        if not text.isascii() and _UNSPACED.search(text) and _UNSPACED.search(self._text):
             return any(text[at : at + 2] in self._text for at in range(len(text) - 1) if _UNSPACED.match(text, at))
-        words = _content(text, self._language_of(text))
-        return any(self._alike(one, other) for one in self._words for other in words)
+        words = self._content_of(text)
+        return not words.all.isdisjoint(self._words) or any(words.has(one) for one in self._words)
 
     def covered(self, text: str) -> bool:
         """Whether a text has all content words of the statement."""
-        words = _content(text, self._language_of(text))
-        return all(any(self._alike(one, other) for other in words) for one in self._said)
+        words = self._content_of(text)
+        return all(words.has(one) for one in self._said)
 
     def held_by(self, text: str) -> bool:
         """Whether a text has at least half of the statement's content words."""
-        words = _content(text, self._language_of(text))
-        held = sum(any(self._alike(one, other) for other in words) for one in self._said)
+        words = self._content_of(text)
+        held = sum(words.has(one) for one in self._said)
         return bool(held) and 2 * held >= len(self._said)
 
     def incomparable(self, text: str) -> bool:
@@ -204,8 +208,34 @@ class _Claim:
     def _language_of(self, text: str) -> str:
         return _language(text) or self._language or "en"
 
-    def _alike(self, one: str, other: str) -> bool:
-        return one == other or _alike(one, other) or bool(_forms(one, self._packs) & _forms(other, self._packs))
+    def _content_of(self, text: str) -> _WordSet:
+        return _WordSet(_content(text, self._language_of(text)), self._packs)
+
+
+class _WordSet:
+    """Content words of a text, to look up words that are equal, begin alike, or are forms of one word or concept."""
+
+    def __init__(self, words: Sequence[str], packs: tuple[Locale, ...]) -> None:
+        self.all = frozenset(words)
+        self._packs = packs
+
+    def has(self, word: str) -> bool:
+        if word in self.all or any(_alike(word, other) for other in self._by_beginning.get(word[:_STEM], ())):
+            return True
+        return not self._forms.isdisjoint(_forms(word, self._packs))
+
+    @cached_property
+    def _by_beginning(self) -> Mapping[str, Sequence[str]]:
+        """The words by their first letters, as many as words that begin alike have in common."""
+        found: dict[str, list[str]] = {}
+        for word in self.all:
+            if len(word) >= _STEM:
+                found.setdefault(word[:_STEM], []).append(word)
+        return found
+
+    @cached_property
+    def _forms(self) -> frozenset[str]:
+        return frozenset().union(*(_forms(word, self._packs) for word in self.all))
 
 
 # ------------------------------------------------------------------------------------------------ a quote
@@ -267,7 +297,7 @@ def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> R
     found: Role | None = None
     for other in others:
         quoted = " . ".join(part for part, own in other.passages if not own or not other.speaks)
-        if claim.stands_in(quoted):
+        if quoted and claim.stands_in(quoted):
             return "tool"
         lower = TRUST_ORDER.index(other.role) > TRUST_ORDER.index(text.role)
         if lower and claim.stands_in(other.own) and not is_short_answer(text.own):
@@ -278,11 +308,16 @@ def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> R
 # ------------------------------------------------------------------------------------------------ words
 def _plain(text: str) -> str:
     """Return lower case without accents."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFD", text.casefold())
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
 
 
-def _words(text: str) -> list[str]:
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _words(text: str) -> Sequence[str]:
+    if text.isascii():
+        return _WORD.findall(text.lower())
     return [_plain(word) for word in _WORD.findall(text)]
 
 
@@ -302,10 +337,13 @@ def _function_words(language: str) -> frozenset[str]:
 
 
 @cache
-def _known_words() -> dict[str, frozenset[str]]:
-    """Return the words that tell languages apart."""
-    tags = {*FUNCTION_WORDS, *FREQUENT_WORDS}
-    return {tag: _function_words(tag) | {_plain(word) for word in FREQUENT_WORDS.get(tag, ())} for tag in tags}
+def _languages_of_words() -> Mapping[str, Sequence[str]]:
+    """Return the words that tell languages apart, each with the languages that have it."""
+    found: dict[str, list[str]] = {}
+    for tag in sorted({*FUNCTION_WORDS, *FREQUENT_WORDS}):
+        for word in _function_words(tag) | {_plain(word) for word in FREQUENT_WORDS.get(tag, ())}:
+            found.setdefault(word, []).append(tag)
+    return found
 
 
 def _language(text: str) -> str | None:
@@ -316,18 +354,19 @@ def _language(text: str) -> str | None:
 
 @lru_cache(maxsize=1_024)
 def _language_of_sample(text: str) -> str | None:
-    words = _words(text)
-    counts = sorted(
-        ((sum(word in known for word in words), tag) for tag, known in _known_words().items()), reverse=True
-    )
-    best = [tag for count, tag in counts if count == counts[0][0]]
-    if not counts[0][0]:
+    known = _languages_of_words()
+    counts = Counter(chain.from_iterable(known[word] for word in _words(text) if word in known))
+    if not counts:
         return None
+    most = max(counts.values())
+    best = [tag for tag, count in counts.items() if count == most]
     return best[0] if len(best) == 1 else ("en" if "en" in best else None)
 
 
 def _script(text: str) -> str:
     """Return the script of most letters at the beginning of the text."""
+    if text.isascii():
+        return _LATIN
     scripts = [unicodedata.name(char, _LATIN).partition(" ")[0] for char in text[:_SAMPLE] if char.isalpha()]
     return max(set(scripts), key=scripts.count) if scripts else _LATIN
 

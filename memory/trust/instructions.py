@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Final, Literal
 from urllib.parse import unquote
 
+from ..language.literal_index import LiteralIndex, one_case
 from ..language.text import latin_lookalikes, visible
 from .orders import ORDER_RULES, OrderRules
 
@@ -29,6 +30,13 @@ _LEET: Final = str.maketrans("013457@$", "oieastas")
 _LEET_WORD: Final = re.compile(
     r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[a-z@$]*\d|[a-z]*[@$][a-z])[a-z\d@$]+(?![\w@$])", re.IGNORECASE
 )
+_LEET_SIGN: Final = re.compile(r"[\d@$]")
+"""One of these is in each word of digits for letters."""
+_SPACED_INNER: Final = re.compile(r"[ .\-_*]\w[ .\-_*]\w[ .\-_*]\w")
+"""What is within each spaced word."""
+_GAP: Final = re.compile(r"[ .\-_*]")
+_SPACE: Final = re.compile(r"[^\S\n]")
+_SPACES: Final = re.compile(r" {2,}")
 _SPACED: Final = re.compile(r"(?<!\w)\w(?:[ .\-_*]\w){3,}(?!\w)")
 _SENTENCE: Final = re.compile(r"[.!?\n]+(?=\s|$)")
 
@@ -121,63 +129,94 @@ class _Pattern:
     """A pattern that ignores case. Unless a part of it does not, it is searched in a text of one case.
 
     With `re.IGNORECASE` a search takes two to five times as long: it looks at each branch in full where another one
-    looks at its first letter.
+    looks at its first letter. A pattern is compiled when a text may match it: most are never needed.
     """
 
     def __init__(self, pattern: str) -> None:
         self._keeps_case = _CASE in pattern
-        self._pattern = re.compile(_without_accents(pattern), re.IGNORECASE if self._keeps_case else 0)
+        self.source = _without_accents(pattern)
 
     def is_in(self, text: str) -> bool:
-        return self._pattern.search(text if self._keeps_case else _one_case(text)) is not None
+        return self._compiled.search(text if self._keeps_case else one_case(text)) is not None
 
-
-def _one_case(text: str) -> str:
-    """Return the text with small letters alone, and what `re.IGNORECASE` takes for an ASCII letter as that letter."""
-    return text.replace("İ", "i").casefold().replace("ı", "i")
-
-
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    orders: tuple[_Pattern, ...]
-    standing: tuple[_Pattern, ...]
-    preferences: tuple[_Pattern, ...]
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.source, re.IGNORECASE if self._keeps_case else 0)
 
 
 @lru_cache(_KEPT)
 def instruction_rule(text: str) -> InstructionRule | None:
     """Return the name of the rule by which a statement is an instruction to the assistant; None for any other."""
     plain = _plain(text)
-    if any(pattern.search(plain) for pattern in _ENCODED):
+    if len(plain) >= _RUN and any(pattern.search(plain) for pattern in _ENCODED):
         return "encoded_run"
     lower = plain.lower()
-    if any(pattern.search(lower) for pattern in _PROMPT_MARKS):
+    found = _Candidates()
+    if found.matches(_PROMPT_MARKS, lower):
         return "prompt_mark"
-    if any(pattern.search(each) for each in {lower, unquote(lower)} for pattern in _URLS):
+    if found.matches(_URLS, lower) or ("%" in lower and found.matches(_URLS, unquote(lower))):
         return "url"
-    if any(pattern.search(lower) for pattern in _TOOL_CALLS):
+    if found.matches(_TOOL_CALLS, lower):
         return "tool_call"
-    if any(_is_order(each, rules) for each in _spellings(plain) for rules in ORDER_RULES):
+    if any(_is_order(each, found) for each in _spellings(plain)):
         return "order"
     return None
 
 
-def _is_order(text: str, rules: OrderRules) -> bool:
-    if not _signs(rules.language).is_in(text):
-        return False
-    compiled = _compiled(rules.language)
-    if any(pattern.is_in(text) for pattern in compiled.orders):
-        return True
+class _Candidates:
+    """The patterns that a text or one of its spellings may match. Most spellings are the text in one case."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[int]] = {}
+
+    def matches(self, patterns: Sequence[re.Pattern[str]], text: str) -> bool:
+        found = self.of(text)
+        if not found:
+            return False
+        first = _FIXED.index(patterns[0])
+        return any(_FIXED[number].search(text) for number in found if first <= number < first + len(patterns))
+
+    def of(self, text: str) -> list[int]:
+        text = one_case(text)
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = _index().candidates(text)
+        return found
+
+
+_FIXED: Final = (*_PROMPT_MARKS, *_URLS, *_TOOL_CALLS)
+
+
+def _is_order(text: str, found: _Candidates) -> bool:
+    patterns = _order_patterns()
+    may_match: dict[str, list[_OrderPattern]] = {}
+    for number in found.of(text):
+        if number >= len(_FIXED):
+            pattern = patterns[number - len(_FIXED)]
+            may_match.setdefault(pattern.language, []).append(pattern)
     return any(
-        any(pattern.is_in(sentence) for pattern in compiled.standing)
-        and not any(pattern.is_in(_LINKS.sub(" ", sentence)) for pattern in compiled.preferences)
+        _signs(language).is_in(text) and _is_order_in(text, language, candidates)
+        for language, candidates in may_match.items()
+    )
+
+
+def _is_order_in(text: str, language: str, candidates: Sequence[_OrderPattern]) -> bool:
+    if any(each.pattern.is_in(text) for each in candidates if not each.standing):
+        return True
+    standing = [each.pattern for each in candidates if each.standing]
+    return bool(standing) and any(
+        any(pattern.is_in(sentence) for pattern in standing)
+        and not any(pattern.is_in(_LINKS.sub(" ", sentence)) for pattern in _preferences(language))
         for sentence in _SENTENCE.split(text)
     )
 
 
 def _plain(text: str) -> str:
     """Return the text as a reader sees it. Doubled spaces stay where they may part spaced words."""
-    return "\n".join(line.strip() for line in re.sub(r"[^\S\n]", " ", visible(text)).split("\n"))
+    shown = visible(text)
+    if shown.isprintable():  # one line, whose only white space are spaces
+        return shown.strip()
+    return "\n".join(line.strip() for line in _SPACE.sub(" ", shown).split("\n"))
 
 
 def _spellings(plain: str) -> Iterator[str]:
@@ -185,14 +224,20 @@ def _spellings(plain: str) -> Iterator[str]:
     words = _without_accents(latin_lookalikes(plain))
     if words.isupper():
         words = words.lower()
-    yield re.sub(r" {2,}", " ", words)
-    if _LEET_WORD.search(words):
-        yield re.sub(r" {2,}", " ", _LEET_WORD.sub(lambda found: found.group().translate(_LEET), words))
-    if _SPACED.search(words):
-        yield re.sub(r" {2,}", " ", _SPACED.sub(lambda found: re.sub(r"[ .\-_*]", "", found.group()), words))
+    yield _with_single_spaces(words)
+    if _LEET_SIGN.search(words) and _LEET_WORD.search(words):
+        yield _with_single_spaces(_LEET_WORD.sub(lambda found: found.group().translate(_LEET), words))
+    if _SPACED_INNER.search(words) and _SPACED.search(words):
+        yield _with_single_spaces(_SPACED.sub(lambda found: _GAP.sub("", found.group()), words))
+
+
+def _with_single_spaces(text: str) -> str:
+    return _SPACES.sub(" ", text) if "  " in text else text
 
 
 def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
     decomposed = unicodedata.normalize("NFD", text.replace("ß", "ss"))
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
 
@@ -223,8 +268,31 @@ def _signs(language: str) -> _Pattern:
 
 
 @cache
-def _compiled(language: str) -> _Compiled:
+def _preferences(language: str) -> tuple[_Pattern, ...]:
     rules, fill = _rules(language)
-    return _Compiled(
-        *(tuple(_Pattern(fill(each)) for each in kind) for kind in (rules.orders, rules.standing, rules.preferences))
-    )
+    return tuple(_Pattern(fill(each)) for each in rules.preferences)
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderPattern:
+    language: str
+    standing: bool
+    pattern: _Pattern
+
+
+@cache
+def _order_patterns() -> tuple[_OrderPattern, ...]:
+    """Return the patterns of orders and standing orders of all languages."""
+    found: list[_OrderPattern] = []
+    for each in ORDER_RULES:
+        rules, fill = _rules(each.language)
+        found += (_OrderPattern(each.language, False, _Pattern(fill(pattern))) for pattern in rules.orders)
+        found += (_OrderPattern(each.language, True, _Pattern(fill(pattern))) for pattern in rules.standing)
+    return tuple(found)
+
+
+@cache
+def _index() -> LiteralIndex:
+    """Return the index of what a text needs for each of `_FIXED` and of the orders."""
+    sources = (each.pattern.source for each in _order_patterns())
+    return LiteralIndex([*(pattern.pattern for pattern in _FIXED), *sources])

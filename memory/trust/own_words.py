@@ -128,6 +128,8 @@ def own_words(text: str) -> str:
 
 def count_words(text: str) -> int:
     """Count words. Scripts without spaces have a word for every two characters."""
+    if text.isascii():
+        return len(_WORD.findall(text))
     unspaced = len(_UNSPACED.findall(text))
     return len(_WORD.findall(_UNSPACED.sub(" ", text))) + unspaced // _CHARS_A_WORD
 
