@@ -3,7 +3,7 @@ few of them; the rest is decoded for the chosen items alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
@@ -48,7 +48,6 @@ SAYING: Final = (
 """Fields of a fact that may confirm or contradict an episode."""
 QUOTES_MAX: Final = 4
 """Quotes of a fact that are compared with a cue."""
-NUMBER: Final = (int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,30 +132,35 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
 def fit_text_of(tier: Tier, payload: Payload, content: str, similarity: float | None) -> FitText:
     """Return what is compared with the cue: the text (`content_of`), its subject, and the quotes of its evidence. Of a
     message it is the beginning, as long as a statement may be."""
+    beside: tuple[str, ...]
     match tier:
         case "turns":
-            return FitText(content[:CONTENT_MAX], similarity=similarity)
+            return FitText(content[:CONTENT_MAX], None, (), False, "", similarity)
         case "semantic":
-            beside = (*_quotes(payload), str(payload.get("predicate") or "").replace("_", " "))
+            at = payload.get("recorded_at")
+            beside = _quotes(payload)
+            if (predicate := payload.get("predicate")) is not None:
+                beside = (*beside, str(predicate).replace("_", " "))
         case "episodic":
-            beside = (_text(payload, "evidence"),)
+            at, beside = payload.get("occurred_at"), (_text(payload, "evidence"),)
         case "working":
-            beside = ()
+            at, beside = payload.get("updated_at"), ()
     related = payload.get("category") == "relationship"
-    at = payload.get({"semantic": "recorded_at", "episodic": "occurred_at", "working": "updated_at"}[tier])
-    return FitText(content, subject_of(payload), beside, relationship=related, at=str(at or ""), similarity=similarity)
+    return FitText(content, subject_of(payload), beside, related, str(at or ""), similarity)
 
 
-def _quotes(payload: Payload) -> Iterator[str]:
+def _quotes(payload: Payload) -> tuple[str, ...]:
     evidence = payload.get("evidence")
-    for each in evidence[:QUOTES_MAX] if isinstance(evidence, list) else ():
-        if isinstance(each, dict) and isinstance(quote := each.get("quote"), str):
-            yield quote
+    if not isinstance(evidence, list):
+        return ()
+    quotes = [each.get("quote") for each in evidence[:QUOTES_MAX] if isinstance(each, dict)]
+    return tuple([each for each in quotes if isinstance(each, str)])
 
 
 def subject_of(payload: Payload) -> str | None:
     """Return the subject. A message has none."""
-    return _text(payload, "subject") if payload.get("subject") is not None else None
+    subject = payload.get("subject")
+    return None if subject is None else _text(payload, "subject")
 
 
 def observation_of(payload: Payload) -> str:
@@ -257,16 +261,18 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
 # ------------------------------------------------------------------------------------------------ fields
 def _text(payload: Payload, name: str) -> str:
     value = payload.get(name)
-    if not isinstance(value, str):
-        raise Fatal(f"a stored record has no text in {name!r}")
-    return value
+    if isinstance(value, str):
+        return value
+    raise Fatal(f"a stored record has no text in {name!r}")
 
 
 def _number(payload: Payload, name: str) -> float:
     value = payload.get(name)
-    if not isinstance(value, NUMBER):
-        raise Fatal(f"a stored record has no number in {name!r}")
-    return float(value)
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        return float(value)
+    raise Fatal(f"a stored record has no number in {name!r}")
 
 
 def _moment(payload: Payload, name: str) -> datetime:

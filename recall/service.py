@@ -232,7 +232,7 @@ class RecallService:
                     policy=self._policy,
                 ),
             )
-            if gone is None:
+            if not gone:
                 return chosen
             seen, behind = seen | frozenset(keys), BEHIND
             left = [each for each in left if (each.tier, each.id) not in gone]
@@ -242,16 +242,12 @@ class RecallService:
     ) -> list[ScoredMemory]:
         lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
         fit = self._fits(found, request)
-        return [
-            ScoredMemory(
-                tier,
-                identity,
-                each.content,
-                self._score(tier, each, lifted.get(identity, 0.0), fit.get((tier, identity)), request, now),
-                subject_of(each.payload),
-            )
-            for (tier, identity), each in found.items()
-        ]
+        scored = []
+        for key, each in found.items():  # hundreds
+            tier, identity = key
+            score = self._score(tier, each, lifted.get(identity, 0.0), fit.get(key), request, now)
+            scored.append(ScoredMemory(tier, identity, each.content, score, subject_of(each.payload)))
+        return scored
 
     def _fits(self, found: Mapping[Key, _Found], request: RecallRequest) -> dict[Key, float]:
         """Return how well each statement fits the cue; nothing without a cue, for messages alone, and for the profile

@@ -7,9 +7,10 @@ store has validated what goes out, and checks what comes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from .remote import RestTransport
 
 
+_APART: Final = {"query", "filter"}
+
+
 class ServerHit(NamedTuple):
     """`EngineRow` and `EngineHit` over the server's own JSON."""
 
@@ -31,6 +35,10 @@ class ServerHit(NamedTuple):
     vector: Any
     score: float
     order_value: Any
+
+
+_new_hit: Final = cast(Callable[[tuple[Any, ...]], ServerHit], partial(tuple.__new__, ServerHit))
+"""The tuple's own constructor: a read builds hundreds, and that of a named tuple is a Python function."""
 
 
 class ServerAnswer(NamedTuple):
@@ -162,7 +170,8 @@ class ServerEngine(AsyncQdrantClient):
         *,
         consistency: ReadConsistency | None = None,
     ) -> Sequence[ServerAnswer]:
-        body = {"searches": _list(map(_query, requests))}
+        filters: dict[int, bytes] = {}
+        body = {"searches": _list(_query(each, filters) for each in requests)}
         result = await self._ask("POST", collection_name, "/query/batch", _consistent(consistency), body)
         try:
             return [ServerAnswer([_hit(each) for each in answer["points"]]) for answer in result]
@@ -210,18 +219,27 @@ def _vector(vector: Any) -> bytes:
     return f"[{','.join(numbers)}]".encode()
 
 
-def _query(request: models.QueryRequest) -> bytes:
-    rest = request.model_dump_json(exclude={"query"}, by_alias=True, exclude_unset=True, exclude_none=True).encode()
-    if request.query is None:
-        return rest
-    return b'{"query":%s,%s' % (_vector(request.query), rest[1:])
+def _query(request: models.QueryRequest, filters: dict[int, bytes]) -> bytes:
+    """Encode a query. `filters`: those of this batch by identity; the searches of a tier share one."""
+    parts = [
+        request.model_dump_json(exclude=_APART, by_alias=True, exclude_unset=True, exclude_none=True).encode()[1:-1]
+    ]
+    if request.query is not None:
+        parts.append(b'"query":' + _vector(request.query))
+    if (wanted := request.filter) is not None:
+        encoded = filters.get(id(wanted))
+        if encoded is None:
+            encoded = filters[id(wanted)] = _model(wanted)
+        parts.append(b'"filter":' + encoded)
+    return b"{%s}" % b",".join(filter(None, parts))
 
 
 def _hit(found: Mapping[str, Any]) -> ServerHit:
-    vector = found.get("vector")
-    if isinstance(vector, dict):
+    get = found.get
+    vector = get("vector")
+    if vector is not None and isinstance(vector, dict):
         vector = {name: _stored(each) for name, each in vector.items()}
-    return ServerHit(found["id"], found.get("payload"), vector, found.get("score", 0.0), found.get("order_value"))
+    return _new_hit((found["id"], get("payload"), vector, get("score", 0.0), get("order_value")))
 
 
 def _stored(vector: Any) -> Any:

@@ -66,14 +66,14 @@ def fits(cue: str, texts: Sequence[FitText], pack: Locale, *, meanings: bool = T
     the cosines compare meanings, and not words once more."""
     known_as = _names(texts, pack)
     said = [_said(each, pack) for each in texts]
-    quoted = [_NONE.union(*[stems(each, pack) for each in text.beside if each]) for text in texts]
+    quoted = [_quoted(each, pack) for each in texts]
     words = _CueWords(cue, said, quoted, pack)
     meaning = _meanings(texts) if meanings else {}
     newness = _newness(texts)
     raw: list[float] = []
     for each, own, quote in zip(texts, said, quoted, strict=True):
         related = known_as.get(each.subject, _NONE)
-        covered = words.coverage(((1.0, own), (RELATED, related), (QUOTED, quote)))
+        covered = words.coverage(own, related, quote)
         near = meaning.get(each.content, covered)
         named = each.subject in (None, USER) or words.name(related)
         weight = (1.0 if named else NOT_NAMED) * (1.0 + NEWEST * newness.get(each.at, 0.0))
@@ -86,6 +86,15 @@ def fits(cue: str, texts: Sequence[FitText], pack: Locale, *, meanings: bool = T
 def _said(text: FitText, pack: Locale) -> frozenset[str]:
     own = stems(text.content, pack)
     return own if text.subject in (None, USER) else own | stems(text.subject, pack)
+
+
+def _quoted(text: FitText, pack: Locale) -> frozenset[str]:
+    quoted = _NONE
+    for each in text.beside:
+        if each:
+            found = stems(each, pack)
+            quoted = quoted | found if quoted else found
+    return quoted
 
 
 def _names(texts: Sequence[FitText], pack: Locale) -> dict[str | None, frozenset[str]]:
@@ -129,9 +138,11 @@ class _CueWords:
         self, cue: str, said: Sequence[frozenset[str]], quoted: Sequence[frozenset[str]], pack: Locale
     ) -> None:
         asked = _asked(cue, pack)
-        frequency = Counter(word for own in said for word in asked & own)
-        vocabulary = frozenset[str]().union(*said, *quoted)
-        forms = _forms(asked, vocabulary)
+        frequency = Counter[str]()
+        for own in said:
+            if not asked.isdisjoint(own):
+                frequency.update(asked & own)
+        forms = _forms(asked, frozenset[str]().union(*said, *quoted))
         same = topics(pack)
         self._weights = {word: math.log(1 + len(said) / (1 + frequency[word])) for word in asked}
         self._total = sum(self._weights.values())
@@ -142,18 +153,26 @@ class _CueWords:
                 self._counts.setdefault(each, []).append((word, counts))
         self._telling = frozenset(self._counts)
 
-    def coverage(self, contained: Sequence[tuple[float, AbstractSet[str]]]) -> float:
-        """Return the share of the cue's words that a candidate contains, 0–1. `contained`: sets of words with what a
-        word in them counts. Most candidates contain few words of the cue, and a read has hundreds of candidates."""
+    def coverage(self, own: AbstractSet[str], related: AbstractSet[str], quoted: AbstractSet[str]) -> float:
+        """Return the share of the cue's words that a candidate contains, 0–1: in its text, in what its subject is to
+        the user, in its evidence. Most candidates contain few words of the cue, and a read has hundreds of
+        candidates."""
+        telling, counting = self._telling, self._counts
         most: dict[str, float] = {}
-        for share, among in contained:
-            for each in self._telling & among if among else ():
-                for word, counts in self._counts[each]:
-                    if share * counts > most.get(word, 0.0):
-                        most[word] = share * counts
+        if not telling.isdisjoint(own):
+            for each in telling & own:
+                for word, counts in counting[each]:
+                    if counts > most.get(word, 0.0):
+                        most[word] = counts
+        for share, among in ((RELATED, related), (QUOTED, quoted)):
+            if among and not telling.isdisjoint(among):
+                for each in telling & among:
+                    for word, counts in counting[each]:
+                        if share * counts > most.get(word, 0.0):
+                            most[word] = share * counts
         if not most:
             return 0.0
-        found = sum(weight * most[word] for word, weight in self._weights.items() if word in most)
+        found = sum([weight * most[word] for word, weight in self._weights.items() if word in most])
         return found / self._total if self._total else 0.0
 
     def name(self, words: AbstractSet[str]) -> bool:
@@ -178,7 +197,8 @@ def _asked(cue: str, pack: Locale) -> frozenset[str]:
 def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, frozenset[str]]:
     """Return for each word its other forms among the known words; for an unknown one also what it may be a slip of."""
     begin = {word: word[: max(BEGINNING, len(word) - 2)] for word in asked}
-    likely = [each for each in vocabulary if each.startswith(tuple(begin.values()))]
+    begins = tuple(begin.values())
+    likely = [each for each in vocabulary if each.startswith(begins)]
     forms = {
         word: frozenset(each for each in likely if each.startswith(begin[word]) and len(each) <= len(begin[word]) + 2)
         - {word}
@@ -201,7 +221,12 @@ def _slips(word: str, vocabulary: Iterable[str]) -> Iterator[str]:
 @lru_cache(maxsize=8_192)
 def stems(text: str, pack: Locale) -> frozenset[str]:
     """Return the words of a text without their endings."""
-    return frozenset(_stem(_plain(word), pack) for word in _WORD.findall(text))
+    return frozenset([_stem_of_word(word, pack) for word in _WORD.findall(text)])
+
+
+@lru_cache(maxsize=32_768)
+def _stem_of_word(word: str, pack: Locale) -> str:
+    return _stem(_plain(word), pack)
 
 
 @lru_cache(maxsize=32_768)

@@ -11,12 +11,17 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..decay import DAY, effective_confidence, half_life_decay
 from ..policies import CompositePolicy, RecallPolicy
 
 UNKNOWN_EMOTION = 0.5
+_SEMANTIC: Final = ("confidence", "reinforcement", "match")
+_WORKING: Final = ("salience", "match")
+_EPISODIC: Final = ("significance", "recency", "match")
+_TURN: Final = ("match", "recency")
+_COMPOSITE: Final = ("similarity", "strength", "recency", "emotion", "links", "importance")
 
 
 # ------------------------------------------------------------------------------------------------ scored records
@@ -63,10 +68,16 @@ class Impression:
 
 
 class Score(NamedTuple):
-    """Named parts and their sum. The sum is stored because candidates are sorted by it more than once."""
+    """The parts of a score by their names, and their sum. Of hundreds of candidates few show their parts, so the names
+    are those of the formula, and only `parts` joins them with the values."""
 
-    parts: Mapping[str, float]
+    names: tuple[str, ...]
+    terms: tuple[float, ...]
     total: float
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        return dict(zip(self.names, self.terms, strict=True))
 
     @property
     def value(self) -> float:
@@ -77,30 +88,20 @@ class Score(NamedTuple):
 # ------------------------------------------------------------------------------------------------ profiles
 def score_trace(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
     """Return the score under the profiles `memstream` and `classic`, before `weigh_fit` and `weigh_question`."""
-    match trace:
-        case SemanticTrace(confidence, reinforcements, since):
-            sure = effective_confidence(confidence, since, now, half_life_days=policy.confidence_half_life_days)
-            return _score(
-                {
-                    "confidence": 0.5 * sure,
-                    "reinforcement": 0.5 * sure * min(1.0, reinforcements / policy.reinforcements),
-                    "match": policy.semantic_match * match,
-                }
-            )
-        case WorkingTrace(salience):
-            return _score({"salience": salience, "match": policy.working_match * match})
-        case EpisodicTrace(importance, occurred_at):
-            recency = half_life_decay(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
-            return _score(
-                {
-                    "significance": 0.5 * importance,
-                    "recency": 0.5 * importance * recency,
-                    "match": policy.episodic_match * match,
-                }
-            )
-        case TurnTrace(occurred_at):
-            recency = half_life_decay(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
-            return _score({"match": 0.7 * match, "recency": 0.3 * match * recency})
+    if isinstance(trace, TurnTrace):
+        recency = half_life_decay(trace.occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+        return _score(_TURN, (0.7 * match, 0.3 * match * recency))
+    if isinstance(trace, SemanticTrace):
+        confidence, reinforcements, since = trace
+        sure = effective_confidence(confidence, since, now, half_life_days=policy.confidence_half_life_days)
+        reinforced = 0.5 * sure * min(1.0, reinforcements / policy.reinforcements)
+        return _score(_SEMANTIC, (0.5 * sure, reinforced, policy.semantic_match * match))
+    if isinstance(trace, EpisodicTrace):
+        importance, occurred_at = trace
+        recency = half_life_decay(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+        terms = (0.5 * importance, 0.5 * importance * recency, policy.episodic_match * match)
+        return _score(_EPISODIC, terms)
+    return _score(_WORKING, (trace.salience, policy.working_match * match))
 
 
 def score_composite(
@@ -119,14 +120,15 @@ def score_composite(
     """
     recency = half_life_decay(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
     return _score(
-        {
-            "similarity": policy.similarity * match,
-            "strength": policy.strength * impression.strength,
-            "recency": policy.recency * recency,
-            "emotion": policy.emotion * congruence(impression.valence, mood),
-            "links": policy.links * links,
-            "importance": policy.importance * impression.importance,
-        }
+        _COMPOSITE,
+        (
+            policy.similarity * match,
+            policy.strength * impression.strength,
+            policy.recency * recency,
+            policy.emotion * congruence(impression.valence, mood),
+            policy.links * links,
+            policy.importance * impression.importance,
+        ),
     )
 
 
@@ -137,17 +139,17 @@ def weigh_fit(score: Score, fit: float, *, weight: float) -> Score:
     What a statement says of itself (confidence, salience, significance) counts as far as it fits; a statement that fits
     best rises above the messages in which it was said.
     """
-    own = score.total - score.parts["match"]
-    return _score({**score.parts, "fit": weight * fit - own * (1.0 - fit)})
+    own = score.total - score.terms[score.names.index("match")]
+    return _score((*score.names, "fit"), (*score.terms, weight * fit - own * (1.0 - fit)))
 
 
 def weigh_question(score: Score, policy: RecallPolicy) -> Score:
     """Add the part `asks` to the score of a message that only asks: it takes a share of the score away."""
-    return _score({**score.parts, "asks": -policy.asks * score.total})
+    return _score((*score.names, "asks"), (*score.terms, -policy.asks * score.total))
 
 
-def _score(parts: Mapping[str, float]) -> Score:
-    return Score(parts, sum(parts.values()))
+def _score(names: tuple[str, ...], terms: tuple[float, ...]) -> Score:
+    return Score(names, terms, sum(terms))
 
 
 # ------------------------------------------------------------------------------------------------ terms

@@ -12,7 +12,6 @@ from ..policies import RecallPolicy
 from .ranking import Score, overlap
 
 Key = tuple[Tier, str]
-Statement = tuple[str | None, str]
 _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
@@ -50,11 +49,11 @@ def choose(
     """
     left, most = ordered, share(limit, tiers=tiers)
     seen: dict[str, frozenset[str]] = {}
-    highest = _highest(ordered) if len(ordered) > limit else {}
+    others = ordered if len(ordered) > limit else ()
     replaced: dict[Key, Tier] = {}
     while True:
         picked = _best(left, limit=limit, most=most, replaced=replaced)
-        if highest and (instead := _said_instead(picked, highest, most=most)):
+        if others and (instead := _said_instead(picked, others, most=most)):
             left = _replaced(left, instead)
             replaced |= {_key(higher): tier for (tier, _), higher in instead.items()}
             continue
@@ -67,32 +66,32 @@ def choose(
         left = [each for each in left if _key(each) not in double]
 
 
-def _highest(ordered: Sequence[ScoredMemory]) -> dict[Statement, ScoredMemory]:
-    """Return by subject and text the best candidate of the highest tier; without a subject, that about anybody. Texts
-    are compared literally: an observation has the same text in each of its tiers, and hundreds are compared."""
-    found: dict[Statement, ScoredMemory] = {}
-    for each in ordered:
-        for statement in {(each.subject, each.content), (None, each.content)}:
-            first = found.setdefault(statement, each)
-            if first is not each and _rank(each) < _rank(first):
-                found[statement] = each
-    return found
-
-
 def _said_instead(
-    picked: Sequence[ScoredMemory], highest: Mapping[Statement, ScoredMemory], *, most: int
+    picked: Sequence[ScoredMemory], ordered: Sequence[ScoredMemory], *, most: int
 ) -> dict[Key, ScoredMemory]:
-    """Return by key of a picked item the candidate of a higher tier that replaces it."""
+    """Return by key of a picked item the candidate of a higher tier that replaces it. Texts are compared literally: an
+    observation has the same text in each of its tiers, and hundreds are compared."""
+    texts = {each.content for each in picked}
+    same: dict[str, list[ScoredMemory]] = {text: [] for text in texts}
+    for each in ordered:
+        if each.content in texts:
+            same[each.content].append(each)
     taken = Counter(each.tier for each in picked)
     there = {_key(each) for each in picked}
     instead: dict[Key, ScoredMemory] = {}
     for each in picked:
-        higher = highest[each.subject, each.content]
+        higher = _highest(each, same[each.content])
         if _rank(higher) < _rank(each) and _key(higher) not in there and taken[higher.tier] < most:
             instead[_key(each)] = higher
             there.add(_key(higher))
             taken[higher.tier] += 1
     return instead
+
+
+def _highest(picked: ScoredMemory, same: Sequence[ScoredMemory]) -> ScoredMemory:
+    """Return the best candidate of the highest tier that has the text of the picked one and its subject; without a
+    subject, that about anybody."""
+    return min((each for each in same if picked.subject in (None, each.subject)), key=_rank)
 
 
 def _replaced(left: Sequence[ScoredMemory], instead: Mapping[Key, ScoredMemory]) -> list[ScoredMemory]:

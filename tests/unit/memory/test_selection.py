@@ -18,7 +18,7 @@ POLICY = RecallPolicy()
 
 
 def item(tier: Tier, content: str, score: float, name: str = "") -> ScoredMemory:
-    return ScoredMemory(tier, name or content, content, Score({"match": score}, score))
+    return ScoredMemory(tier, name or content, content, Score(("match",), (score,), score))
 
 
 def answer(candidates: Sequence[ScoredMemory], *, limit: int = 10, tiers: int = 4) -> list[tuple[str, str]]:
@@ -93,7 +93,7 @@ def test_the_very_same_words_are_said_by_the_higher_tier_though_it_was_not_good_
     entry = item("working", "works at Stripe", 0.2)
     assert answer([*many, said, fact, entry], limit=2)[1] == ("semantic", "works at Stripe")
     assert answer([*many, said, entry], limit=2)[1] == ("working", "works at Stripe")
-    assert answer([*many, said, fact, entry._replace(score=Score({}, 0.05))], limit=2)[1][0] == "semantic"
+    assert answer([*many, said, fact, entry._replace(score=Score((), (), 0.05))], limit=2)[1][0] == "semantic"
 
 
 def test_what_was_said_twice_is_said_once_by_the_higher_tier() -> None:
@@ -132,6 +132,15 @@ def test_who_speaks_instead_of_another_takes_what_it_contains_along() -> None:
         ("turns", "good morning"),
         ("semantic", "works at Stripe"),
     ]
+
+
+def test_the_same_words_about_another_subject_take_no_place_but_for_a_message() -> None:
+    about_tom = item("semantic", "lives in Oslo", 0.1)._replace(subject="tom")
+    about_user = item("episodic", "lives in Oslo", 0.9)._replace(subject="user")
+    others = [item("turns", f"said {n}", 0.5) for n in range(3)]
+    assert answer([about_user, about_tom, *others], limit=2)[0] == ("episodic", "lives in Oslo")
+    said = item("turns", "lives in Oslo", 0.9)
+    assert answer([said, about_tom, *others], limit=2)[1] == ("semantic", "lives in Oslo")
 
 
 def test_what_goes_for_a_higher_one_takes_nothing_along() -> None:

@@ -17,7 +17,7 @@ TEA = ExactPhrase("green tea")
 
 def memory(content: str, tier: Tier = "semantic", score: float = 0.5) -> ScoredMemory:
     subject = None if tier == "turns" else "user"
-    return ScoredMemory(tier, f"{tier}/{content}", content, Score({"match": score}, score), subject)
+    return ScoredMemory(tier, f"{tier}/{content}", content, Score(("match",), (score,), score), subject)
 
 
 def shown(*memories: ScoredMemory, phrase: ExactPhrase = TEA, **policy: int) -> list[str]:
