@@ -21,11 +21,6 @@ class HandledSessions(SessionEnds):
     """The rows `<owner key>/<session key>` of a stage. They are deleted here, without an event: nothing follows from
     it, and an event that has just read such a row writes it again as it is, with its index row (`needs_entry`)."""
 
-    def written(self, row_key: str, row: HandledTurns, number: TurnNumber, record: Record) -> dict[str, bytes]:
-        """Return the rows to write when a turn is handled, in their order."""
-        changed = self.added(row, number, record)
-        return self.rows_of(row_key, row, changed)
-
     def added(self, row: H, number: TurnNumber, record: Record) -> H:
         """Return the row with one more handled turn."""
         return row.add(number).model_copy(update={"last_at": self.written_at(record, row.last_at)})
