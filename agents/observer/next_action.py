@@ -24,6 +24,8 @@ class EventProgress:
     """This event's own turn, until it is observed or refused."""
     requested: bool
     """This event is a command that asks for the observation."""
+    queued: tuple[BatchTurn, ...] = ()
+    """Turns of the events behind this one, which may be observed with its own turn."""
     alone: int = 0
     """So many turns are still observed one by one, because the answer for all of them was unusable."""
     rounds: int = 0
@@ -36,11 +38,14 @@ class EventProgress:
     def after(self, session: SessionRow, done: tuple[BatchTurn, ...]) -> EventProgress:
         """These turns are observed or refused."""
         new = None if any(item.n is None for item in done) else self.new
-        return replace(self, session=session, new=new, alone=max(0, self.alone - 1), rounds=self.rounds + 1)
+        queued = self.queued if new is not None else ()
+        return replace(
+            self, session=session, new=new, queued=queued, alone=max(0, self.alone - 1), rounds=self.rounds + 1
+        )
 
     def one_by_one(self, turns: int) -> EventProgress:
         """Only a turn that fails alone becomes a dead letter."""
-        return replace(self, alone=turns, rounds=self.rounds + 1)
+        return replace(self, alone=turns, queued=(), rounds=self.rounds + 1)
 
     def without_model(self, retry_after: float | None) -> EventProgress:
         return replace(self, model_away=True, retry_after=retry_after or 0.0)
@@ -56,7 +61,7 @@ class Surroundings:
     has_queued_successor: bool
     """Another event of the session is queued."""
     behind: bool
-    """The session's partition has a backlog."""
+    """The session's partition has a backlog beyond what the worker holds."""
     breaker_open: bool
     held_back: HeldBack | None
     refusing: bool = False
@@ -67,13 +72,14 @@ class Surroundings:
 
 def next_action(progress: EventProgress, around: Surroundings, policy: ObservePolicy) -> ObserveNow | Wait:
     """Return how many turns to observe now, oldest first, or why the rest waits."""
-    session, new = progress.session, progress.new
+    session = progress.session
+    here = () if progress.new is None else (progress.new, *progress.queued)
     unobserved = UnobservedTurns(
-        turns=session.waiting + (new is not None),
-        tokens=session.waiting_tokens + (0 if new is None else new.tokens),
+        turns=session.waiting + len(here),
+        tokens=session.waiting_tokens + sum(each.tokens for each in here),
         has_queued_successor=around.has_queued_successor,
         behind=around.behind,
-        ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
+        ends_session=session.waiting_ends or any(each.turn.ends_session for each in here),
         asked=progress.requested or progress.alone > 0,
         model_away=progress.model_away or around.breaker_open or around.held_back == "model_away",
         budget_left=progress.budget_left and around.held_back != "budget",

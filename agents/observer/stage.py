@@ -3,7 +3,8 @@
 route    decode (events.py); mask and label what is secret (memory/secrets/); a lane per session
 decide   misplaced? → sent again to its partition, done
          the next action (next_action.py), again and again until the rest waits:
-           observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py)
+           observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py):
+                      waiting turns, this event's, and those of the events that are queued behind it in the lane
            wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py); with too many of its
                       tenant a dead letter, which can be put back (waiting_count.py)
             enough calls for one event → a command asks for the rest, so that others get lane and place meanwhile
@@ -22,7 +23,7 @@ Outcomes are built in decisions.py.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
@@ -47,6 +48,7 @@ from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...schemas.turns import Turn
 from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
+from ...streams.engine.last_keys import LastKeys
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
@@ -71,13 +73,14 @@ from .turn_source import TurnSource, without_secrets
 from .waiting_count import WaitingCount
 
 log = structlog.get_logger(__name__)
+ONE_BY_ONE_MAX = 1_000
+"""Sessions that are remembered because the answer for several of their turns was unusable."""
 
 
 class Observer:
     """The stage; see the module.
 
     `send_durably` sends what no outcome holds: turns that are sent again, and reminders.
-    `has_queued_successor(partition, session key)`: whether the worker has queued another event of the session.
     `ahead(partition)`: how much of memory.turns is still to come, None while that is not known.
     """
 
@@ -94,7 +97,6 @@ class Observer:
         send_durably: Callable[[OutRecord], Awaitable[None]],
         policies: TenantPolicies,
         partitions: int,
-        has_queued_successor: Callable[[int, str], bool],
         ahead: AheadOf,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
@@ -113,7 +115,6 @@ class Observer:
         self._policies = policies
         self._deployment = policies.deployment
         self._partitions = partitions
-        self._has_queued_successor = has_queued_successor
         self._now = now
         self._sessions = Sessions()
         self._waiting = WaitingCount(
@@ -131,6 +132,8 @@ class Observer:
         )
         self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim}
         """By kind: commands that the stage sends itself about the row as such."""
+        self._one_by_one = LastKeys[tuple[int, str], int](ONE_BY_ONE_MAX)
+        """By partition and session: up to this offset of memory.turns, turns are asked about one by one."""
         calls.on_breaker_closed(self._wake_sessions)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -161,13 +164,13 @@ class Observer:
             if (decision := await row_step(work, record, rows)) is not None:
                 yield decision
             return
-        progress = self._begin(work, record, rows)
+        progress = self._begin(work, record, rows, queued)
         is_edit = isinstance(work, SessionCommand) and work.command.kind in EDITS
         if isinstance(work, SessionCommand) and is_edit:
             session, edited = self._edit(progress.session, work, record)
             yield edited
             progress = replace(progress, session=session)
-        while isinstance(action := self._next_action(progress, key, partition), ObserveNow):
+        while isinstance(action := self._next_action(progress, key, partition, queued), ObserveNow):
             progress, decision = await self._observe(progress, action.turns, work, record, rows)
             if decision is not None:
                 yield decision
@@ -193,7 +196,9 @@ class Observer:
         await self._send_durably(resent_record(work, record))
         self._metrics.counted("rekeyed")
 
-    def _begin(self, work: SessionEvent, record: Record, rows: Rows) -> EventProgress:
+    def _begin(
+        self, work: SessionEvent, record: Record, rows: Rows, queued: QueuedEvents[SessionEvent]
+    ) -> EventProgress:
         # nobody else writes the row while this event runs
         session = session_in_epoch(self._sessions, rows, work.session_key, record.position.partition)
         at = self._ends.written_at(record, session.last_at)
@@ -202,7 +207,26 @@ class Observer:
             status = status_of(work.command, self._deployment.tiers, now=self._now())
             requested = status == "applied" and work.command.kind not in EDITS
             return EventProgress(session, new=None, requested=requested)
-        return EventProgress(session, new=self._unseen_turn(work, record, session), requested=False)
+        new = self._unseen_turn(work, record, session)
+        turns = () if new is None else tuple(self._queued_turns(new, session, queued))
+        return EventProgress(session, new=new, requested=False, queued=turns)
+
+    def _queued_turns(
+        self, new: BatchTurn, session: SessionRow, queued: QueuedEvents[SessionEvent]
+    ) -> Iterator[BatchTurn]:
+        """Yield the turns of the events behind this one, up to an event that is no new turn of the session."""
+        position, turn_ids = new.record.position, {new.turn_id}
+        alone_until = self._one_by_one.get((position.partition, new.turn.session_key))
+        if alone_until is not None and position.offset <= alone_until:
+            return
+        for record, work in queued.next(self._deployment.observe.round_turns - 1):
+            if not isinstance(work, TurnEvent) or work.turn.turn_id in turn_ids:
+                return
+            turn = self._unseen_turn(work, record, session)
+            if turn is None:
+                return
+            turn_ids.add(turn.turn_id)
+            yield turn
 
     async def _end(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
         """End the session's row if it is still old and nothing waits. There is no result."""
@@ -241,12 +265,14 @@ class Observer:
     def _has_room(self, key: str, partition: int) -> bool:
         return self._waiting.has_room(partition, ids.split(key)[0])
 
-    def _next_action(self, progress: EventProgress, key: str, partition: int) -> ObserveNow | Wait:
+    def _next_action(
+        self, progress: EventProgress, key: str, partition: int, queued: QueuedEvents[SessionEvent]
+    ) -> ObserveNow | Wait:
         breaker = model_breaker(ids.split(key)[0])
         self._waiting.set(key, partition, progress.session.waiting)
         around = Surroundings(
             room=self._has_room(key, partition),
-            has_queued_successor=self._has_queued_successor(partition, key),
+            has_queued_successor=queued.any(),
             behind=self._deferred.behind(partition),
             breaker_open=self._calls.breaker_open(breaker),
             held_back=self._deferred.held_back(key),
@@ -257,7 +283,10 @@ class Observer:
     async def _observe(
         self, progress: EventProgress, at_most: int, work: SessionEvent, record: Record, rows: Rows
     ) -> tuple[EventProgress, StageDecision | None]:
-        """Observe the oldest turns of the session in one call. No decision: another action may help."""
+        """Observe the oldest turns of the session in one call. No decision: another action may help.
+
+        The decision covers the events of the queued turns among them.
+        """
         turns = self._oldest_turns(progress, work.session_key, rows, at_most=at_most)
         if isinstance(turns, UndecodableTurn):
             session, decision = self._refuse(progress.session, turns, turns.poison, work, record)
@@ -267,18 +296,21 @@ class Observer:
         except Poison as poison:
             if len(turns) > 1:
                 self._metrics.counted("asked_one_by_one")
+                last = turns[-1].record.position
+                self._one_by_one.put((record.position.partition, work.session_key), last.offset)
                 return progress.one_by_one(len(turns)), None
             session, decision = self._refuse(progress.session, turns[0], poison, work, record)
         except OverBudget as error:
             return progress.without_budget(error.retry_after), None
         except Transient as error:
             return progress.without_model(error.retry_after), None
-        return progress.after(session, turns), decision
+        here = sum(turn.n is None for turn in turns)
+        return progress.after(session, turns), replace(decision, covers=max(0, here - 1))
 
     def _oldest_turns(
         self, progress: EventProgress, key: str, rows: Rows, *, at_most: int
     ) -> tuple[BatchTurn, ...] | UndecodableTurn:
-        """Waiting turns in their order, then this event's: as many as one prompt takes."""
+        """Waiting turns in their order, this event's, then those queued behind it: as many as one prompt takes."""
         session, turns = progress.session, list[BatchTurn]()
         for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
             raw = rows.row(waiting_key(key, n))
@@ -296,8 +328,8 @@ class Observer:
             record = keep_record(record, protected, self._secrets)
             capture = self._policy_of(routed.turn).capture
             turns.append(BatchTurn.of(protected, routed.owner, record, capture, n=n, source=self._source))
-        if progress.new is not None and len(turns) < at_most:
-            turns.append(progress.new)
+        if progress.new is not None:
+            turns += (progress.new, *progress.queued)[: at_most - len(turns)]
         turns = self._of_one_policy(turns)
         return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._deployment.observe)])
 

@@ -54,8 +54,7 @@ class FactChanger:
         labelled makes its fact secret."""
         transitions = [self._labelled(each) for each in transitions]
         for each in transitions:
-            dense = vectors.get(each.fact.content) if _has_new_text(each) else None
-            self.overlay.change(each, dense, cause=self.stamp.cause)
+            self.overlay.change(each, vectors.get(each.fact.content) if _has_new_text(each) else None)
         return tuple(FactChange(each, cause) for each in transitions)
 
     def _labelled(self, transition: Transition) -> Transition:

@@ -134,7 +134,6 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             send_durably=runner.sender.durable,
             policies=ports.policies,
             partitions=partitions,
-            has_queued_successor=runner.has_queued_successor,
             ahead=lambda partition: runner.ahead(TURNS.name, partition),
             in_flight=runner.in_flight,
             now=utc_now,

@@ -66,7 +66,8 @@ class ObservePolicy:
     """When a session's unobserved turns are shown to the model."""
 
     together: int = 8
-    """Turns of a session in one call, at most 64; 1: one by one. MEMSTREAM_OBSERVE_TOGETHER sets it."""
+    """Turns of a session in one call where several wait, at most 64; 1: one by one. MEMSTREAM_OBSERVE_TOGETHER sets
+    it."""
     patience: float = 60.0
     """Seconds that a turn waits for a model that is away before it is deferred; also the pause before the next try."""
     unobserved_tokens: int = 0
@@ -76,10 +77,10 @@ class ObservePolicy:
     """Seconds without a turn after which a session with fewer tokens is observed."""
     round_tokens: int = 8_000
     """Tokens of the turns in one call. A larger turn is shown alone."""
-    backlog: int = 16
-    """Unread events of a partition beyond which its sessions wait for further turns, to be observed together. The
-    default is two full rounds: with 12 partitions some 200 turns, three seconds of 64 calls at a time that take a
-    second each."""
+    backlog: int = 1_000
+    """Unread events of a partition beyond which its sessions wait for further turns, to be observed together. Turns
+    that the worker holds (1 000 of a partition) are observed together without a wait, so the default is where it no
+    longer sees a session's next turns."""
     company: float = 600.0
     """Seconds that a turn waits for further turns, at most."""
     rounds: int = 4

@@ -22,11 +22,11 @@ class UnobservedTurns:
     """The state of a session when one of its events ends."""
 
     turns: int
-    """Waiting turns, the new one included."""
+    """Waiting turns, the new one and those queued behind it included."""
     tokens: int = 0
     """Tokens that a prompt would show of them."""
     has_queued_successor: bool = False
-    """Another event of the session is queued in this worker; it triggers the same decision."""
+    """Another event of the session is queued in this worker. It triggers the same decision."""
     behind: bool = False
     """The worker still has a backlog to read in the partition of the session's next turn (`is_behind`)."""
     ends_session: bool = False
@@ -57,9 +57,9 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
 
     No call goes to a model that is unavailable or over budget, not even at the end of a session. Otherwise every turn
     is observed at once, with two exceptions: a token trigger (`unobserved_tokens`) holds turns back until enough wait;
-    and a session with too few turns for a round waits for more turns when more are likely, because a prompt of eight
-    turns costs little more than a prompt of one. Neither exception holds back a session that ends, that a command
-    asks for, or whose tenant has too many waiting turns.
+    and a session with too few turns for a round waits for more turns when more are likely beyond those that the worker
+    holds, because a prompt of eight turns costs little more than a prompt of one. Neither exception holds back a
+    session that ends, that a command asks for, or whose tenant has too many waiting turns.
 
     Each Wait ends by:
 
@@ -79,11 +79,8 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
     if session.room and not (session.ends_session or session.asked):
         if session.tokens < policy.unobserved_tokens:
             return Wait("few_tokens")
-        if session.turns < policy.together and session.tokens < policy.round_tokens:
-            if session.has_queued_successor:
-                return Wait("next_is_here")
-            if session.behind:
-                return Wait("backlog")
+        if session.behind and session.turns < policy.together and session.tokens < policy.round_tokens:
+            return Wait("backlog")
     if not session.rounds_left:
         return Wait("next_is_here" if session.has_queued_successor and not session.asked else "enough_rounds")
     return ObserveNow(min(session.turns, policy.round_turns))

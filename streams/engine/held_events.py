@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ...schemas.errors import Fatal
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
 
 TP = tuple[str, int]
 T = TypeVar("T")
@@ -77,6 +80,10 @@ class Window(Generic[T]):
     """The greatest offset whose handling began."""
     next_offset: int | None = None
     """The offset after the last of the contiguous events that are done. It is safe to commit."""
+    gathering: TimerHandle | None = None
+    """Ends the wait for events that are about to be delivered. None: nothing waits for them."""
+    gathered: list[Lane[T]] = field(default_factory=list)
+    """Lanes that wait so."""
     checking: bool = False
     """The log is being asked about a hole before the first arrival."""
     full: bool = False
@@ -85,6 +92,14 @@ class Window(Generic[T]):
     def expected(self) -> int:
         """The offset that comes next if the log has no hole."""
         return self.began if self.highest is None else self.highest + 1
+
+    def end_gathering(self) -> list[Lane[T]]:
+        """Wait no longer for events that are about to be delivered. Return the lanes that waited."""
+        if self.gathering is not None:
+            self.gathering.cancel()
+            self.gathering = None
+        lanes, self.gathered = self.gathered, []
+        return lanes
 
     def arrive(self, slot: Slot[T]) -> None:
         """Take a delivered event."""

@@ -11,6 +11,8 @@ These rules always hold:
 - At most `in_flight` events run that have no decision yet (`release_slot`), and four times as many in all. Further
   decisions of one event, such as those on waiting turns, need no slot; the client of the model bounds its calls.
 - An event that waits behind another of its own key has no slot. A free slot goes to the tenant with the fewest.
+- An event starts when what the log has of its partition is delivered, so that it sees the events behind it. It waits
+  `GATHER_SECONDS` at most, and not at all where less than a backlog is to come.
 - An event may be done together with the one before it in its lane (`cover`), and then never starts.
 - `submit` never waits. Each partition has bounds of its own, in events and in bytes. Beyond them `has_room` is False,
   the consumer fetches no more of that partition, and all others go on.
@@ -43,6 +45,9 @@ HELD_BYTES = 64 * 1024 * 1024
 """Bytes of records that a stage holds in one worker. Each partition that the worker reads has an equal part of it."""
 HELD_BYTES_PARTITION = 16 * 1024 * 1024
 """Bytes of records that are held of one partition at most."""
+GATHER_SECONDS = 2.0
+"""How long the events of a partition wait for those that are to be delivered behind them, at most. Three thousand take
+as long on a busy machine."""
 EFFECTS = 4
 """Events that may run for each slot: one that is being decided, and others whose effects are on their way."""
 T = TypeVar("T")
@@ -123,12 +128,14 @@ class Lanes(Generic[T]):
         tenant: str = "",
         size: int = 0,
         follows: int | None = None,
+        left: int = 0,
     ) -> None:
         """Take an event in; called in delivery order. It never waits (see `has_room`).
 
         `committed` is the offset at which the consumption of the partition began (None: the start of the log).
         `current`: whether the event belongs to the present assignment. `tenant`: whose share of the slots it takes.
         `size` is in bytes. `follows`: the consumer has seen that no record lies from this offset up to `offset`.
+        `left`: so many events of the partition are about to follow.
         """
         epoch = self._epoch
         if epoch.broken or self._finishing or not current:
@@ -140,7 +147,11 @@ class Lanes(Generic[T]):
             window = epoch.windows[tp] = Window(tp, self._unacknowledged, limit, committed or 0)
         self.stats.take(tenant, size)
         window.arrive(Slot(window, offset, key, tenant, item, size, follows))
+        if left and not window.gathering:
+            window.gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._gathered, epoch, window)
         self._feed(epoch, window)
+        if not left:
+            self._gathered(epoch, window)
 
     def has_room(self, tp: TP) -> bool:
         """Whether the consumer may fetch more of a partition. Other threads may call it."""
@@ -176,7 +187,19 @@ class Lanes(Generic[T]):
             lane = epoch.lanes[place] = Lane(place, slot.tenant)
         lane.slots.append(slot)
         if len(lane.slots) == 1 and not lane.busy:
+            if window.gathering is None:
+                self._ready.push(lane.tenant, lane)
+            else:
+                window.gathered.append(lane)
+
+    def _gathered(self, epoch: Epoch[T], window: Window[T]) -> None:
+        """Let the lanes of a partition start whose events were being delivered."""
+        lanes = window.end_gathering()
+        if epoch is not self._epoch or epoch.broken:
+            return
+        for lane in lanes:
             self._ready.push(lane.tenant, lane)
+        self._dispatch()
 
     async def _check_hole(self, epoch: Epoch[T], window: Window[T], slot: Slot[T]) -> None:
         """Ask the log whether no existing event was skipped before this one. Other partitions go on meanwhile.
@@ -351,6 +374,7 @@ class Lanes(Generic[T]):
         """
         dropped = 0
         for window in epoch.windows.values():
+            window.end_gathering()
             while window.arrivals:
                 self._drop(window.arrivals.pop())
                 dropped += 1

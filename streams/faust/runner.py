@@ -26,7 +26,7 @@ from ..engine.crash_points import CrashPoint
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
 from ..engine.handler import Handler, Rows, Stage
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
-from ..engine.lane_events import Routed, RoutedEvent
+from ..engine.lane_events import Routed
 from ..engine.lanes import HELD_BYTES, Lanes
 from ..engine.metrics import StageMetrics
 from ..engine.no_rows import NoRows
@@ -147,8 +147,8 @@ class Sender:
 class StageRunner:
     """One stage in this process, wired in one place: app, sender and rows, then the stage, then handler and lanes.
 
-    `build_stage` gets this runner and makes the stage, which may keep `sender`, `has_queued_successor`, `committed` and
-    `ahead` and call them once the worker runs. `kept` returns a refused record as its dead letter may keep it.
+    `build_stage` gets this runner and makes the stage, which may keep `sender`, `committed` and `ahead` and call them
+    once the worker runs. `kept` returns a refused record as its dead letter may keep it.
     """
 
     def __init__(
@@ -255,6 +255,7 @@ class StageRunner:
                 tenant=tenant_of_lane(routed.lane),
                 size=record.size(),
                 follows=message.follows,
+                left=message.left,
             )
             self.metrics.held(self._lanes.stats.held, self._lanes.stats.held_bytes)
 
@@ -374,10 +375,6 @@ class StageRunner:
             await self._commit({(tp.topic, tp.partition): ends[tp.partition]})
 
     # ------------------------------------------------------------------------------------------------ views
-    def has_queued_successor(self, partition: int, lane: str) -> bool:
-        """Whether another event of the running event's lane is queued in this worker and will reach the stage."""
-        return any(isinstance(routed, RoutedEvent) for _, routed in self._ahead())
-
     def committed(self, topic: str, partition: int) -> int | None:
         """Return the committed offset (the next one to read) of a partition; None when it is not known."""
         return self.app.consumer._committed_offset.get(FaustTP(topic, partition))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Several turns in one call: which turns wait for company, and that each of them is observed when none comes."""
+"""Turns that wait for company from a backlog, and that each of them is observed when none comes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ KEY = ids.session_key(*SESSION)
 OTHER = ("acme", "u2", "s1")
 
 
-async def said(world: ObserverWorld, *numbers: int, queued: int | None = None) -> None:
-    """Turns t<n>; the worker has them all in hand, unless told how many are queued behind each."""
-    for place, n in enumerate(numbers, 1):
-        world.queued[KEY] = len(numbers) - place if queued is None else queued
+async def said(world: ObserverWorld, *numbers: int) -> None:
+    """Turns t<n>, each when the one before it is done."""
+    for n in numbers:
         await world.deliver(world.turn(f"{n} word", f"t{n}"))
 
 
@@ -26,57 +25,12 @@ def numbers(world: ObserverWorld) -> list[tuple[str, int]]:
     return [(record.turn_id, record.turn_number) for record in world.observed()]
 
 
-# ------------------------------------------------------------------------------------------------ the next one is here
-async def test_turns_that_are_queued_behind_each_other_are_observed_in_one_call() -> None:
-    model = AwayModel()
-    world = ObserverWorld(model, policy=policy())
-    await said(world, 1, 2, 3, 4, 5)
-    assert [len(texts) for texts in model.shown] == [5]
-    assert numbers(world) == [(f"t{n}", n) for n in range(1, 6)]
-    assert (world.waiting(), world.row().waiting, world.row().waiting_tokens) == ([], 0, 0)
-
-
-async def test_a_full_round_is_observed_at_once_whatever_is_queued_behind_it() -> None:
-    model = AwayModel()
-    world = ObserverWorld(model, policy=policy(together=3))
-    await said(world, *range(1, 8))
-    assert [len(texts) for texts in model.shown] == [3, 3, 1]
-
-
-async def test_turns_that_come_one_by_one_are_a_call_each_and_none_is_deferred() -> None:
-    model = AwayModel()
-    world = ObserverWorld(model, policy=policy())
-    await said(world, *range(1, 6), queued=0)
-    assert [len(texts) for texts in model.shown] == [1] * 5
-    assert world.counted()["deferred"] == 0
-
-
-@pytest.mark.parametrize("unread", [0, 1_000])
-async def test_with_a_setting_of_one_no_turn_waits_for_another(unread: int) -> None:
-    model = AwayModel()
-    world = ObserverWorld(model, policy=policy(together=1))
-    world.unread = unread
-    await said(world, 1, 2, 3)
-    assert ([len(texts) for texts in model.shown], world.counted()["deferred"]) == ([1, 1, 1], 0)
-
-
-async def test_should_the_queued_event_not_come_the_turn_is_found_at_the_next_owner() -> None:
-    world = ObserverWorld(AwayModel(), policy=policy())
-    await said(world, 1, queued=1)
-    world.harness.start()
-    await take_over(world.observer, world.harness.rows)
-    (reminder,) = await world.reminders()
-    world.queued[KEY] = 0
-    await world.deliver(world.again(reminder))
-    assert numbers(world) == [("t1", 1)]
-
-
 # ------------------------------------------------------------------------------------------------ a backlog
 async def test_under_a_backlog_a_session_waits_until_a_round_is_full() -> None:
     model = AwayModel()
     world = ObserverWorld(model, policy=policy(together=4))
-    world.unread = 1_000
-    await said(world, *range(1, 8), queued=0)
+    world.unread = 10_000
+    await said(world, *range(1, 8))
     assert [len(texts) for texts in model.shown] == [4]
     assert world.row().waiting == 3
 
@@ -84,7 +38,7 @@ async def test_under_a_backlog_a_session_waits_until_a_round_is_full() -> None:
 async def test_when_the_backlog_is_read_those_that_wait_are_asked_at_once() -> None:
     model = AwayModel()
     world = ObserverWorld(model, policy=policy(patience=60.0))
-    world.unread = 1_000
+    world.unread = 10_000
     for session in (SESSION, OTHER):
         for n in (1, 2):
             await world.deliver(world.turn(f"{n} word", f"t{n}", session=session))
@@ -104,19 +58,19 @@ async def test_when_the_backlog_is_read_those_that_wait_are_asked_at_once() -> N
 async def test_near_the_end_of_a_backlog_a_sessions_last_event_observes_what_waits() -> None:
     model = AwayModel()
     world = ObserverWorld(model, policy=policy())
-    world.unread = 33
-    await said(world, 1, 2, queued=0)
+    world.unread = 1_033
+    await said(world, 1, 2)
     world.unread = 1  # no more events to come than sessions wait
-    await said(world, 3, queued=0)
+    await said(world, 3)
     assert [len(texts) for texts in model.shown] == [3]
 
 
 async def test_however_long_the_backlog_a_turn_waits_for_company_no_longer_than_the_policy_says() -> None:
     world = ObserverWorld(AwayModel(), policy=policy(company=600.0))
     world.unread = 100_000
-    await said(world, 1, queued=0)
+    await said(world, 1)
     world.clock.seconds += 599
-    await said(world, 2, queued=0)
+    await said(world, 2)
     assert await world.reminders() == []
     world.clock.seconds += 1
     (reminder,) = await world.reminders()
@@ -126,11 +80,11 @@ async def test_however_long_the_backlog_a_turn_waits_for_company_no_longer_than_
 
 async def test_the_end_of_a_session_and_a_command_wait_for_nobody() -> None:
     world = ObserverWorld(AwayModel(), policy=policy())
-    world.unread = 1_000
-    await said(world, 1, queued=0)
+    world.unread = 10_000
+    await said(world, 1)
     await world.deliver(world.turn(None, "t2", ends_session=True))
     assert len(world.observed()) == 2
-    await said(world, 3, queued=0)
+    await said(world, 3)
     await world.deliver(world.command())
     assert len(world.observed()) == 3
 
@@ -149,7 +103,7 @@ async def test_a_new_owner_asks_for_full_rounds_and_ends_at_once_and_for_others_
     await take_over(world.observer, world.harness.rows)
     asked = [Command.read(each.value or b"").key for each in await world.reminders()]
     assert asked == [KEY, "acme/u3/s1"]
-    world.unread = 100
+    world.unread = 2_000
     assert await world.reminders() == []
     world.unread = 0
     assert [Command.read(each.value or b"").key for each in await world.reminders()] == ["acme/u2/s1"]
@@ -157,8 +111,8 @@ async def test_a_new_owner_asks_for_full_rounds_and_ends_at_once_and_for_others_
 
 async def test_a_model_that_is_back_wakes_nobody_who_waits_for_company() -> None:
     world = ObserverWorld(AwayModel(), policy=policy(patience=60.0), breaker=BreakerPolicy(failures=1, probe_after=0.0))
-    world.unread = 1_000
-    await said(world, 1, queued=0)
+    world.unread = 10_000
+    await said(world, 1)
     world.observer._wake_sessions("model:acme")
     assert await world.reminders() == []
 
@@ -166,7 +120,7 @@ async def test_a_model_that_is_back_wakes_nobody_who_waits_for_company() -> None
 async def test_an_unusable_answer_for_several_turns_is_asked_for_one_by_one_in_a_backlog_too() -> None:
     model = AwayModel()
     world = ObserverWorld(model, policy=policy(together=3))
-    world.unread = 1_000
+    world.unread = 10_000
     for n, text in enumerate(("a word", "poison", "c word"), 1):
         await world.deliver(world.turn(text, f"t{n}"))
     assert numbers(world) == [("t1", 1), ("t3", 2)]
@@ -190,7 +144,7 @@ async def test_a_prompt_has_no_more_tokens_than_the_policy_says() -> None:
 async def test_a_session_with_words_enough_for_a_prompt_needs_no_company() -> None:
     model = AwayModel()
     world = ObserverWorld(model, policy=policy(round_tokens=200))
-    world.unread = 1_000
+    world.unread = 10_000
     for n in range(3):
         await world.deliver(world.turn(f"word {'x' * 395}", f"t{n}"))
     assert [len(texts) for texts in model.shown] == [2]
@@ -199,9 +153,9 @@ async def test_a_session_with_words_enough_for_a_prompt_needs_no_company() -> No
 
 async def test_a_token_trigger_counts_what_waits() -> None:
     world = ObserverWorld(AwayModel(), policy=policy(unobserved_tokens=5))
-    await said(world, 1, 2, queued=0)
+    await said(world, 1, 2)
     assert world.observed() == []
-    await said(world, 3, queued=0)
+    await said(world, 3)
     assert len(world.observed()) == 3
 
 
@@ -210,7 +164,7 @@ async def test_a_token_trigger_counts_what_waits() -> None:
 async def test_a_death_at_any_step_of_a_backlog_loses_nothing_and_repeats_nothing(empty_folder: bool) -> None:
     async def play(dies: int | None) -> tuple[ObserverWorld, int]:
         world = ObserverWorld(AwayModel(), policy=policy(together=3))
-        world.unread = 1_000
+        world.unread = 10_000
         world.harness._kill_at = dies
         log = [world.turn(f"{n} word", f"t{n}") for n in range(5)]
         at = 0

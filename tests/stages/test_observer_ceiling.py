@@ -78,7 +78,7 @@ async def test_one_tenant_takes_no_room_of_another() -> None:
 async def test_at_the_ceiling_nobody_waits_for_company() -> None:
     model = AwayModel()
     it = world(model, waiting_turns=3)
-    it.unread = 1_000
+    it.unread = 10_000
     for n in range(3):
         await it.deliver(it.turn(TEXT.format(n), f"t{n}"))
     assert (it.row().waiting, model.shown) == (3, [])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from memstream.agents.observer.rows import WAITS, SessionRow
 from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPolicy
-from memstream.schemas import ids
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.row_keys import INDEX, index_key, index_prefix
 from memstream.streams.log.port import Record
@@ -108,7 +107,7 @@ class Play:
             self.model.away = step.kind == "away"
             return None
         if step.kind in ("behind", "read"):
-            self.world.unread = 1_000 if step.kind == "behind" else 0
+            self.world.unread = 10_000 if step.kind == "behind" else 0
             return None
         if step.kind == "command":
             return self.world.command(f"c{n}", session=session)
@@ -133,21 +132,20 @@ class Play:
         if record is None:
             return
         self.log.append(record)
-        key = ids.session_key(*SESSIONS[step.session])
-        self.world.queued[key] = int(step.has_queued_successor)
-        await self.delivered(record, step)
-        self.check_index()
-        self.world.queued[key] = 0
+        followers = []
         if step.has_queued_successor:
-            follower = self.world.command(f"f{len(self.log)}", kind="dance", session=SESSIONS[step.session])
+            followers = [self.world.command(f"f{len(self.log)}", kind="dance", session=SESSIONS[step.session])]
+        await self.delivered(record, step, followers)
+        self.check_index()
+        for follower in followers:
             self.log.append(follower)
             await self.world.deliver(follower)
 
-    async def delivered(self, record: Record, step: Step) -> None:
+    async def delivered(self, record: Record, step: Step, followers: list[Record]) -> None:
         harness = self.world.harness
         harness._kill_at = len(harness.steps) + step.dies if step.dies else None
         try:
-            await self.world.deliver(record)
+            await self.world.deliver(record, ahead=followers)
         except Killed:
             if step.empty_folder:
                 harness.rows.local = dict(harness.rows.changelog)

@@ -116,10 +116,8 @@ async def test_a_batch_with_one_refused_turn_pauses_nobody() -> None:
     world = world_of(script, together=8)
     for s in range(2 * PAUSED.refusals):
         session = ("acme", "u1", f"s{s}")
-        world.unread = 100
-        for n in range(8):
-            await world.deliver(world.turn("It is vile." if n == 4 else "It is fine.", f"t{n}", session=session))
-        world.unread = 0
+        said = ["It is vile." if n == 4 else "It is fine." for n in range(8)]
+        await world.run([world.turn(text, f"t{n}", session=session) for n, text in enumerate(said)], together=True)
     assert len(world.dead_letters()) == 2 * PAUSED.refusals
     assert world.waiting() == []
     assert world.harness.calls.paused() == {}

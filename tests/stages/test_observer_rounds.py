@@ -9,7 +9,7 @@ import pytest
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas.topics import COMMANDS, COMMANDS_SESSION
 from memstream.streams.log.port import Record
-from tests.support.observer_world import SESSION, AwayModel, ObserverWorld, deferred, item, policy
+from tests.support.observer_world import AwayModel, ObserverWorld, deferred, item, policy
 from tests.support.record_builders import NOW
 from tests.support.stage_harness import Kill, kills
 from tests.support.table_rows import take_over
@@ -63,11 +63,10 @@ async def test_what_a_turn_leaves_is_asked_for_at_once_by_a_reminder() -> None:
 
 async def test_a_queued_event_of_the_session_takes_the_rest() -> None:
     _, world = await waiting(20, rounds=1)
-    world.queued["/".join(SESSION)] = 1
-    await world.deliver(world.turn(TEXT.format(20), "t21"))
+    first, second = (world.turn(TEXT.format(n), f"t{n + 1}") for n in (20, 21))
+    await world.deliver(first, ahead=[second])
     assert (world.row().waiting, await world.reminders()) == (13, [])
-    world.queued.clear()
-    await world.deliver(world.turn(TEXT.format(21), "t22"))
+    await world.deliver(second)
     await world.reminders()
     await world.deliver_rest()
     assert numbers(world) == list(range(1, 23))

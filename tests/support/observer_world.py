@@ -197,8 +197,6 @@ class ObserverWorld:
         self.tenants = tenants or {}
         self._store = store or self.points
         self._source = source
-        self.queued: Counter[str] = Counter()
-        """By session key: number of queued events behind the delivered one."""
         self.unread: int | None = 0
         """Turns of the partition that the worker has not fetched yet; None means unknown."""
         self.held = 0
@@ -227,7 +225,6 @@ class ObserverWorld:
             send_durably=harness.send_durably,
             policies=self.policies,
             partitions=self.partitions,
-            has_queued_successor=lambda partition, key: self.queued[key] > 0,
             ahead=lambda partition: None if self.unread is None else PartitionBacklog(self.unread, self.held),
             now=self.clock.now,
             secrets=SecretFilter(self.policy.privacy),
@@ -312,12 +309,13 @@ class ObserverWorld:
             timestamp=TIMESTAMP if out.timestamp is None else out.timestamp,
         )
 
-    async def deliver(self, *records: Record) -> None:
+    async def deliver(self, *records: Record, ahead: Sequence[Record] = ()) -> None:
+        """Deliver events. `ahead`: what is queued behind each of them."""
         for record in records:
-            await self.harness.deliver(record)
+            await self.harness.deliver(record, ahead=ahead)
 
-    async def run(self, records: Sequence[Record], *, kill: Kill | None = None) -> None:
-        await self.harness.run(records, kill=kill)
+    async def run(self, records: Sequence[Record], *, kill: Kill | None = None, together: bool = False) -> None:
+        await self.harness.run(records, kill=kill, together=together)
 
     async def deliver_rest(self) -> int:
         """Deliver the commands that the stage sent, and those that it sends then, each once. Return how many."""

@@ -28,7 +28,7 @@ from ...log.sqlite_log import SqliteLog
 from ...log.sqlite_tables import LogRow
 from .coverage import Coverage
 from .embedded_changelog import EmbeddedChangelogReader
-from .lane_feed import AsksLanes
+from .lane_feed import AsksLanes, left_of, to_come
 
 log = structlog.get_logger(__name__)
 
@@ -217,16 +217,18 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
         if self.should_stop:
             return
         given_back: dict[TP, int] = {}
+        left = left_of(records)
         for tp, (row, follows) in self.scheduler.iterate(records):
+            left[tp] -= 1
             if (
                 tp not in given_back  # no record may overtake one that is given back
                 and self.flow_active
                 and self._generation == generation
                 and (tp in active or tp in self._buffered_partitions)
             ):
-                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                self.app.monitor.track_tp_end_offset(tp, highwater := self.highwater(tp))
                 message = self._to_message(tp, row)
-                message.follows = follows
+                message.follows, message.left = follows, to_come(left[tp], row.offset, highwater)
                 yield tp, message
             else:
                 given_back.setdefault(tp, row.offset)

@@ -67,7 +67,7 @@ from ...log.kafka_client import ISOLATION, back_off_metadata
 from ...log.lenient_headers import decode_headers_leniently
 from .changelog_reader import ChangelogReader
 from .coverage import Coverage
-from .lane_feed import AsksLanes
+from .lane_feed import BUFFERED_MAX, AsksLanes, left_of, to_come
 
 log = structlog.get_logger(__name__)
 
@@ -271,16 +271,18 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
             return
         app, generation = self.app, self.app.consumer_generation_id
         given_back: dict[TP, int] = {}
+        left = left_of(records)
         for tp, (record, follows) in self.scheduler.iterate(records):
+            left[tp] -= 1
             if (
                 tp not in given_back  # no record may overtake one that is given back
                 and self.flow_active
                 and app.consumer_generation_id == generation
                 and (active is None or tp in active or tp in self._buffered_partitions)
             ):
-                app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                app.monitor.track_tp_end_offset(tp, highwater := self.highwater(tp))
                 message = self._to_message(tp, record)
-                message.follows = follows
+                message.follows, message.left = follows, to_come(left[tp], record.offset, highwater)
                 yield tp, message
             else:
                 given_back[tp] = min(record.offset, given_back.get(tp, record.offset))
@@ -335,6 +337,10 @@ class KafkaProducer(driver.Producer):
     An accepted heartbeat releases the buffer; a refused one ends the process. This holds in a rebalance, too:
     heartbeats go on before JoinGroup, and no record has to be sent while JoinGroup waits.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.buffer.max_messages = BUFFERED_MAX
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}

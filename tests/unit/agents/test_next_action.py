@@ -22,7 +22,7 @@ THREE_WAIT = EventProgress(SessionRow(waiting_next=3, waiting_tokens=30), new=No
         (THREE_WAIT, QUIET, ObserveNow(3)),
         (THREE_WAIT, replace(QUIET, refusing=True), ObserveNow(1)),
         (THREE_WAIT, replace(QUIET, refusing=True, breaker_open=True), Wait("model_away")),
-        (THREE_WAIT, replace(QUIET, has_queued_successor=True), Wait("next_is_here")),
+        (THREE_WAIT, replace(QUIET, has_queued_successor=True), ObserveNow(3)),
         (THREE_WAIT, replace(QUIET, behind=True), Wait("backlog")),
         (replace(THREE_WAIT, requested=True), replace(QUIET, behind=True), ObserveNow(3)),
         (THREE_WAIT, replace(QUIET, breaker_open=True), Wait("model_away")),

@@ -144,3 +144,47 @@ async def test_a_covered_event_never_starts_and_is_committed() -> None:
     assert acknowledged == [3, 4]
     assert lanes.committable() == {tp: 4}
     assert (lanes.stats.held, lanes.stats.held_bytes, lanes.stats.held_by) == (0, 0, Counter())
+
+
+def lanes_of(started: list[int]) -> Lanes[int]:
+    async def handle(offset: int) -> None:
+        started.append(offset)
+
+    return Lanes[int](
+        handle=handle,
+        commit=lambda offsets: asyncio.sleep(0, True),
+        first_at_or_after=lambda tp, offset: asyncio.sleep(0, None),
+        crash=lambda failure: asyncio.sleep(0),
+    )
+
+
+async def test_an_event_starts_when_the_rest_of_its_batch_is_delivered() -> None:
+    started: list[int] = []
+    lanes = lanes_of(started)
+    lanes.submit(("a", 0), 0, "k", 0, committed=0, left=2)
+    lanes.submit(("a", 1), 0, "k", 10, committed=0)
+    await wait_for(lambda: started == [10], "another partition", deadline=10, pause=0)
+    lanes.submit(("a", 0), 1, "l", 1, committed=0, left=1)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert started == [10]
+    lanes.submit(("a", 0), 2, "k", 2, committed=0, left=0)
+    await wait_for(lambda: started == [10, 0, 1, 2], "the batch", deadline=10, pause=0)
+
+
+async def test_a_batch_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memstream.streams.engine.lanes.GATHER_SECONDS", 0.01)
+    started: list[int] = []
+    lanes = lanes_of(started)
+    lanes.submit(("a", 0), 0, "k", 0, committed=0, left=1)
+    await wait_for(lambda: started == [0], "the event", deadline=10)
+
+
+async def test_what_waits_for_its_batch_is_dropped_with_its_partition() -> None:
+    started: list[int] = []
+    lanes = lanes_of(started)
+    lanes.submit(("a", 0), 0, "k", 0, committed=0, left=1)
+    await lanes.drain(frozenset({("a", 0)}))
+    lanes.submit(("a", 0), 0, "k", 1, committed=0)
+    await wait_for(lanes.idle, "idle lanes", deadline=10, pause=0)
+    assert (started, lanes.stats.held) == ([1], 0)

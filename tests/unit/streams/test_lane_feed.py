@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from memstream.streams.faust.transports.lane_feed import AsksLanes
+import pytest
+
+from memstream.streams.faust.transports.lane_feed import AsksLanes, to_come
 
 
 class Faust:
@@ -36,8 +38,10 @@ class Consumer(AsksLanes, Faust):
         self.active = True
         self.queue: asyncio.Queue[str] = asyncio.Queue(maxsize=1)
         self.lock = asyncio.Lock()
+        self.pending: asyncio.Queue[str] = asyncio.Queue()
         self.app = SimpleNamespace(
             flow_control=SimpleNamespace(is_active=lambda: self.active),
+            producer=SimpleNamespace(buffer=SimpleNamespace(pending=self.pending, max_messages=0)),
             topics=SimpleNamespace(_tp_to_callback_lock=self.lock, _topics={Channel(self.queue)}),
         )
 
@@ -69,6 +73,12 @@ async def test_a_flow_that_is_not_active_is_left_to_faust() -> None:
     assert await consumer.deliver("one") == "waited"
 
 
+async def test_a_full_producer_is_left_to_faust() -> None:
+    consumer = Consumer()
+    consumer.pending.put_nowait("waits")
+    assert await consumer.deliver("one") == "waited"
+
+
 async def test_a_conductor_that_takes_new_topics_is_left_to_faust() -> None:
     consumer = Consumer()
     async with consumer.lock:
@@ -79,3 +89,11 @@ async def test_any_other_wait_is_left_alone() -> None:
     consumer = Consumer()
     assert await consumer.wait_first(asyncio.sleep(0), timeout=1.0) == "waited"
     assert await consumer.wait_first(asyncio.Event(), asyncio.Event()) == "waited"
+
+
+@pytest.mark.parametrize(
+    ("left", "highwater", "expected"),
+    [(3, 104, 3), (0, 101, 0), (0, 117, 0), (0, 118, 17), (2, None, 2), (0, None, 0)],
+)
+def test_the_lanes_wait_for_what_is_in_hand_and_for_a_backlog(left: int, highwater: int | None, expected: int) -> None:
+    assert to_come(left, 100, highwater) == expected

@@ -45,6 +45,8 @@ class World:
         self.generation = 0
         self.this_generation: set[tuple[TP, int]] = set()
         self.held = 0
+        self.left: dict[TP, int] = {}
+        """By partition: events of the batch that are still to be delivered."""
         self.in_flight, self.held_max = in_flight, held
         self.lanes = self.start()
 
@@ -129,6 +131,7 @@ class World:
     async def deliver(self, revocations: list[int]) -> None:
         """Deliver from the committed offsets, partitions in random order, with a revocation after each count."""
         pending = {tp: self.committed.get(tp, 0) for tp in self.log}
+        self.left.clear()
         began = dict(pending)
         generation = self.generation
         delivered = 0
@@ -155,6 +158,8 @@ class World:
             offset = pending[tp]
             pending[tp] += 1
             delivered += 1
+            in_batch = self.left.get(tp, 0) or self.random.randrange(1, 6)
+            self.left[tp] = min(in_batch, len(self.log[tp]) - offset) - 1
             self.lanes.submit(
                 tp,
                 offset,
@@ -162,6 +167,7 @@ class World:
                 (tp, offset),
                 committed=began[tp],
                 current=self.generation == generation,
+                left=self.left[tp],
             )
             if self.random.random() < 0.05 and offset > began[tp]:  # the consumer delivers something again
                 self.lanes.submit(
