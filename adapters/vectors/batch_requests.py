@@ -267,8 +267,9 @@ class RequestBatcher:
         results: dict[str, CasResult] = {}
         left = list(swaps)
         while left:
-            await self.insert(collection, [swap.new for swap in left if swap.expected_version is None])
+            # Existing rows first: a row that gives way to a new one is closed before that one is there.
             await self._replace(collection, [swap for swap in left if swap.expected_version is not None])
+            await self.insert(collection, [swap.new for swap in left if swap.expected_version is None])
             found = await self.read(collection, [PointIds(swap.new.tenant_id, (swap.new.id,)) for swap in left])
             again = []
             for swap, rows in zip(left, found, strict=True):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 from ...adapters.ports import NewWindow, Point, VectorStore
 from ...schemas.errors import Fatal
@@ -63,14 +66,26 @@ def _with_points(write: Write, change: Callable[[OutPoint], OutPoint]) -> Write:
 
 
 async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
-    """Apply writes in their order. They are durable when this returns; a crash meanwhile may leave any of them.
+    """Apply writes in their order, compare and sets that follow each other at once: the store sends them together. They
+    are durable when this returns; a crash meanwhile may leave any of them.
 
     Raises Fatal when a compare and set finds neither the version that was read nor its own cause: there is another
-    writer.
+    writer. No write is under way then.
     """
     async with store.writes_together():
-        for write in writes:
-            await _apply(store, write)
+        for is_swap, run in groupby(writes, lambda write: isinstance(write, SwapPoint)):
+            if is_swap:
+                await _all_done(_apply(store, write) for write in run)
+            else:
+                for write in run:
+                    await _apply(store, write)
+
+
+async def _all_done(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run calls at once. Raises the first error, in their order, when all have ended."""
+    for result in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 async def _apply(store: VectorStore, write: Write) -> None:
