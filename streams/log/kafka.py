@@ -32,6 +32,8 @@ MAX_REQUEST = 4 * 1024 * 1024
 PAUSE = 0.05
 #: milliseconds that one fetch waits for records
 FETCH_WAIT = 200
+#: the same for who follows a topic. A record that comes ends the wait, and nothing else waits on that connection
+FOLLOW_WAIT = 5_000
 #: milliseconds after which clients learn of new partitions
 METADATA_AGE = 30_000
 #: seconds between two attempts of a call that the broker cannot answer yet
@@ -168,14 +170,14 @@ class KafkaLog:
         if not open_:
             return
         async with self._reach(f"read {topic}"):
-            consumer = await self._started(self._consumer())
+            consumer = await self._started(self._consumer(wait=FOLLOW_WAIT if follow else FETCH_WAIT))
         try:
             consumer.assign(list(open_))
             for tp in open_:
                 consumer.seek(tp, places[tp])
             quiet_since = asyncio.get_running_loop().time()
             while open_:
-                batches = await consumer.getmany(timeout_ms=FETCH_WAIT)
+                batches = await consumer.getmany(timeout_ms=FOLLOW_WAIT if follow else FETCH_WAIT)
                 for tp, batch in batches.items():
                     for raw in batch:
                         if follow or raw.offset < ends[tp.partition]:
@@ -332,14 +334,14 @@ class KafkaLog:
             "metadata_max_age_ms": METADATA_AGE,
         }
 
-    def _consumer(self, group: str | None = None) -> Any:
+    def _consumer(self, group: str | None = None, *, wait: int = FETCH_WAIT) -> Any:
         return AIOKafkaConsumer(
             **self._common(),
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level=ISOLATION,
-            fetch_max_wait_ms=FETCH_WAIT,
+            fetch_max_wait_ms=wait,
             max_partition_fetch_bytes=MAX_REQUEST,
         )
 
