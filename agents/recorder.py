@@ -5,6 +5,7 @@ decide   misplaced? → nothing; the observer sends the turn again
          the id is known with another value? → nothing: a duplicate
          read the messages before the turn, embed its texts and their windows
          the turn's period is over → nothing: the policy would drop it
+         new turns that wait behind it are recorded with it
 store    its messages that are absent; the window of the message before it, which is complete by now; then the labels
          that the observer gave to this turn and to those before it
 publish  nothing
@@ -19,9 +20,10 @@ See docs/design/recorder.md; for periods docs/design/retention.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Literal
 
 import structlog
@@ -30,18 +32,18 @@ from qdrant_client import models
 from ..adapters.ports import Embedder, PeriodVectorStore, StoredPoint
 from ..adapters.vectors.conditions import equals
 from ..memory.policies import RoutingPolicy, SessionLogPolicy
-from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, build_windows, is_talk
-from ..memory.recall.prompt_framing import remove_framed
+from ..memory.recall.context_windows import NEIGHBOURS
 from ..memory.secrets.secret_filter import SecretFilter
-from ..memory.secrets.turns import ProtectedTurn, protect_turn
+from ..memory.secrets.turns import protect_turn
 from ..memory.turn_retention import TurnRetention, log_time, recorded_at
 from ..schemas import ids
+from ..schemas.collections import LABELS
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison, StageError
-from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write
+from ..schemas.outcomes import Outcome, Write
 from ..schemas.periods import Period
 from ..schemas.topics import TURNS, Topic
-from ..schemas.turns import Owner, Turn
+from ..schemas.turns import TURN_MAX_BYTES, Turn
 from ..schemas.working_set import StoredMessage
 from ..streams.engine.handler import Rows, StageDecision, source_of
 from ..streams.engine.lane_events import QueuedEvents, RoutedEvent
@@ -49,35 +51,24 @@ from ..streams.engine.metrics import StageMetrics
 from ..streams.engine.retry import Calls
 from ..streams.log.port import Record
 from .common.store_writes import apply_writes
-from .common.turn_routing import decode_turn, is_misplaced, occurred_at, turn_hash, value_hash
+from .common.turn_routing import decode_turn, is_misplaced, turn_hash, value_hash
+from .message_points import (
+    EarlierMessages,
+    PlacedTurn,
+    TurnMessages,
+    Vectors,
+    VerbatimTurn,
+    message_ids,
+    session_writes,
+    turn_messages,
+)
 
 log = structlog.get_logger(__name__)
+TOGETHER = 8
+"""Turns of a session that are recorded together at most. Their values have no more bytes than one turn may have, so
+that they need no more memory than the largest turn."""
 VISIT_SECONDS = 60.0
 """Between two looks whether a day has begun on which periods may be over."""
-
-
-@dataclass(frozen=True, slots=True)
-class VerbatimTurn:
-    """The event: a decoded turn without its secrets, and the owner of what it says."""
-
-    protected: ProtectedTurn
-    owner: Owner
-
-    @property
-    def turn(self) -> Turn:
-        return self.protected.turn
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierMessages:
-    """The messages before a turn in its session's thread."""
-
-    next_place: int | None
-    """The place of the turn's first message; None for a turn that version 0.1 recorded."""
-    messages: tuple[StoredMessage, ...] = ()
-    """The last `NEIGHBOURS` messages, oldest first."""
-    last_in: str = TURNS_COLLECTION
-    """The collection that holds the last of them."""
 
 
 class Recorder:
@@ -141,32 +132,100 @@ class Recorder:
             return
         if not turn.messages:
             return
-        known = await self._known_messages(turn)
+        if self._standing is None:
+            await self._look()  # the reads need the periods, too
+        group = list(_bounded([(record, work), *queued.next(TOGETHER - 1)]))
+        turns = [each.turn for _, each in group]
+        known, last, labelled = await asyncio.gather(
+            self._known_messages(turns), self._last_messages(turn), self._labelled(turns)
+        )
+        new = list(takewhile(lambda each: _is_new(each[1].turn, known, labelled), group))
+        writes = await self._decide_together(new, last) if len(new) > 1 else None
+        covers = 0 if writes is None else len(new) - 1
+        if writes is None:
+            writes = await self._decide_alone(work, record, known, last)
+        if writes or covers:
+            yield StageDecision(Outcome(source=source_of(record, turn.turn_id), writes=writes), covers=covers)
+
+    async def _decide_alone(
+        self, work: VerbatimTurn, record: Record, known: Mapping[str, StoredPoint], last: Sequence[StoredPoint]
+    ) -> tuple[Write, ...]:
+        """Return the writes of a turn, of which any messages may be stored; none if it is a duplicate or over."""
+        turn = work.turn
+        own = [known[each] for each in message_ids(turn) if each in known]
         first = known.get(ids.message_id(turn.session_key, turn.turn_id, 0))
         message = None if first is None else StoredMessage.from_payload(first.payload)
         if message is not None and message.turn_sha256 not in (turn_hash(work.protected, record), value_hash(record)):
             self._metrics.counted("duplicate")
-            return
-        collection = next((each.collection for each in known.values()), None) or await self._open(record)
+            return ()
+        collection = next((each.collection for each in own), None) or await self._open(record)
         if collection is None:
             self._metrics.counted("expired")
-            return
-        writes = await self._writes(work, record, await self._messages_before(turn, message), collection)
-        yield StageDecision(Outcome(source=source_of(record, turn.turn_id), writes=writes))
+            return ()
+        before = await self._messages_before(turn, message, last)
+        placed = [PlacedTurn(record, work, collection)]
+        made = turn_messages(placed, before)
+        self._count_parts(placed)
+        return session_writes(placed, made, before, await self._vectors(turn.tenant_id, made))
 
-    async def _known_messages(self, turn: Turn) -> dict[str, StoredPoint]:
-        """Return the messages of this turn's id that are stored. After a crash message 0 may be missing."""
-        named = [ids.message_id(turn.session_key, turn.turn_id, index) for index in range(len(turn.messages))]
-        if self._standing is None:
-            self._opened = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION, opened=True))
-            self._standing = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION))
+    async def _decide_together(
+        self, group: Sequence[tuple[Record, VerbatimTurn]], last: Sequence[StoredPoint]
+    ) -> tuple[Write, ...] | None:
+        """Return the writes of turns that follow each other, none of which is stored. None: the embedder refuses one of
+        their texts, which must not cost the others their vectors."""
+        placed = []
+        expired = 0
+        for record, work in group:
+            if not work.turn.messages:
+                continue
+            collection = await self._open(record)
+            if collection is None:
+                expired += 1
+            else:
+                placed.append(PlacedTurn(record, work, collection))
+        writes: tuple[Write, ...] = ()
+        if placed:
+            before = _earlier(last)
+            made = turn_messages(placed, before)
+            try:
+                vectors = await self._embed(placed[0].work.turn.tenant_id, made.texts())
+            except Poison as refused:
+                self._metrics.counted("decided_alone")
+                log.info("turns_not_embedded_together", why=str(refused), turns=len(placed))
+                return None
+            writes = session_writes(placed, made, before, vectors)
+        self._metrics.counted("expired", expired)
+        self._count_parts(placed)
+        return writes
+
+    async def _look(self) -> tuple[Period, ...]:
+        """Read which periods stand."""
+        self._opened = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION, opened=True))
+        self._standing = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION))
+        return self._standing
+
+    async def _known_messages(self, turns: Sequence[Turn]) -> dict[str, StoredPoint]:
+        """Return the messages of these turns' ids that are stored. After a crash message 0 may be missing."""
+        named = list(dict.fromkeys(each for turn in turns for each in message_ids(turn)))
         return await self._calls.call(
-            "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turn.tenant_id, ids=named)
+            "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turns[0].tenant_id, ids=named)
         )
+
+    async def _labelled(self, turns: Sequence[Turn]) -> frozenset[str]:
+        """Return which of several turns have a label already: its words may stand in no other one's window. One turn
+        alone gets its label when it is stored."""
+        if len(turns) < 2:
+            return frozenset()
+        label_of = {ids.label_id(turn.session_key, turn.turn_id): turn.turn_id for turn in turns}
+        found = await self._calls.call(
+            "store", lambda: self._store.get(LABELS, tenant_id=turns[0].tenant_id, ids=list(label_of))
+        )
+        return frozenset(label_of[each] for each in found)
 
     async def _open(self, record: Record) -> str | None:
         """Return the collection of the turn's period, which is made when there is none. None: the period is over."""
-        now, standing = self._now(), self._standing or ()
+        standing = await self._look() if self._standing is None else self._standing
+        now = self._now()
         at = recorded_at(record.written_at if record.timestamp > 0 else None, now=now, standing=standing)
         self._newest = at if self._newest is None else max(self._newest, at)
         self._begun.set()
@@ -180,62 +239,42 @@ class Recorder:
             self._standing = None
         return name
 
-    async def _messages_before(self, turn: Turn, first: StoredMessage | None) -> EarlierMessages:
-        """Return the messages before this turn, in the order of the log.
-
-        They are those before its own place when it has one already, else the last of the session. The turn's own
-        messages are left out: a store may have kept some of them without message 0.
-        """
-        place = None if first is None else first.first_place
-        if first is not None and place is None:
+    async def _messages_before(
+        self, turn: Turn, first: StoredMessage | None, last: Sequence[StoredPoint]
+    ) -> EarlierMessages:
+        """Return the messages before this turn, in the order of the log: those before its own place when it has one
+        already, else the last of the session."""
+        if first is None:
+            return _earlier(last)
+        if first.first_place is None:
             return EarlierMessages(next_place=None)
-        found = await self._calls.call(
+        return replace(_earlier(await self._last_messages(turn, below=first.first_place)), next_place=first.first_place)
+
+    async def _last_messages(self, turn: Turn, *, below: int | None = None) -> list[StoredPoint]:
+        """Return the last messages of the session, the last one first. The turn's own messages are left out: a store
+        may have kept some of them without message 0."""
+        return await self._calls.call(
             "store",
             lambda: self._store.last(
                 TURNS_COLLECTION,
                 tenant_id=turn.tenant_id,
-                where=_others_of_session(turn, below=place),
+                where=_others_of_session(turn, below=below),
                 order_by="session_place",
                 limit=NEIGHBOURS,
             ),
         )
-        messages = tuple(StoredMessage.from_payload(each.payload) for each in reversed(found))
-        if place is None:
-            place = 1 + max((message.session_place or 0 for message in messages), default=-1)
-        return EarlierMessages(place, messages, (found[0].collection if found else None) or TURNS_COLLECTION)
 
-    async def _writes(
-        self, work: VerbatimTurn, record: Record, before: EarlierMessages, collection: str
-    ) -> tuple[Write, ...]:
-        """Insert the turn's messages, and complete the window of the message before them."""
-        turn = work.turn
-        messages = self._messages(work, record, before.next_place)
-        self._metrics.counted("parts_without_text", sum(message.other_parts for message in turn.messages))
-        talk = [message for message in messages if is_talk(message.role, _search_text(message))]
-        windows = build_windows(_lines(before.messages), _lines(talk))
-        window_of = dict(zip((message.message_id for message in talk), windows.turn, strict=True))
-        vectors = await self._vectors(turn.tenant_id, [_search_text(message) for message in messages], windows)
-        points = tuple(_point(message, window_of.get(message.message_id), vectors) for message in messages)
-        insert = InsertPoints(collection=collection, points=points)
-        labels = _labels(turn, before)
-        if windows.before is None:
-            return (insert, labels)
-        completed = OutWindow(
-            id=before.messages[-1].message_id, text=windows.before, window=vectors.get(windows.before)
-        )
-        return (insert, NewWindows(collection=before.last_in, tenant_id=turn.tenant_id, points=(completed,)), labels)
+    def _count_parts(self, placed: Iterable[PlacedTurn]) -> None:
+        others = sum(message.other_parts for each in placed for message in each.work.turn.messages)
+        self._metrics.counted("parts_without_text", others)
 
-    async def _vectors(
-        self, tenant_id: str, texts: Sequence[str], windows: MessageWindows
-    ) -> dict[str, Sequence[float]]:
+    async def _vectors(self, tenant_id: str, made: TurnMessages) -> Vectors:
         """Embed texts and windows in one call; return vectors by text.
 
         When the embedder refuses one of them, the texts are tried without the windows: a neighbour may be the cause.
         When it refuses them too, the turn is stored without vectors, and only its words find it.
         """
-        own = list(dict.fromkeys(text for text in texts if text.strip()))
-        around = [*windows.turn, *([] if windows.before is None else [windows.before])]
-        every = list(dict.fromkeys([*own, *around]))
+        own, every = made.own_texts(), made.texts()
         if len(own) < len(every):
             try:
                 return await self._embed(tenant_id, every)
@@ -248,44 +287,11 @@ class Recorder:
             self._metrics.counted("not_embedded")
             return {}
 
-    async def _embed(self, tenant_id: str, texts: Sequence[str]) -> dict[str, Sequence[float]]:
+    async def _embed(self, tenant_id: str, texts: Sequence[str]) -> Vectors:
         if not texts:
             return {}
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
         return dict(zip(texts, vectors, strict=True))
-
-    def _messages(self, work: VerbatimTurn, record: Record, place: int | None) -> list[StoredMessage]:
-        """Build the turn's messages. Those of its thread take places from `place` on."""
-        turn = work.turn
-        when = occurred_at(turn, record)
-        next_place = place
-        messages = []
-        for index, (message, sensitivity) in enumerate(zip(turn.messages, work.protected.sensitivities, strict=True)):
-            text = message.text
-            takes_place = next_place is not None and is_talk(message.role, remove_framed(text))
-            messages.append(
-                StoredMessage(
-                    message_id=ids.message_id(turn.session_key, turn.turn_id, index),
-                    message_index=index,
-                    role=message.role,
-                    name=message.name,
-                    content=text,
-                    tenant_id=turn.tenant_id,
-                    owner_key=work.owner.key(turn.tenant_id),
-                    user_id=turn.user_id,
-                    session_id=turn.session_id,
-                    turn_id=turn.turn_id,
-                    occurred_at=when,
-                    sensitivity=sensitivity,
-                    agent_id=turn.agent_id,
-                    turn_sha256=turn_hash(work.protected, record) if index == 0 else None,
-                    session_place=next_place if takes_place else None,
-                    first_place=place if index == 0 else None,
-                )
-            )
-            if next_place is not None and takes_place:
-                next_place += 1
-        return messages
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
@@ -334,36 +340,27 @@ class Recorder:
         return dropped
 
 
-def _labels(turn: Turn, before: EarlierMessages) -> ApplyLabels:
-    """Look for labels of this turn and of those whose words stand in its windows, after all is stored."""
-    turns = dict.fromkeys([turn.turn_id, *(message.turn_id for message in before.messages)])
-    label_ids = tuple(ids.label_id(turn.session_key, each) for each in turns)
-    return ApplyLabels(tenant_id=turn.tenant_id, ids=label_ids)
+def _bounded(events: Sequence[tuple[Record, VerbatimTurn]]) -> Iterator[tuple[Record, VerbatimTurn]]:
+    """Yield the first turns that may be recorded together: each has an id of its own, and their values have room."""
+    room = TURN_MAX_BYTES
+    seen: set[str] = set()
+    for record, work in events:
+        room -= len(record.value or b"")
+        if seen and (room < 0 or work.turn.turn_id in seen):
+            return
+        seen.add(work.turn.turn_id)
+        yield record, work
 
 
-def _point(message: StoredMessage, window: str | None, vectors: Mapping[str, Sequence[float]]) -> OutPoint:
-    """Build the point of a message. The window of a message outside the thread is its own text."""
-    text = _search_text(message)
-    window_text = window or text
-    return OutPoint(
-        id=message.message_id,
-        payload=message.to_payload(),
-        dense=vectors.get(text),
-        text=window_text or None,
-        window=vectors.get(window_text),
-    )
+def _is_new(turn: Turn, known: Mapping[str, StoredPoint], labelled: Container[str]) -> bool:
+    return turn.turn_id not in labelled and not any(each in known for each in message_ids(turn))
 
 
-def _search_text(message: StoredMessage) -> str:
-    """Return the text that finds the message: without memories that were put into the prompt, which nobody said anew.
-
-    The message is stored with all of its words.
-    """
-    return remove_framed(message.content)
-
-
-def _lines(messages: Iterable[StoredMessage]) -> list[WindowMessage]:
-    return [WindowMessage(_search_text(message), message.owner_key, message.sensitivity) for message in messages]
+def _earlier(last: Sequence[StoredPoint]) -> EarlierMessages:
+    """Return the session's last messages as those before a new turn. `last`: the last one first."""
+    messages = tuple(StoredMessage.from_payload(each.payload) for each in reversed(last))
+    place = 1 + max((message.session_place or 0 for message in messages), default=-1)
+    return EarlierMessages(place, messages, (last[0].collection if last else None) or TURNS_COLLECTION)
 
 
 def _others_of_session(turn: Turn, *, below: int | None) -> models.Filter:

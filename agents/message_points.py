@@ -1,0 +1,185 @@
+"""The points of turns in the session log: their messages with places and windows, of one turn or several; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..memory.recall.context_windows import MessageWindows, WindowMessage, build_windows, is_talk
+from ..memory.recall.prompt_framing import remove_framed
+from ..memory.secrets.turns import ProtectedTurn
+from ..schemas import ids
+from ..schemas.collections import TURNS as TURNS_COLLECTION
+from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, OutPoint, OutWindow, Write
+from ..schemas.turns import Owner, Turn
+from ..schemas.working_set import StoredMessage
+from ..streams.log.port import Record
+from .common.turn_routing import occurred_at, turn_hash
+
+Vectors = Mapping[str, Sequence[float]]
+"""Vectors by text."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerbatimTurn:
+    """The recorder's event: a decoded turn without its secrets, and the owner of what it says."""
+
+    protected: ProtectedTurn
+    owner: Owner
+
+    @property
+    def turn(self) -> Turn:
+        return self.protected.turn
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierMessages:
+    """The messages before a turn in its session's thread."""
+
+    next_place: int | None
+    """The place of the turn's first message; None for a turn that version 0.1 recorded."""
+    messages: tuple[StoredMessage, ...] = ()
+    """The last `NEIGHBOURS` messages, oldest first."""
+    last_in: str = TURNS_COLLECTION
+    """The collection that holds the last of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTurn:
+    """A turn that is recorded, with the collection of its period."""
+
+    record: Record
+    work: VerbatimTurn
+    collection: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMessages:
+    """The messages of turns that follow each other, and the windows of those in the thread."""
+
+    turns: tuple[tuple[str, tuple[StoredMessage, ...]], ...]
+    """Of each turn its collection and its messages."""
+    windows: MessageWindows
+    window_of: Mapping[str, str]
+    """By message id; a message outside the thread has none."""
+
+    def own_texts(self) -> list[str]:
+        """Return the texts that find the messages, each once."""
+        texts = (search_text(message) for _, messages in self.turns for message in messages)
+        return list(dict.fromkeys(text for text in texts if text.strip()))
+
+    def texts(self) -> list[str]:
+        """Return all texts to embed: of the messages, their windows, and the window that they complete."""
+        completed = [] if self.windows.before is None else [self.windows.before]
+        return list(dict.fromkeys([*self.own_texts(), *self.windows.turn, *completed]))
+
+
+def turn_messages(turns: Sequence[PlacedTurn], before: EarlierMessages) -> TurnMessages:
+    """Build the messages of turns that follow `before` in their session. Each one's window has its neighbours of the
+    turns beside it."""
+    placed = []
+    place = before.next_place
+    for turn in turns:
+        messages, place = _messages(turn, place)
+        placed.append((turn.collection, messages))
+    talk = [message for _, messages in placed for message in messages if is_talk(message.role, search_text(message))]
+    windows = build_windows(_lines(before.messages), _lines(talk))
+    window_of = dict(zip((message.message_id for message in talk), windows.turn, strict=True))
+    return TurnMessages(tuple(placed), windows, window_of)
+
+
+def session_writes(
+    turns: Sequence[PlacedTurn], made: TurnMessages, before: EarlierMessages, vectors: Vectors
+) -> tuple[Write, ...]:
+    """Insert the messages turn by turn, complete the window of the message before them, and look for their labels.
+
+    A turn is inserted when those before it stand. So no crash leaves a later turn without an earlier one, whose place
+    could not be told any more.
+    """
+    writes: list[Write] = [
+        InsertPoints(
+            collection=collection,
+            points=tuple(_point(message, made.window_of.get(message.message_id), vectors) for message in messages),
+        )
+        for collection, messages in made.turns
+    ]
+    turn = turns[0].work.turn
+    if made.windows.before is not None:
+        text = made.windows.before
+        completed = OutWindow(id=before.messages[-1].message_id, text=text, window=vectors.get(text))
+        writes.append(NewWindows(collection=before.last_in, tenant_id=turn.tenant_id, points=(completed,)))
+    return (*writes, _labels(turns, before))
+
+
+def message_ids(turn: Turn) -> list[str]:
+    """Return the ids of a turn's messages."""
+    session = turn.session_key
+    return [ids.message_id(session, turn.turn_id, index) for index in range(len(turn.messages))]
+
+
+def search_text(message: StoredMessage) -> str:
+    """Return the text that finds the message: without memories that were put into the prompt, which nobody said anew.
+
+    The message is stored with all of its words.
+    """
+    return remove_framed(message.content)
+
+
+def _messages(placed: PlacedTurn, place: int | None) -> tuple[tuple[StoredMessage, ...], int | None]:
+    """Build a turn's messages. Those of its thread take places from `place` on. Return the place after them, too."""
+    work, record = placed.work, placed.record
+    turn = work.turn
+    when = occurred_at(turn, record)
+    next_place = place
+    messages = []
+    for index, (message, sensitivity) in enumerate(zip(turn.messages, work.protected.sensitivities, strict=True)):
+        text = message.text
+        takes_place = next_place is not None and is_talk(message.role, remove_framed(text))
+        messages.append(
+            StoredMessage(
+                message_id=ids.message_id(turn.session_key, turn.turn_id, index),
+                message_index=index,
+                role=message.role,
+                name=message.name,
+                content=text,
+                tenant_id=turn.tenant_id,
+                owner_key=work.owner.key(turn.tenant_id),
+                user_id=turn.user_id,
+                session_id=turn.session_id,
+                turn_id=turn.turn_id,
+                occurred_at=when,
+                sensitivity=sensitivity,
+                agent_id=turn.agent_id,
+                turn_sha256=turn_hash(work.protected, record) if index == 0 else None,
+                session_place=next_place if takes_place else None,
+                first_place=place if index == 0 else None,
+            )
+        )
+        if next_place is not None and takes_place:
+            next_place += 1
+    return tuple(messages), next_place
+
+
+def _labels(turns: Iterable[PlacedTurn], before: EarlierMessages) -> ApplyLabels:
+    """Look for labels of these turns and of those whose words stand in their windows, after all is stored."""
+    first = next(iter(turns)).work.turn
+    named = dict.fromkeys([*(each.work.turn.turn_id for each in turns), *(said.turn_id for said in before.messages)])
+    label_ids = tuple(ids.label_id(first.session_key, each) for each in named)
+    return ApplyLabels(tenant_id=first.tenant_id, ids=label_ids)
+
+
+def _point(message: StoredMessage, window: str | None, vectors: Vectors) -> OutPoint:
+    """Build the point of a message. The window of a message outside the thread is its own text."""
+    text = search_text(message)
+    window_text = window or text
+    return OutPoint(
+        id=message.message_id,
+        payload=message.to_payload(),
+        dense=vectors.get(text),
+        text=window_text or None,
+        window=vectors.get(window_text),
+    )
+
+
+def _lines(messages: Iterable[StoredMessage]) -> list[WindowMessage]:
+    return [WindowMessage(search_text(message), message.owner_key, message.sensitivity) for message in messages]
