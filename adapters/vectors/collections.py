@@ -24,6 +24,11 @@ INT8 = models.ScalarQuantization(
     scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
 )
 """Takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph (edge_index.py)."""
+FLOAT_BYTES = 4
+GRAPH_FROM = 10_000
+"""Vectors of a segment from which on a server builds a graph for them. Qdrant's own limit is 10 MB, which is 1 250
+vectors of the hashing embedder: building graphs took as much of the machine as all stages together. A search names an
+owner or a tenant, and compares with all of ten thousand vectors in a few milliseconds."""
 LEAST_VERSION = (1, 18)
 """update_filter needs 1.16, update_mode 1.17, and adding named vectors later 1.18."""
 
@@ -109,12 +114,18 @@ async def _create(
             # One graph for each tenant instead of one for all, because every query names its tenant.
             hnsw_config=models.HnswConfigDiff(m=0, payload_m=16) if spec.has_vectors else None,
             quantization_config=INT8 if spec.has_vectors else None,
+            optimizers_config=_optimizers(embedder) if spec.has_vectors else None,
             sharding_method=models.ShardingMethod.CUSTOM if by_tenant else None,
             metadata={NAMESPACE: remembered},
         )
     except (UnexpectedResponse, EngineRefused):
         if not await engine.collection_exists(name):  # otherwise another process was faster
             raise
+
+
+def _optimizers(embedder: EmbedderIdentity) -> models.OptimizersConfigDiff:
+    """Return from which size on (in KiB) a segment gets a graph."""
+    return models.OptimizersConfigDiff(indexing_threshold=GRAPH_FROM * embedder.dimension * FLOAT_BYTES // 1024)
 
 
 async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str, ours: EmbedderIdentity) -> None:

@@ -134,11 +134,12 @@ class EdgeEngine:
         *,
         hnsw_config: models.HnswConfigDiff | None = None,
         quantization_config: Any = None,
+        optimizers_config: Any = None,
         sharding_method: models.ShardingMethod | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool:
         """Create a collection. It is built aside and renamed, so that a crash leaves a whole collection or none. The
-        configuration of graphs and int8 has no effect here: a shard gets its own when its graphs are built
+        configuration of graphs, int8 and optimizers has no effect here: a shard gets its own when its graphs are built
         (edge_index.py)."""
         if not _NAME.fullmatch(collection_name):
             raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")

@@ -108,6 +108,7 @@ class QdrantEngine(Protocol):
         *,
         hnsw_config: models.HnswConfigDiff | None = None,
         quantization_config: models.ScalarQuantization | None = None,
+        optimizers_config: models.OptimizersConfigDiff | None = None,
         sharding_method: models.ShardingMethod | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool: ...

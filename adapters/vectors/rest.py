@@ -115,6 +115,7 @@ async def _create(engine: EdgeEngine, request: web.Request) -> bool:
         body.sparse_vectors or {},
         hnsw_config=body.hnsw_config,
         quantization_config=body.quantization_config,
+        optimizers_config=body.optimizers_config,
         metadata=body.metadata,
     )
 

@@ -1,0 +1,41 @@
+"""What a server is told when a collection is made."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from memstream.adapters.ports import EmbedderIdentity
+from memstream.adapters.vectors import collections
+from memstream.adapters.vectors.engine import QdrantEngine
+from memstream.schemas.collections import BUDGETS, FACTS, spec_of
+
+
+class Recording:
+    """An engine without collections, which notes how one is made."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, Any] = {}
+
+    async def collection_exists(self, name: str) -> bool:
+        return False
+
+    async def create_collection(self, name: str, *vectors: Any, **settings: Any) -> bool:
+        self.made = settings
+        return True
+
+
+@pytest.mark.parametrize(("dimension", "kib"), [(2_048, 80_000), (384, 15_000)])
+async def test_a_graph_begins_with_as_many_vectors_whatever_their_size(dimension: int, kib: int) -> None:
+    engine = Recording()
+    embedder = EmbedderIdentity(name="any", dimension=dimension, version="1")
+    await collections._create(cast(QdrantEngine, engine), spec_of(FACTS), "facts", embedder, by_tenant=False)
+    assert engine.made["optimizers_config"].indexing_threshold == kib
+
+
+async def test_a_collection_without_vectors_has_qdrants_own_settings() -> None:
+    engine = Recording()
+    embedder = EmbedderIdentity(name="any", dimension=8, version="1")
+    await collections._create(cast(QdrantEngine, engine), spec_of(BUDGETS), "budgets", embedder, by_tenant=False)
+    assert engine.made["optimizers_config"] is None
