@@ -38,7 +38,7 @@ from memstream.schemas.working_set import WorkingSet
 from tests.support.corpus_texts import corpus_texts
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-WARM = 2_000
+WARM = 3_300
 """Texts of a column that are worked on before the clock starts."""
 MOST = {"everyday": 2_000, "long": 60, "hostile": 40}
 LONG = 4_000

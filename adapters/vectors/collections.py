@@ -17,7 +17,7 @@ from ...schemas.collections import CollectionSpec, IndexedField
 from ...schemas.errors import Fatal
 from ..ports import EmbedderIdentity
 from .engine import DENSE, SPARSE, WINDOW, EngineRefused, QdrantEngine
-from .shards import check_cluster, check_method, create_fallback
+from .shards import check_cluster, check_method, copy_shards, create_fallback
 
 NAMESPACE = "memstream"
 INT8 = models.ScalarQuantization(
@@ -34,9 +34,15 @@ LEAST_VERSION = (1, 18)
 
 
 async def ensure_collections(
-    engine: QdrantEngine, *, specs: Sequence[CollectionSpec], embedder: EmbedderIdentity, by_tenant: bool
+    engine: QdrantEngine,
+    *,
+    specs: Sequence[CollectionSpec],
+    embedder: EmbedderIdentity,
+    by_tenant: bool,
+    shards_of: str | None = None,
 ) -> None:
-    """Create and check the collections; see `QdrantStore.ensure`. Raises `Fatal`, and the engine's errors."""
+    """Create and check the collections; see `QdrantStore.ensure`. A new one gets the shards of tenants that the
+    collection `shards_of` has. Raises `Fatal`, and the engine's errors."""
     await check_version(engine)
     if by_tenant:
         await check_cluster(engine)
@@ -49,6 +55,8 @@ async def ensure_collections(
         await _create(engine, spec, name, embedder, by_tenant)
         # The alias comes last: what readers find has every index, also when this process is killed before.
         await _complete(engine, spec, name, embedder, by_tenant)
+        if by_tenant and shards_of is not None and await _behind_alias(engine, spec.name) is None:
+            await copy_shards(engine, name, model=shards_of)
         created = models.CreateAlias(collection_name=name, alias_name=spec.name)
         await engine.update_collection_aliases([models.CreateAliasOperation(create_alias=created)])
         # Another process may have switched the alias at the same moment, so it is read again.

@@ -20,6 +20,7 @@ from ...schemas.errors import DeploymentFault
 from ...schemas.periods import Period, period_collection
 from ..batching.coalescer import CoalescePolicy
 from ..ports import EmbedderIdentity, NewWindow, OrderDirection, Payload, Point, RankedPoint, Ranking, StoredPoint
+from .collections import ensure_collections
 from .engine import QdrantEngine
 from .errors import translate_errors
 from .filters import of_tenant
@@ -73,7 +74,7 @@ class PeriodStore(QdrantStore):
             await self._take_over(parts[0], max(period, newest))
             parts = await self._look(collection)
         if not any(period in part.periods for part in parts):
-            await super().ensure(name)
+            await self._create(name, like=parts[0].behind if parts else None)
             await self._look(collection)
         return name
 
@@ -85,6 +86,17 @@ class PeriodStore(QdrantStore):
             dropped = [name for name in names if await self._engine.delete_collection(name)]
         await self._look(collection)
         return tuple(dropped)
+
+    async def _create(self, name: str, *, like: str | None) -> None:
+        """Create the collection of a period. A tenant that has a shard of its own in `like` begins in one here, too."""
+        with translate_errors(f"opening {name}"):
+            await ensure_collections(
+                self._engine,
+                specs=[self._spec(name)],
+                embedder=self._embedder,
+                by_tenant=self._shards.by_tenant,
+                shards_of=like,
+            )
 
     async def _take_over(self, part: PeriodPart, period: Period) -> None:
         """Give the collection that an earlier version filled to a period."""

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
+import structlog
 from qdrant_client import models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
@@ -20,6 +21,7 @@ from ...schemas.errors import Fatal, Transient
 from .engine import QdrantEngine
 from .errors import COMPONENT
 
+log = structlog.get_logger(__name__)
 FALLBACK: Final = "default"
 """The shard key of all tenants without a shard of their own."""
 LOOK_SECONDS: Final = 0.1
@@ -44,7 +46,9 @@ class HasShards(Protocol):
 
     async def cluster_status(self) -> models.ClusterStatus: ...
 
-    async def create_shard_key(self, collection_name: str, shard_key: str) -> bool: ...
+    async def create_shard_key(
+        self, collection_name: str, shard_key: str, *, placement: list[int] | None = None
+    ) -> bool: ...
 
     async def collection_cluster_info(self, collection_name: str) -> models.CollectionClusterInfo: ...
 
@@ -103,21 +107,54 @@ async def check_method(engine: QdrantEngine, collection: str, *, by_tenant: bool
 async def create_fallback(engine: QdrantEngine, collection: str) -> None:
     """Create the fallback shard of a new collection. When another process is creating it, return when it is there."""
     assert isinstance(engine, HasShards)
-    if not await _states_of_fallback(engine, collection):
+    await _create(engine, collection, FALLBACK, placement=None)
+
+
+async def copy_shards(engine: QdrantEngine, collection: str, *, model: str) -> None:
+    """Create the shards of tenants that the collection `model` has in a new collection, on the same nodes.
+
+    Nobody may write there before the end: a shard that is created later hides what its tenant has in the fallback. A
+    shard that is not whole in `model` is left out, because its tenant has its records in the fallback there, too. One
+    that the server refuses is left out and told: its tenant begins in the fallback.
+    """
+    assert isinstance(engine, HasShards)
+    active = models.ReplicaState.ACTIVE
+    found = [(key, peer) for key, peer, state in await _replicas(engine, model) if state == active and key != FALLBACK]
+    peers: defaultdict[str, list[int]] = defaultdict(list)
+    for key, peer in found:
+        peers[key].append(peer)
+    for key in sorted(peers):
         try:
-            await engine.create_shard_key(collection, FALLBACK)
+            await _create(engine, collection, key, placement=sorted(set(peers[key])))
+        except UnexpectedResponse as refused:
+            if not 400 <= (refused.status_code or 0) < 500:
+                raise  # it may be created all the same
+            log.warning("tenant_shard_left_out", collection=collection, tenant_id=key, error=str(refused))
+
+
+async def _create(engine: HasShards, collection: str, key: str, *, placement: list[int] | None) -> None:
+    """Create a shard, and return when it is active."""
+    if not await _states(engine, collection, key):
+        try:
+            await engine.create_shard_key(collection, key, placement=placement)
         except UnexpectedResponse:
-            if not await _states_of_fallback(engine, collection):
+            if not await _states(engine, collection, key):
                 raise
     for _ in range(READY_LOOKS):
-        if models.ReplicaState.ACTIVE in await _states_of_fallback(engine, collection):
+        if models.ReplicaState.ACTIVE in await _states(engine, collection, key):
             return
         await asyncio.sleep(LOOK_SECONDS)
-    raise Transient(COMPONENT, f"the shard {FALLBACK!r} of {collection} is not active yet")
+    raise Transient(COMPONENT, f"the shard {key!r} of {collection} is not active yet")
 
 
-async def _states_of_fallback(engine: HasShards, collection: str) -> list[models.ReplicaState]:
-    """Return the state of each replica of the fallback shard; none: it does not exist."""
+async def _states(engine: HasShards, collection: str, key: str) -> list[models.ReplicaState]:
+    """Return the state of each replica of a shard; none: it does not exist."""
+    return [state for each, _, state in await _replicas(engine, collection) if each == key]
+
+
+async def _replicas(engine: HasShards, collection: str) -> list[tuple[str, int, models.ReplicaState]]:
+    """Return key, node and state of each replica of a collection that has a key of ours."""
     info = await engine.collection_cluster_info(collection)
-    replicas: list[models.LocalShardInfo | models.RemoteShardInfo] = [*info.local_shards, *info.remote_shards]
-    return [each.state for each in replicas if each.shard_key == FALLBACK]
+    found = [(each.shard_key, info.peer_id, each.state) for each in info.local_shards]
+    found += [(each.shard_key, each.peer_id, each.state) for each in info.remote_shards]
+    return [(key, peer, state) for key, peer, state in found if isinstance(key, str)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import TypeVar
 
 from ...schemas.turn_number import TurnNumber
 from ...streams.engine.handler import Rows
@@ -11,6 +12,7 @@ from ...streams.log.port import Record
 from .session_ends import ENDS, SessionEnds, timed_key
 from .turn_numbers import HandledTurns
 
+H = TypeVar("H", bound=HandledTurns)
 SESSION_SLASHES = 5
 """The key of such a row is an owner key and a session key, three parts each."""
 
@@ -19,11 +21,13 @@ class HandledSessions(SessionEnds):
     """The rows `<owner key>/<session key>` of a stage. They are deleted here, without an event: nothing follows from
     it, and an event that has just read such a row writes it again as it is, with its index row (`needs_entry`)."""
 
-    def written(self, row_key: str, row: HandledTurns, number: TurnNumber, record: Record) -> dict[str, bytes]:
-        """Return the rows to write when a turn is handled, in their order."""
-        at = self.written_at(record, row.last_at)
-        changed = row.add(number).model_copy(update={"last_at": at})
-        return {**self.entry(row_key, row.last_at, at), row_key: changed.to_bytes()}
+    def added(self, row: H, number: TurnNumber, record: Record) -> H:
+        """Return the row with one more handled turn."""
+        return row.add(number).model_copy(update={"last_at": self.written_at(record, row.last_at)})
+
+    def rows_of(self, row_key: str, row: HandledTurns, changed: HandledTurns) -> dict[str, bytes]:
+        """Return the rows to write when `row` becomes `changed`, in their order."""
+        return {**self.entry(row_key, row.last_at, changed.last_at), row_key: changed.to_bytes()}
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
         """Delete old rows. A crash between the two tombstones leaves an index row, which the next look deletes."""

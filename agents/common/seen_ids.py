@@ -30,8 +30,8 @@ class SeenIds(BaseModel):
             at = hashes.find(wanted, at + 1)
         return at >= 0
 
-    def add(self, given: str, *, kept: int = SEEN_KEPT) -> SeenIds:
-        hashes = self._hashes() + bytes.fromhex(ids.short_hash(given))
+    def add(self, *given: str, kept: int = SEEN_KEPT) -> SeenIds:
+        hashes = self._hashes() + b"".join(bytes.fromhex(ids.short_hash(each)) for each in given)
         return SeenIds(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
 
     def remove(self, given: str) -> SeenIds:

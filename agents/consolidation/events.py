@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...memory.secrets.secret_filter import SecretFilter
+from ...schemas import ids
 from ...schemas.episodes import EpisodesRecorded
 from ...schemas.recall import RecallReport
 from ...schemas.topics import COMMANDS, RECALLED
@@ -24,6 +25,15 @@ class ReflectedTurn:
     @property
     def event_id(self) -> str:
         return self.recorded.turn_id
+
+    @property
+    def session_key(self) -> str:
+        return ids.session_key(self.recorded.tenant_id, self.recorded.user_id, self.recorded.session_id)
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, or of the janitor's visit, that this turn causes."""
+        return ids.run_id(self.owner_key, ids.turn_cause(self.session_key, self.recorded.turn_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 route    decode; one lane per owner, over all topics; the reflector refuses commands that cannot be decoded
 decide   handled before? → nothing
-         a reflected turn → counted; a run when enough has happened since the last one
+         a reflected turn → counted, with those that wait behind it (turn_group.py); a run when enough has happened
          a command of a kind of consolidation → a run of that kind, whatever the counters say
          an edit by hand → episodes that exist, procedures (edits/); its result
          a command of another kind → nothing
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal, cast
 
@@ -31,8 +31,6 @@ import structlog
 from ...adapters.ports import Completions, Embedder, VectorStore
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
-from ...memory.upkeep.consolidation import count_turn, is_run_due
-from ...memory.upkeep.summaries import add_turn
 from ...schemas import ids
 from ...schemas.command_kinds import kinds_of
 from ...schemas.commands import Command, CommandResult, ResultError
@@ -62,12 +60,12 @@ from .owner_reads import OwnerReader
 from .plan import Steps
 from .recall_counts import RecallCounters, recall_row
 from .reminders import OwnerReminders
-from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index, session_row_key, turns_of
+from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index
 from .run import RunExecutor
-from .schedule import may_try_again, run_record, upcoming, with_run, without_follow_up
+from .schedule import run_record, upcoming, with_run, without_follow_up
 from .steps.base import RunRequest
 from .steps.compact import counted_turns, refused_args
-from .steps.hygiene import after_turn, with_visits
+from .turn_group import QUEUED_MAX, TurnGroup
 
 log = structlog.get_logger(__name__)
 APPLIED_KINDS: Final = kinds_of("consolidation")
@@ -164,45 +162,63 @@ class Consolidation:
             if isinstance(work, OwnerCommand):
                 decision = await self._command(work, record, row, rows)
             else:
-                decision = await self._turn(work, record, row, rows)
+                decision = await self._turns(work, record, row, rows, queued)
             if decision is not None:
                 yield decision
         self._set_reminder(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
 
-    async def _turn(self, work: ReflectedTurn, record: Record, row: ProgressRow, rows: Rows) -> StageDecision | None:
-        """Count a turn, and run when the counters say so."""
-        recorded, owner_key = work.recorded, work.owner_key
-        session = ids.session_key(recorded.tenant_id, recorded.user_id, recorded.session_id)
-        before = turns_of(rows, owner_key, session)
-        if before.has(recorded.number):
-            self._metrics.counted("duplicate")
-            return None
-        policy = self._policies.of(recorded.tenant_id, recorded.agent_id)
-        row = row.model_copy(
-            update={
-                "counters": count_turn(row.counters, recorded),
-                "counted_since": row.counted_since or self._now(),
-                "changed_facts": row.changed_facts + len(recorded.fact_ids),
-                "unsummarised": add_turn(row.unsummarised, recorded) if policy.consolidation.summary_turns else (),
-            }
+    async def _turns(
+        self,
+        work: ReflectedTurn,
+        record: Record,
+        row: ProgressRow,
+        rows: Rows,
+        queued: QueuedEvents[ConsolidationEvent],
+    ) -> StageDecision | None:
+        """Count a turn and the turns that wait behind it, and run when the counters say so."""
+        group = TurnGroup(
+            row,
+            work.owner_key,
+            rows,
+            sessions=self._sessions,
+            consolidates=self._spending.consolidates,
+            now=self._now(),
         )
-        run_id = ids.run_id(owner_key, ids.turn_cause(session, recorded.turn_id))
-        hygiene = with_visits(policy.hygiene, consolidates=self._spending.consolidates)
-        row = after_turn(row, at=record.timestamp, run_id=run_id, policy=hygiene, now=self._now())
-        conclusion = RunConclusion(row)
-        may_run = row.waiting is None or may_try_again(row.waiting, row.counters, policy.consolidation)
-        if may_run and is_run_due(row.counters, policy.consolidation):
-            request = RunRequest(recorded.tenant_id, recorded.owner, run_id, self._now())
-            conclusion = await self._run("consolidate", request, row, record)
-        turns = before.model_copy(update={"counted": before.counted.add(recorded.turn_id)})
+        covers = self._count_turns(group, work, record, queued)
+        if group.duplicates:
+            self._metrics.counted("duplicate", group.duplicates)
+        if group.last is None:
+            return None
+        conclusion = RunConclusion(group.row)
+        if group.is_due:
+            turn, last_record = group.last
+            request = RunRequest(turn.recorded.tenant_id, turn.recorded.owner, turn.run_id, self._now())
+            conclusion = await self._run("consolidate", request, group.row, last_record)
         outcome = Outcome(
             source=source_of(record, work.event_id),
-            after=self._sessions.written(session_row_key(owner_key, session), turns, recorded.number, record),
+            after=group.session_rows(),
             writes=conclusion.writes,
             records=conclusion.records,
-            tenant_id=recorded.tenant_id,
+            tenant_id=work.recorded.tenant_id,
         )
-        return conclusion.row.decision(owner_key, outcome)
+        return replace(conclusion.row.decision(work.owner_key, outcome), covers=covers)
+
+    def _count_turns(
+        self, group: TurnGroup, work: ReflectedTurn, record: Record, queued: QueuedEvents[ConsolidationEvent]
+    ) -> int:
+        """Count the turn in hand, and queued ones up to another event, or to the turn that makes a run due. Return how
+        many of these there are."""
+        group.add(work, record, self._policies.of(work.recorded.tenant_id, work.recorded.agent_id))
+        if group.last is None or group.is_due:
+            return 0
+        covers = 0
+        for next_record, event in queued.next(QUEUED_MAX):
+            if group.is_due or not isinstance(event, ReflectedTurn):
+                break
+            self._sessions.note(next_record)
+            group.add(event, next_record, self._policies.of(event.recorded.tenant_id, event.recorded.agent_id))
+            covers += 1
+        return covers
 
     async def _command(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> StageDecision | None:
         """Carry out a command, and answer it."""

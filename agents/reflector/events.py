@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...memory.secrets.secret_filter import SecretFilter
+from ...schemas import ids
 from ...schemas.observations import Observed
 from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
@@ -24,6 +25,10 @@ class ObservedTurn:
     @property
     def event_id(self) -> str:
         return self.observed.turn_id
+
+    @property
+    def session_key(self) -> str:
+        return ids.session_key(self.observed.tenant_id, self.observed.user_id, self.observed.session_id)
 
 
 ReflectorEvent = ObservedTurn | OwnerCommand

@@ -54,7 +54,8 @@ class FactChanger:
         labelled makes its fact secret."""
         transitions = [self._labelled(each) for each in transitions]
         for each in transitions:
-            self.overlay.change(each, vectors.get(each.fact.content) if _has_new_text(each) else None)
+            dense = vectors.get(each.fact.content) if _has_new_text(each) else None
+            self.overlay.change(each, dense, cause=self.stamp.cause)
         return tuple(FactChange(each, cause) for each in transitions)
 
     def _labelled(self, transition: Transition) -> Transition:

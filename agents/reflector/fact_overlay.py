@@ -1,7 +1,7 @@
 """Read-your-writes overlay on the stored facts of one owner.
 
-The changes of one event lie over the rows of the store. So several changes of one turn or command see each other, and
-each row is written once, from the version that was read to the last one.
+The changes of one outcome lie over the rows of the store. So several changes of one turn or command, and those of turns
+that are decided together, see each other, and each row is written once, from the version that was read to the last one.
 """
 
 from __future__ import annotations
@@ -33,15 +33,17 @@ class _Changed:
     fact: StoredFact
     dense: Vector | None
     """The vector of a new text; None: the text has not changed."""
+    cause: str
+    """Of the last change; the row has it in `applied`."""
 
 
 class FactOverlay:
-    """Reads one owner's facts, with the changes of this event over them. Only `of_others` reads facts of others."""
+    """Reads one owner's facts, with the changes of this outcome over them. Only `of_others` reads facts of others."""
 
     def __init__(self, *, store: VectorStore, calls: Calls, tenant_id: str, owner_key: str) -> None:
         self._store = store
         self._calls = calls
-        self._tenant_id = tenant_id
+        self.tenant_id = tenant_id
         self._owner_key = owner_key
         self._read: dict[str, StoredFact] = {}
         self._changed: dict[str, _Changed] = {}
@@ -53,7 +55,7 @@ class FactOverlay:
         unread = [each for each in wanted if each not in self._read and each not in self._changed]
         if unread:
             found = await self._calls.call(
-                "store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=unread)
+                "store", lambda: self._store.get(FACTS, tenant_id=self.tenant_id, ids=unread)
             )
             self._remember(found.values())
         facts = {each: fact for each in wanted if (fact := self._current(each)) is not None}
@@ -62,7 +64,7 @@ class FactOverlay:
     async def of_others(self, fact_ids: Iterable[str]) -> tuple[StoredFact, ...]:
         """Return facts of the tenant, of any owner, as the store has them. Sharing reads them; nothing writes them."""
         wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
-        found = await self._calls.call("store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=wanted))
+        found = await self._calls.call("store", lambda: self._store.get(FACTS, tenant_id=self.tenant_id, ids=wanted))
         return tuple(StoredFact.from_payload(each.payload) for each in found.values())
 
     async def of_observation(self, observation_id: str) -> StoredFact | None:
@@ -107,12 +109,12 @@ class FactOverlay:
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
     async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
-        """Return the nearest facts of this subject, best first."""
+        """Return the nearest facts of this subject, best first, equal ones by their ids."""
         where = self._where([equals("subject", subject)], READABLE)
         found = await self._calls.call(
             "store",
             lambda: self._store.nearest(
-                FACTS, tenant_id=self._tenant_id, dense=dense, where=where, limit=limit + len(self._changed)
+                FACTS, tenant_id=self.tenant_id, dense=dense, where=where, limit=limit + len(self._changed)
             ),
         )
         self._remember(found)
@@ -126,7 +128,7 @@ class FactOverlay:
             for fact, score in rows
             if fact is not None and fact.subject == subject and self._mine(fact, READABLE)
         ]
-        return tuple(sorted(near, key=lambda each: similarity[each.fact.fact_id], reverse=True)[:limit])
+        return tuple(sorted(near, key=lambda each: (-similarity[each.fact.fact_id], each.fact.fact_id))[:limit])
 
     async def neighbours(
         self, subject: str, dense: Vector | None, predicates: Sequence[str], *, limit: int
@@ -151,8 +153,8 @@ class FactOverlay:
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id)))
 
     # ------------------------------------------------------------------------------------------------ changes
-    def change(self, transition: Transition, dense: Vector | None = None) -> None:
-        """Put a change over the stored row. `dense`: the vector of a new text.
+    def change(self, transition: Transition, dense: Vector | None = None, *, cause: str) -> None:
+        """Put a change over the stored row. `dense`: the vector of a new text. `cause`: the one in the row's `applied`.
 
         Raises Fatal for a new fact whose row exists already.
         """
@@ -161,19 +163,20 @@ class FactOverlay:
         if changed is not None:
             changed.fact = fact
             changed.dense = dense if dense is not None else changed.dense
+            changed.cause = cause
             return
         before = self._read.get(fact.fact_id)
         if (before is None) != (transition.before is None):
             raise Fatal(f"fact {fact.fact_id} exists already: its cause was handled before, and the ledger forgot it")
-        self._changed[fact.fact_id] = _Changed(before.version if before else None, fact, dense)
+        self._changed[fact.fact_id] = _Changed(before.version if before else None, fact, dense, cause)
 
-    async def writes(self, cause: str) -> tuple[SwapPoint, ...]:
+    async def writes(self) -> tuple[SwapPoint, ...]:
         """Return one compare and set for each changed row. Vectors of unchanged texts are read from the store."""
         without_vector = [fact_id for fact_id, changed in self._changed.items() if changed.dense is None]
         stored: dict[str, StoredPoint] = {}
         if without_vector:
             stored = await self._calls.call(
-                "store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=without_vector, with_dense=True)
+                "store", lambda: self._store.get(FACTS, tenant_id=self.tenant_id, ids=without_vector, with_dense=True)
             )
         return tuple(
             SwapPoint(
@@ -185,7 +188,7 @@ class FactOverlay:
                     text=changed.fact.content,
                 ),
                 expected_version=changed.base_version,
-                cause=cause,
+                cause=changed.cause,
             )
             for fact_id, changed in self._changed.items()
         )
@@ -202,10 +205,10 @@ class FactOverlay:
         *,
         states: Sequence[FactState] = READABLE,
     ) -> list[StoredFact]:
-        """Return facts that match in the store or in this event's changes. `matches` repeats `conditions` in memory."""
+        """Return facts that match in the store or in the changes. `matches` repeats `conditions` in memory."""
         where = self._where(conditions, states)
         found = await self._calls.call(
-            "store", lambda: self._store.select(FACTS, tenant_id=self._tenant_id, where=where)
+            "store", lambda: self._store.select(FACTS, tenant_id=self.tenant_id, where=where)
         )
         self._remember(found)
         candidates = dict.fromkeys([each.id for each in found] + list(self._changed))
@@ -220,7 +223,7 @@ class FactOverlay:
         return changed.fact if changed is not None else self._read.get(fact_id)
 
     def _remember(self, found: Iterable[StoredPoint]) -> None:
-        """Keep the rows as they were read first, so that all decisions of an event see the same rows."""
+        """Keep the rows as they were read first, so that all decisions of an outcome see the same rows."""
         for each in found:
             if each.id not in self._read:
                 self._read[each.id] = StoredFact.from_payload(each.payload)

@@ -46,6 +46,11 @@ def fact_updated(transition: Transition, *, cause: FactCause, at: datetime) -> O
     return OutRecord.of(FACTS_UPDATED.name, fact.owner_key, event, header)
 
 
+def fact_events(changes: Sequence[FactChange], *, at: datetime) -> tuple[OutRecord, ...]:
+    """Build the record of each change."""
+    return tuple(fact_updated(each.transition, cause=each.cause, at=at) for each in changes)
+
+
 def episodes_recorded(
     observed: Observed, episodes: Sequence[StoredEpisode], changes: Sequence[FactChange], *, at: datetime
 ) -> OutRecord:

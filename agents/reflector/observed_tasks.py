@@ -11,10 +11,9 @@ from ...memory.facts.routing import route, trust_of
 from ...memory.facts.statements import resolve_subject
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
-from ...schemas.collections import TASKS
 from ...schemas.edits.prospective import TASKS_MAX
 from ...schemas.observations import Observed
-from ...schemas.outcomes import InsertPoints, OutPoint
+from ...schemas.outcomes import OutPoint
 from ...schemas.prospective import StoredTask
 from ...streams.engine.retry import Calls
 from .pending_tasks import count_pending
@@ -25,27 +24,35 @@ from .timers import TIMERS_MAX, TaskTimers
 class ObservedTasks:
     """The tasks of a turn, and the owner's times with theirs. `skipped`: those beyond a limit of the owner."""
 
-    writes: tuple[InsertPoints, ...]
+    points: tuple[OutPoint, ...]
     timers: TaskTimers
     skipped: int = 0
 
 
 async def observed_tasks(
-    observed: Observed, timers: TaskTimers, policy: MemoryPolicy, *, store: VectorStore, calls: Calls, now: datetime
+    observed: Observed,
+    timers: TaskTimers,
+    policy: MemoryPolicy,
+    *,
+    added: int = 0,
+    store: VectorStore,
+    calls: Calls,
+    now: datetime,
 ) -> ObservedTasks:
-    """Return the tasks that the turn tells for a later time. An owner with too many tasks, or times, gets no more."""
+    """Return the tasks that the turn tells for a later time. An owner with too many tasks, or times, gets no more.
+
+    `added`: tasks of the same outcome, which the store does not have yet."""
     tasks = tuple(_tasks(observed, policy, now=now))
     if not tasks:
         return ObservedTasks((), timers)
     owner_key = observed.owner.key(observed.tenant_id)
     pending = await count_pending(store, calls, tenant_id=observed.tenant_id, owner_key=owner_key)
-    room = max(0, min(TASKS_MAX - pending, TIMERS_MAX - len(timers.timers)))
+    room = max(0, min(TASKS_MAX - pending - added, TIMERS_MAX - len(timers.timers)))
     for task in tasks[:room]:
         assert task.due_at is not None  # _tasks leaves out those without a time
         timers = timers.add(task.task_id, task.due_at)
     points = tuple(OutPoint(id=task.task_id, payload=task.to_payload()) for task in tasks[:room])
-    writes = (InsertPoints(collection=TASKS, points=points),) if points else ()
-    return ObservedTasks(writes, timers, skipped=len(tasks) - len(points))
+    return ObservedTasks(points, timers, skipped=len(tasks) - len(points))
 
 
 def _tasks(observed: Observed, policy: MemoryPolicy, *, now: datetime) -> Iterator[StoredTask]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...memory.facts.conflict import Neighbours, carry_out, resolve
@@ -24,11 +24,10 @@ from .quarantine import quarantine_statement
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What becomes of an observed turn. `vectors`: by text, those of the episodes among them."""
+    """What becomes of an observed turn."""
 
     episodes: tuple[StoredEpisode, ...]
     changes: tuple[FactChange, ...]
-    vectors: Mapping[str, Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +45,37 @@ class RoutedObservation:
         return makes or self.observation.replaces_observation_id is not None
 
 
-async def reflect(observed: Observed, facts: FactChanger) -> Reflection:
-    """Route the observations, embed them, and take them to the facts in their order."""
-    policy = facts.policy
-    routed = _route(observed, policy)
-    vectors = await facts.embed(_texts(routed))
+@dataclass(frozen=True, slots=True)
+class RoutedObservations:
+    """The observations of a turn with their routes. `facts` changes facts for this turn alone, by its policy."""
+
+    observed: Observed
+    facts: FactChanger
+    observations: tuple[RoutedObservation, ...]
+
+    @classmethod
+    def of(cls, observed: Observed, facts: FactChanger) -> RoutedObservations:
+        return cls(observed, facts, _route(observed, facts.policy))
+
+    def texts(self) -> list[str]:
+        """Return the texts to embed, each once."""
+        return list(
+            dict.fromkeys(
+                each.observation.content
+                for each in self.observations
+                if each.route.episodic or each.route.semantic or each.route.quarantined or each.observation.retracts
+            )
+        )
+
+
+async def reflect(turn: RoutedObservations, vectors: Mapping[str, Vector]) -> Reflection:
+    """Take the observations of a turn to the facts in their order. `vectors`: of its texts."""
+    observed, facts = turn.observed, turn.facts
     changes: list[FactChange] = []
-    for each in routed:
+    for each in turn.observations:
         if each.route.dropped:
             facts.count("instruction_dropped")
-        elif each.may_change_facts and policy.tiers.semantic:
+        elif each.may_change_facts and facts.policy.tiers.semantic:
             transitions = await _transitions(each, vectors.get(each.statement.content), facts)
             changes += facts.change(transitions, _cause(observed, each.observation), vectors)
     episodes = tuple(
@@ -69,10 +89,10 @@ async def reflect(observed: Observed, facts: FactChanger) -> Reflection:
             occurred_at=observed.occurred_at,
             now=facts.stamp.now,
         )
-        for each in routed
+        for each in turn.observations
         if each.route.episodic
     )
-    return Reflection(episodes, tuple(changes), vectors)
+    return Reflection(episodes, tuple(changes))
 
 
 def _route(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation, ...]:
@@ -82,17 +102,6 @@ def _route(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation,
             observation, to, statement_from_observation(observed, observation, policy, episode=to.episodic)
         )
         for observation, to in routes
-    )
-
-
-def _texts(routed: Sequence[RoutedObservation]) -> list[str]:
-    """Return the texts to embed, each once."""
-    return list(
-        dict.fromkeys(
-            each.observation.content
-            for each in routed
-            if each.route.episodic or each.route.semantic or each.route.quarantined or each.observation.retracts
-        )
     )
 
 

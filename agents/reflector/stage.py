@@ -2,7 +2,8 @@
 
 route    decode (events.py); mask what is secret (memory/secrets/); one lane per owner, over both topics
 decide   handled before? → nothing
-         an observed turn   → episodes; changes of facts, by the conflict pipeline; tasks; a record for consolidation
+         an observed turn   → episodes; changes of facts, by the conflict pipeline; tasks; a record for consolidation;
+                              with it those that wait behind it in the lane (turn_group.py)
          a facts.apply      → changes of facts, by the same pipeline; a verdict for each proposal
          a facts.approve, facts.reject → a person's or the janitor's decision about a quarantined or pending fact
          an episodes.record → summaries of a session become episodes; a verdict for each
@@ -47,7 +48,6 @@ from ...schemas.commands import (
     ResultError,
 )
 from ...schemas.episodes import StoredEpisode
-from ...schemas.errors import Poison
 from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
@@ -71,13 +71,12 @@ from .events import ObservedTurn, ReflectorEvent, route_event
 from .fact_changes import FactChange, FactChanger, changed_ids
 from .fact_overlay import FactOverlay, Vector
 from .fact_state_topic import publish_state
-from .messages import SOURCE, applied_result, episodes_recorded, fact_updated
-from .observed_tasks import observed_tasks
-from .observed_turns import reflect
+from .messages import SOURCE, applied_result, fact_events
 from .proposals import apply
 from .reviews import review
-from .rows import LedgerRow, session_row_key, turns_of
-from .timers import DueTasks, TaskTimers, TimerRows, timers_key
+from .rows import LedgerRow, turns_of
+from .timers import DueTasks, TaskTimers, timers_key
+from .turn_group import TurnDecider, turns_together
 
 log = structlog.get_logger(__name__)
 
@@ -119,6 +118,14 @@ class Reflector:
         self._now = now
         self._due = DueTasks(now=now)
         self._sessions = HandledSessions(policies.deployment.rows, OBSERVATIONS, committed=committed, now=now)
+        self._turns = TurnDecider(
+            facts=self._facts_of_turn,
+            embed=self._embed,
+            episodes=self._episodes,
+            sessions=self._sessions,
+            store=store,
+            calls=calls,
+        )
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
@@ -141,7 +148,7 @@ class Reflector:
             if isinstance(work, OwnerCommand):
                 decision = await self._command(work, record, row, rows)
             else:
-                decision = await self._turn(work, record, row, rows)
+                decision = await self._turn(work, record, row, rows, queued)
             if decision is None:
                 return
             yield decision
@@ -151,54 +158,22 @@ class Reflector:
         if last is not None and timers_key(work.owner_key) in last.after:
             self._due.keep(work.owner_key, record.position.partition, TaskTimers.of(rows, work.owner_key))
 
-    async def _turn(self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:
-        """Reflect an observed turn, once. Raises Poison for one whose outcome is too large for the table."""
-        observed, owner_key = work.observed, work.owner_key
-        session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
-        reflected = turns_of(rows, owner_key, session)
-        if reflected.has(observed.number):
+    async def _turn(
+        self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows, queued: QueuedEvents[ReflectorEvent]
+    ) -> StageDecision | None:
+        """Reflect an observed turn, once, and those that wait behind it. Raises Poison for one whose outcome is too
+        large for the table."""
+        if turns_of(rows, work.owner_key, work.session_key).has(work.observed.number):
             self._metrics.counted("duplicate")
             return None
-        policy, cause = self._policy_of(observed), ids.observed_id(session, observed.turn_id)
-        facts = self._facts(observed.tenant_id, owner_key, cause=cause, policy=policy)
-        reflection = await reflect(observed, facts)
-        added = await self._episodes.writes(
-            reflection.episodes,
-            reflection.vectors,
-            tenant_id=observed.tenant_id,
-            owner_key=owner_key,
-            recorded=row.episodes,
-        )
-        timers = TaskTimers.of(rows, owner_key)
-        tasks = await observed_tasks(
-            observed, timers, policy, store=self._store, calls=self._calls, now=facts.stamp.now
-        )
-        self._metrics.counted("tasks_skipped", tasks.skipped)
-        timer_rows = TimerRows.changed(owner_key, timers, tasks.timers)
-        recorded = episodes_recorded(observed, reflection.episodes, reflection.changes, at=facts.stamp.now)
-        outcome = Outcome(
-            source=source_of(record, work.event_id),
-            after={
-                **self._sessions.written(session_row_key(owner_key, session), reflected, observed.number, record),
-                **timer_rows.after,
-            },
-            cleanup=timer_rows.cleanup,
-            writes=(*added, *tasks.writes, *await facts.overlay.writes(facts.stamp.cause)),
-            records=(*self._fact_events(reflection.changes, facts.stamp), recorded),
-            tenant_id=observed.tenant_id,
-            state_ids=changed_ids(reflection.changes),
-        )
-        row = row.model_copy(
-            update={
-                "turns": row.turns + 1,
-                "episodes": row.episodes + len(reflection.episodes),
-                "changes": row.changes + len(reflection.changes),
-            }
-        )
-        decision = row.decision(owner_key, outcome)
-        if (size := row_size(decision)) > MAX_VALUE:
-            raise Poison("oversized", f"what follows from it has {size} bytes; at most {MAX_VALUE} fit")
-        return decision
+        group = turns_together(work, record, queued)
+        for _, each in group[1:]:
+            self._sessions.note(each)
+        decided = await self._turns.decide(group, row, rows)
+        for what, n in decided.counted.items():
+            self._metrics.counted(what, n)
+        self._report(decided.changes)
+        return decided.decision
 
     async def _command(self, work: OwnerCommand, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:
         """Carry out or refuse a command, once."""
@@ -253,7 +228,7 @@ class Reflector:
         )
         outcome = Outcome(
             source=source,
-            writes=await facts.overlay.writes(facts.stamp.cause),
+            writes=await facts.overlay.writes(),
             records=(*self._fact_events(applied.changes, facts.stamp), result),
             tenant_id=command.tenant_id,
             state_ids=changed_ids(applied.changes),
@@ -275,7 +250,7 @@ class Reflector:
         result = applied_result(command, owner_key, reviewed.result, at=facts.stamp.now)
         outcome = Outcome(
             source=source,
-            writes=await facts.overlay.writes(facts.stamp.cause),
+            writes=await facts.overlay.writes(),
             records=(*self._fact_events(reviewed.changes, facts.stamp), result),
             tenant_id=command.tenant_id,
             state_ids=changed_ids(reviewed.changes),
@@ -342,7 +317,7 @@ class Reflector:
             source=source,
             after=dict(edit.after),
             cleanup=edit.cleanup,
-            writes=(*edit.writes, *await facts.overlay.writes(facts.stamp.cause)),
+            writes=(*edit.writes, *await facts.overlay.writes()),
             records=(
                 *self._fact_events(edit.changes, facts.stamp),
                 *edit.records,
@@ -393,16 +368,29 @@ class Reflector:
             return self._policies.deployment
         return policy
 
-    def _facts(self, tenant_id: str, owner_key: str, *, cause: str, policy: MemoryPolicy | None = None) -> FactChanger:
-        """Return what changes one owner's facts for one event. `cause`: the event's id in the rows of facts. `policy`:
-        of the event; None: the tenant's."""
-        policy = self._policies.of(tenant_id) if policy is None else policy
+    def _facts_of_turn(
+        self, observed: Observed, owner_key: str, *, overlay: FactOverlay, count: Callable[[str], None]
+    ) -> FactChanger:
+        """Return what changes facts for one observed turn."""
+        session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
+        cause = ids.observed_id(session, observed.turn_id)
+        return self._changer(overlay, cause=cause, policy=self._policy_of(observed), count=count)
+
+    def _facts(self, tenant_id: str, owner_key: str, *, cause: str) -> FactChanger:
+        """Return what changes one owner's facts for one command. `cause`: its id in the rows of facts."""
+        overlay = FactOverlay(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
+        policy = self._policies.of(tenant_id)
+        return self._changer(overlay, cause=cause, policy=policy, count=self._metrics.counted)
+
+    def _changer(
+        self, overlay: FactOverlay, *, cause: str, policy: MemoryPolicy, count: Callable[[str], None]
+    ) -> FactChanger:
         return FactChanger(
-            overlay=FactOverlay(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key),
-            embed=lambda texts: self._embed(tenant_id, texts),
+            overlay=overlay,
+            embed=lambda texts: self._embed(overlay.tenant_id, texts),
             stamp=Stamp(now=self._now(), cause=cause, embedder=self._embedder.identity.name),
             policy=replace(policy, conflict=replace(policy.conflict, lexical=self._lexical)),
-            count=self._metrics.counted,
+            count=count,
             secrets=self._secrets,
         )
 
@@ -415,6 +403,10 @@ class Reflector:
 
     def _fact_events(self, changes: Sequence[FactChange], stamp: Stamp) -> tuple[OutRecord, ...]:
         """Build the event of each change, and report it."""
+        self._report(changes)
+        return fact_events(changes, at=stamp.now)
+
+    def _report(self, changes: Sequence[FactChange]) -> None:
         for each in changes:
             action = each.transition.action
             self._metrics.fact_action(action)
@@ -425,7 +417,6 @@ class Reflector:
                 state=each.fact.state,
                 other=each.transition.decision.other_fact_id,
             )
-        return tuple(fact_updated(each.transition, cause=each.cause, at=stamp.now) for each in changes)
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import add
 from typing import Any, Final
 
 WORDS_KEPT: Final = 8_192
@@ -21,6 +22,10 @@ _EXACT_MAX: Final = 256
 """Texts that a part of a pattern is spelled out to, at most."""
 _CHOICE_MAX: Final = 16
 """Characters of a set that is spelled out, at most."""
+_BEGINNING: Final = 3
+"""Signs by which literals are looked up."""
+_SHORT: Final = 400
+"""Characters of a text in which several words are looked up as they stand: in a longer one a search costs as much."""
 _PHRASES_MAX: Final = 64
 """Literals of several words that are looked up as they stand, at most."""
 _RARITY: Final = {" ": 0.5, ".": 1, ",": 1, "'": 1, "-": 1, ":": 1.5, '"': 1.5}
@@ -53,9 +58,9 @@ class _Needs:
     phrases: tuple[Clause, ...]
 
     def are_in(self, text: str, found: int) -> bool:
-        return self.clauses & found == self.clauses and all(
-            any(phrase in text for phrase in clause) for clause in self.phrases
-        )
+        if self.clauses & found != self.clauses:
+            return False
+        return len(text) > _SHORT or all(any(phrase in text for phrase in clause) for clause in self.phrases)
 
 
 class LiteralIndex:
@@ -82,7 +87,7 @@ class LiteralIndex:
                 by_literal[literal] = by_literal.get(literal, 0) | bit
         self._by_beginning: dict[str, list[tuple[str, int]]] = {}
         for literal, found in by_literal.items():
-            self._by_beginning.setdefault(literal[:2], []).append((literal, found))
+            self._by_beginning.setdefault(literal[:_BEGINNING], []).append((literal, found))
         self._kept = lru_cache(maxsize=WORDS_KEPT)(self._read)
 
     def candidates(self, text: str) -> list[int]:
@@ -102,11 +107,11 @@ class LiteralIndex:
         """Return the clauses of which a word has a literal, as bits."""
         found = 0
         word = f" {word} "
-        for place in range(len(word)):
-            for beginning in (word[place], word[place : place + 2]):
-                for literal, bits in self._by_beginning.get(beginning, ()):
-                    if word.startswith(literal, place):
-                        found |= bits
+        pairs = [*map(add, word, word[1:])]
+        for beginning in self._by_beginning.keys() & {*word, *pairs, *map(add, pairs, word[2:])}:
+            for literal, bits in self._by_beginning[beginning]:
+                if literal in word:
+                    found |= bits
         return found
 
 

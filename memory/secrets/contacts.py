@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from .findings import Finding
+from .pattern_sizes import least_digits
 
 _EMAIL: Final = re.compile(
     r"(?<![\w.%+/:@-])[\w.%+'-]{1,64}@(?:[\w-]{1,63}\.){1,8}(?P<top>[^\W\d_]{2,24}|"
@@ -93,6 +94,12 @@ _DATE: Final = re.compile(
 _LONG_NUMBER: Final = re.compile(r"\d(?:[ ()./\u00b7-]{0,3}\d){6}")
 _NEAR: Final = 48
 _DIGITS_MIN, _DIGITS_MAX = 7, 12
+_INTERNATIONAL_MIN, _INTERNATIONAL_MAX = 8, 16
+_DIGIT: Final = re.compile(r"\d")
+_DIGITS_LEAST: Final = min(
+    _INTERNATIONAL_MIN, _DIGITS_MIN, *(least_digits(form) for form in (_NORTH_AMERICAN, _TRUNK, _LONG_NUMBER))
+)
+"""A text with fewer digits has no phone number."""
 
 
 def emails(text: str) -> Iterator[Finding]:
@@ -105,14 +112,16 @@ def emails(text: str) -> Iterator[Finding]:
                 continue
             lead = len(match[0]) - len(match[0].lstrip("'.-"))
             yield Finding("email", match.start() + lead, match.end())
-    if any(mark in text for mark in "[({"):
+    if "(" in text or "[" in text or "{" in text:
         yield from (Finding("email", *match.span()) for match in _SPELLED.finditer(text))
 
 
 def phones(text: str) -> Iterator[Finding]:
     """Yield phone numbers."""
+    if len(_DIGIT.findall(text)) < _DIGITS_LEAST:
+        return
     for match in _INTERNATIONAL.finditer(text):
-        if 8 <= _count(match[0]) <= 16:
+        if _INTERNATIONAL_MIN <= _count(match[0]) <= _INTERNATIONAL_MAX:
             yield Finding("phone", *match.span())
     for form in (_NORTH_AMERICAN, _TRUNK):
         for match in form.finditer(text):

@@ -20,10 +20,12 @@ from .checksums import (
     rijksregister,
 )
 from .findings import Finding
+from .pattern_sizes import least_digits
 from .text_view import lowered
 
 _STEM: Final = re.compile(r"\\b|.\?.*|[\[(].*")
 """What is no fixed beginning of a name."""
+_DIGIT: Final = re.compile(r"\d")
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -36,14 +38,18 @@ class _IdForm:
     """What has to stand before it."""
     stems: tuple[str, ...] = ()
     """Pieces of the name: a text without any of them, in small letters, does not have the name."""
+    digits: int = 0
+    """Digits of the number at least."""
 
 
 def _form(shape: str, check: Callable[[str], bool] | None = None, name: str | None = None) -> _IdForm:
+    number = re.compile(rf"(?<![A-Za-z0-9.,$-])(?:{shape})(?![A-Za-z0-9]|[.,-]\d)", re.IGNORECASE | re.ASCII)
     return _IdForm(
-        re.compile(rf"(?<![A-Za-z0-9.,$-])(?:{shape})(?![A-Za-z0-9]|[.,-]\d)", re.IGNORECASE),
+        number,
         check,
         re.compile(rf"(?:{name})") if name else None,
         tuple(_STEM.sub("", each) for each in name.split("|")) if name else (),
+        least_digits(number),
     )
 
 
@@ -99,10 +105,13 @@ _CLAUSE: Final = re.compile(r"(?<!no)(?<!nr)(?<!num)[.;!?]\s|\n\n")
 
 def national_ids(text: str) -> Iterator[Finding]:
     """Yield national ids."""
-    if not any(map(str.isdigit, text)):
+    digits = len(_DIGIT.findall(text))
+    if not digits and (text.isascii() or not any(map(str.isdigit, text))):
         return
     small = lowered(text)
     for form in _FORMS:
+        if form.digits > digits:
+            continue
         if form.name is None:
             for match in form.shape.finditer(text):
                 if _is_valid(form, match[0]) and not _OTHER_NUMBER.search(
@@ -110,7 +119,7 @@ def national_ids(text: str) -> Iterator[Finding]:
                 ):
                     yield Finding("national_id", *match.span())
             continue
-        if not any(stem in small for stem in form.stems):
+        if not any(map(small.__contains__, form.stems)):
             continue
         read = 0
         for name in form.name.finditer(small):

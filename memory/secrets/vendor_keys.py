@@ -13,6 +13,7 @@ from typing import Final
 
 from ..policies.privacy import SecretKind
 from .findings import Finding
+from .pattern_sizes import least_length
 
 _W: Final = "[A-Za-z0-9_-]"
 _AN: Final = "[A-Za-z0-9]"
@@ -186,9 +187,27 @@ _SIGNS_MIN: Final = 6
 """Different signs of a key at least: `xxxxxxxxxxxx` stands for one."""
 
 
+@cache
+def _long_runs() -> re.Pattern[str]:
+    """Return the pattern of what may be a key: so many signs without white space have all of them at least."""
+    least = min(
+        *(len(prefix) + least_length(body) for _, prefix, body in _PREFIXED),
+        *(least_length(whole) for _, _, whole in _INNER),
+    )
+    return re.compile(rf"\S{{{least},}}")
+
+
 def vendor_keys(text: str) -> Iterator[Finding]:
     """Yield keys and tokens of known vendors."""
+    runs = _long_runs().findall(text)
+    if "\n" in text:  # a key may be broken at the ends of lines
+        runs += _long_runs().findall(_LINE_BREAK.sub("", text))
+    if not runs:
+        return
+    long = " ".join(runs)
     for kind, prefix, body in _PREFIXED:
+        if prefix not in long:
+            continue
         place = text.find(prefix)
         while place != -1:
             end = _end_of_key(text, place, place + len(prefix), _compiled(body))
@@ -196,7 +215,7 @@ def vendor_keys(text: str) -> Iterator[Finding]:
                 yield Finding(kind, place, end)
             place = text.find(prefix, place + len(prefix) if end is None else end)
     for kind, inner, whole in _INNER:
-        if inner in text:
+        if inner in long:
             yield from (Finding(kind, *match.span()) for match in _compiled(whole).finditer(text) if _is_made(match[0]))
 
 

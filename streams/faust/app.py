@@ -264,14 +264,9 @@ class StageApp(faust.App):
         await super().on_stop()
 
     async def _producer_flush(self, logger: Any) -> None:
+        # Not after a crash: what waits there belongs to events that are delivered again.
         if not self._crashed.is_set():
             await super()._producer_flush(logger)
-        elif self._producer is not None:
-            # The crash ended its buffer: a flush would raise and hide why the worker stops. The records that wait there
-            # belong to events that are delivered again.
-            pending = self._producer.buffer.pending
-            while not pending.empty():
-                pending.get_nowait()
 
 
 def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) -> StageApp:

@@ -1,7 +1,7 @@
 """Changelog-backed rows of a stage. A row is durable before the event that changed it is acknowledged.
 
 Faust sends a changelog entry and does not wait for it (`faust/tables/base.py:279`). A failed send is only logged, and
-the event is committed nevertheless. Here the futures of one event are collected and awaited before the next step.
+the event is committed nevertheless. Here a write returns when the changelog has its rows, or raises.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import faust
 from aiokafka.errors import KafkaError
-from faust.exceptions import ProducerSendError
+from faust.exceptions import NotReady, ProducerSendError
 from faust.streams import _current_event  # private, but the partition of a table write depends on it
+from faust.types import RecordMetadata
 from rocksdict import WriteBatch
 from yarl import URL
 
@@ -50,54 +52,34 @@ class RowTooLarge(Poison):
         super().__init__("oversized", message)
 
 
+def not_arrived(error: BaseException) -> Transient:
+    return Transient("broker", f"a changelog entry did not arrive: {error!r}")
+
+
 class Writes:
-    """The changelog entries that were sent during the handling of one event."""
+    """The changelog entries of one write that are not in the changelog and the local store yet."""
 
-    def __init__(self) -> None:
-        self._futures: list[asyncio.Future[Any]] = []
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._error: BaseException | None = None
+        self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def add(self, future: asyncio.Future[Any]) -> None:
-        self._futures.append(future)
+    def settle(self, error: BaseException | None = None) -> None:
+        """Note that one entry is in both, or that it failed."""
+        self._left -= 1
+        self._error = self._error or error
+        if not self._left and not self._settled.done():  # else nobody waits any more
+            self._settled.set_result(None)
 
     async def durable(self) -> None:
-        """Wait until the broker has all of them.
+        """Wait until none is on its way. Cancelling this wait does not cancel the sends.
 
         Raises:
             Transient: the broker refused one or did not take it in time. The handler may run again.
         """
-        futures, self._futures = self._futures, []
-        if not futures:
-            return
-        await asyncio.wait(futures)  # not gather: cancelling this wait must not cancel the sends
-        for error in [
-            future.exception() for future in futures
-        ]:  # of all: asyncio logs an exception that is not retrieved
-            if isinstance(error, KafkaError | ProducerSendError):
-                raise Transient("broker", f"a changelog entry did not arrive: {error!r}") from error
-            if error is not None:
-                raise error
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-_writes: ContextVar[Writes | None] = ContextVar("memstream_writes", default=None)
-
-
-@contextmanager
-def collect_writes() -> Iterator[Writes]:
-    """Collect the changelog entries of this block: `with collect_writes() as w: …; await w.durable()`.
-
-    Blocks may be nested; an entry belongs to the innermost block.
-    """
-    writes = Writes()
-    token = _writes.set(writes)
-    try:
-        yield writes
-    finally:
-        _writes.reset(token)
+        await self._settled
+        if self._error is not None:
+            raise self._error
 
 
 @contextmanager
@@ -126,6 +108,8 @@ class DurableTable(faust.Table):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._complete_at: dict[int, float] = {}
+        self._sending = defaultdict[int, asyncio.Lock](asyncio.Lock)
+        """By partition: its rows are sent in the order of the calls."""
         if self.key_type is str:
             self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
         self.unacked_rows = UnackedRows()
@@ -162,50 +146,64 @@ class DurableTable(faust.Table):
             )
 
     def __setitem__(self, key: str, value: bytes) -> None:
-        self.write(key, value)
+        raise TypeError("Faust's write is not durable: use `write`")
 
     def __delitem__(self, key: str) -> None:
-        self.write(key, None)
+        raise TypeError("Faust's deletion is not durable: use `write`")
 
-    def write(self, key: str, value: bytes | None, *, partition: int | None = None) -> None:
-        """Send a row to the changelog; None deletes the row. `partition`: by default that of the current event.
+    async def write(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
+        """Send rows to the changelog in their order; None deletes. `partition`: by default that of the current event.
 
-        The local store gets the row when the changelog has it (unacked_rows.py), before `Writes.durable` returns.
+        Returns when the changelog and the local store have them. The local store gets a row when the changelog has it
+        (unacked_rows.py). The rows go straight to the producer: through Faust's buffer each would pass a queue, a task
+        and four further layers.
 
         Raises:
             RowTooLarge: nothing was sent.
-            LeaseLost: other workers may own the partition; nothing was sent.
-            Transient: the local store does not work and the worker ends; nothing was sent.
+            LeaseLost: other workers may own the partition; some rows may have been sent.
+            Transient: the broker did not take them; or the local store does not work and the worker ends.
         """
+        for key, value in rows.items():
+            if value is not None:
+                self.check_size(key, value)
+        if not rows:
+            return
         if partition is None:
-            partition = self.partition_for_key(key)
+            partition = self.partition_for_key(None)
             assert partition is not None  # of the current event
-        self._send_row(partition, key, value)
-
-    def _send_row(self, partition: int, key: str, value: bytes | None) -> None:
-        if value is not None:
-            self.check_size(key, value)
         self.check_store()
         self.app.check_lease()
-        row = self.unacked_rows.add(partition, key, value)
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future = self.changelog_topic.send_soon(
-            key=key,
-            value=value,
-            partition=partition,
-            key_serializer=self.key_serializer,
-            value_serializer=self.value_serializer if value is not None else "raw",
-            callback=lambda sent: self._store_row(row, sent.result().offset, stored),  # in the order of offsets
-            eager_partitioning=True,
-        )
-        future.add_done_callback(lambda sent: _resolve(stored))  # an error of the send is in `future`
-        writes = _writes.get()
-        if writes is not None:
-            writes.add(future)
-            writes.add(stored)
+        unacked = [self.unacked_rows.add(partition, key, value) for key, value in rows.items()]
+        writes = Writes(len(unacked))
+        async with self._sending[partition]:  # a send waits when the producer has too much to send
+            for row in unacked:
+                self.app.check_lease()
+                sent = await self._send(row)
+                sent.add_done_callback(partial(self._acknowledged, row, writes))  # called in the order of offsets
+        await writes.durable()
 
-    def _store_row(self, row: UnackedRow, offset: int, stored: asyncio.Future[None]) -> None:
-        """Write a row that the changelog has into the local store, atomically with its offset."""
+    async def _send(self, row: UnackedRow) -> asyncio.Future[RecordMetadata]:
+        try:
+            return await self.app.producer.send(  # type: ignore[no-any-return]
+                self.changelog_topic_name, row.key.encode(), row.value, row.partition, None, None
+            )
+        except (KafkaError, ProducerSendError, NotReady) as error:  # NotReady: the worker starts, or stops
+            raise not_arrived(error) from error
+
+    def _acknowledged(self, row: UnackedRow, writes: Writes, sent: asyncio.Future[RecordMetadata]) -> None:
+        error = sent.exception()
+        if isinstance(error, KafkaError | ProducerSendError):
+            cause, error = error, not_arrived(error)
+            error.__cause__ = cause
+        if error is None:
+            try:
+                self._store_row(row, sent.result().offset)
+            except Transient as broken:
+                error = broken
+        writes.settle(error)
+
+    def _store_row(self, row: UnackedRow, offset: int) -> None:
+        """Write a row that the changelog has into the local store, atomically with its offset. Raises `Transient`."""
         if not self.unacked_rows.acknowledge(row):
             return
         batch = WriteBatch(raw_mode=True)
@@ -214,14 +212,11 @@ class DurableTable(faust.Table):
         else:
             batch.put(row.key.encode(), row.value)
         batch.put(self.data.offset_key, str(offset).encode())
-        try:
-            with self.local_store():
-                self.data._db_for_partition(row.partition).write(batch)
-                now = time.time()
-                if now - self._complete_at.get(row.partition, 0.0) > NOTE_EVERY:
-                    self.note_complete(row.partition, now)
-        except Transient as error:
-            stored.set_exception(error)
+        with self.local_store():
+            self.data._db_for_partition(row.partition).write(batch)
+            now = time.time()
+            if now - self._complete_at.get(row.partition, 0.0) > NOTE_EVERY:
+                self.note_complete(row.partition, now)
 
     def check_store(self) -> None:
         """Raise `Transient` when the local store is not used any more."""
@@ -290,9 +285,7 @@ class DurableTable(faust.Table):
 
         Raises `Transient`, `LeaseLost`.
         """
-        with collect_writes() as writes:
-            self._send_row(partition, MARKER_KEY, marker.to_bytes())
-            await writes.durable()
+        await self.write({MARKER_KEY: marker.to_bytes()}, partition=partition)
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
         # For standbys. Faust logs an exception of this call and goes on with the next entry. Its offset counts already,
@@ -334,15 +327,9 @@ class TableRows:
             LeaseLost: other workers may own the partition; some rows may have been written.
             Transient: the broker did not take them; or the local store did not, and the worker ends.
         """
-        for key, value in rows.items():
-            if value is not None:
-                self._table.check_size(key, value)
-        with collect_writes() as writes:
-            for key, value in rows.items():
-                # A tombstone is sent whether or not the row is here: after a crash the local row may be gone although
-                # its tombstone was never sent.
-                self._table.write(key, value, partition=partition)
-            await writes.durable()
+        # A tombstone is sent whether or not the row is here: after a crash the local row may be gone although its
+        # tombstone was never sent.
+        await self._table.write(rows, partition=partition)
 
     def applied_before(self, partition: int, topic: str, source: int) -> int | None:
         """Return the offset of a source partition below which everything was applied when rows were moved to

@@ -22,7 +22,7 @@ from memstream.adapters.vectors.shards import FALLBACK
 from memstream.schemas.errors import Fatal
 from memstream.schemas.periods import Period
 from tests.support.polling import wait_for
-from tests.support.qdrant import GIVEN, GivenQdrant, given_qdrant
+from tests.support.qdrant import GIVEN, GivenQdrant, given_qdrant, has_shards
 from tests.support.tcp_proxy import HttpProxy, read_body
 from tests.support.vector_backends import EMBEDDER, make_id, make_point, make_row, match
 
@@ -30,12 +30,7 @@ LAST, NOW = Period(2026, 3), Period(2026, 4)
 DENSE = [1.0, 0.0, 0.0, 0.0]
 
 
-def is_cluster() -> bool:
-    server = os.environ.get(GIVEN)
-    return server is not None and httpx.get(f"{server}/cluster").json()["result"]["status"] == "enabled"
-
-
-pytestmark = pytest.mark.skipif(not is_cluster(), reason=f"{GIVEN} names no Qdrant in cluster mode")
+pytestmark = pytest.mark.skipif(not has_shards(), reason=f"{GIVEN} names no Qdrant in cluster mode")
 
 
 class Cluster:
@@ -247,6 +242,21 @@ async def test_a_tenant_moves_to_its_own_shard_while_it_is_written(store: Period
     assert await read() == moved
     assert set(await cluster.tenants_of("turns_2026q4", FALLBACK)) == {"beta"}
     assert await store.count("turns", tenant_id="beta") == 1_000
+
+
+async def test_a_new_quarter_begins_with_the_shards_of_the_last_one(store: PeriodStore, cluster: Cluster) -> None:
+    await store.open_period("turns", LAST, newest=LAST)
+    for tenant in ("acme", "beta"):
+        await store.put("turns", [make_point((tenant, "old"), tenant=tenant, text="said", session_place=1)])
+    await cluster.move("turns_2026q3", "acme")
+    await cluster.ask("PUT", "/collections/turns_2026q3/shards", {"shard_key": "beta", "initial_state": "Partial"})
+    await store.open_period("turns", NOW, newest=NOW)
+    for tenant in ("acme", "beta"):
+        await store.put("turns", [make_point((tenant, "new"), tenant=tenant, text="said", session_place=2)])
+        assert await store.count("turns", tenant_id=tenant) == 2
+        assert len(await store.lexical("turns", tenant_id=tenant, text="said", limit=9)) == 2
+    assert await cluster.tenants_of("turns_2026q4", "acme") == ["acme"]
+    assert await cluster.tenants_of("turns_2026q4", FALLBACK) == ["beta"]
 
 
 @pytest.mark.parametrize(("was", "asked"), [("auto", "tenant"), ("tenant", "auto")])

@@ -464,7 +464,8 @@ async def test_what_was_replaced_is_not_proposed_back(bench: Bench) -> None:
 async def test_changes_that_no_outcome_can_hold_are_refused_with_advice(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memstream.agents.reflector.stage.MAX_VALUE", 5_000)
+    for module in ("stage", "turn_group"):
+        monkeypatch.setattr(f"memstream.agents.reflector.{module}.MAX_VALUE", 5_000)
     change = {"action": "new", "subject": "user", "category": "pattern"}
     await bench.run(command(bench, *({**change, "content": f"Likes tea {n}"} for n in range(3))))
     result = bench.results()[-1]

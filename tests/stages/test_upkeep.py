@@ -176,17 +176,17 @@ def test_it_comes_after_a_captured_turn_or_by_the_hour_once() -> None:
     now = NOW
     for janitor, due in (("capture", now), ("schedule", now + timedelta(hours=6))):
         policy = HygienePolicy(janitor=janitor, every_hours=6)  # type: ignore[arg-type]
-        row = after_turn(ProgressRow(), at=1, run_id="r1", policy=policy, now=now)
-        row = after_turn(row, at=2, run_id="r2", policy=policy, now=now + timedelta(hours=1))
+        row = after_turn(ProgressRow(), at=1, run_id=lambda: "r1", policy=policy, now=now)
+        row = after_turn(row, at=2, run_id=lambda: "r2", policy=policy, now=now + timedelta(hours=1))
         assert [(each.kind, each.run_id, each.not_before) for each in row.errands] == [("hygiene", "r1", due)]
     visited = ProgressRow()
     visited = visited.model_copy(update={"upkeep": visited.upkeep.model_copy(update={"visited_at": now})})
     policy = HygienePolicy(janitor="schedule", every_hours=6)
-    late = after_turn(visited, at=1, run_id="r", policy=policy, now=now + timedelta(hours=9))
+    late = after_turn(visited, at=1, run_id=lambda: "r", policy=policy, now=now + timedelta(hours=9))
     assert late.errands[0].not_before == now + timedelta(hours=9)
     for janitor in ("consolidation", "manual"):
         policy = HygienePolicy(janitor=janitor)  # type: ignore[arg-type]
-        assert after_turn(ProgressRow(), at=1, run_id="r", policy=policy, now=now).errands == ()
+        assert after_turn(ProgressRow(), at=1, run_id=lambda: "r", policy=policy, now=now).errands == ()
 
 
 # ------------------------------------------------------------------------------------------------ reflect

@@ -28,9 +28,9 @@ def corpus_texts() -> Sequence[str]:
     return tuple(dict.fromkeys(_MARKED.sub(r"\1", text) for text in found))
 
 
-def changed_texts(count: int, seed: int) -> Iterator[str]:
-    """Yield texts of the corpora with a few signs put in, left out or replaced, in other cases, or two in one."""
-    rng, texts = random.Random(seed), corpus_texts()
+def changed_texts(count: int, seed: int, of: Sequence[str] = ()) -> Iterator[str]:
+    """Yield texts (of the corpora) with a few signs put in, left out or replaced, in other cases, or two in one."""
+    rng, texts = random.Random(seed), of or corpus_texts()
     for _ in range(count):
         text = rng.choice(texts)
         for _ in range(rng.randrange(1, 4)):

@@ -106,6 +106,8 @@ class Bench:
         self.calls = Calls(retry=RetryPolicy(first=0.001, cap=0.001))
         self.sent: list[OutRecord] = []
         self.refused: list[str] = []
+        self.covered: list[Record] = []
+        """Events that were done together with one before them."""
         self._folder = folder
         self._offsets: dict[tuple[str, int], int] = {}
         self._committed: dict[tuple[str, int], int] = {}
@@ -128,8 +130,15 @@ class Bench:
     def committed(self, topic: str, partition: int) -> int | None:
         return self._committed.get((topic, partition))
 
-    async def run(self, record: Record, *, crash_after: Step | None = None) -> None:
-        """Process one event to its end, or to the step after which the worker is killed."""
+    async def run(self, record: Record, *, crash_after: Step | None = None, ahead: Sequence[Record] = ()) -> None:
+        """Process one event to its end, or to the step after which the worker is killed. `ahead`: events of its lane
+        that are queued meanwhile."""
+
+        async def cover(count: int) -> None:
+            self.covered += ahead[:count]
+            for each in ahead[:count]:
+                self._commit(each)
+
         handler = Handler(
             stage=self.stage,
             rows=self.rows,
@@ -139,6 +148,8 @@ class Bench:
             metrics=self.metrics,
             crash=CrashAfter(crash_after) if crash_after else None,  # type: ignore[arg-type]
             committed=self.committed,
+            ahead=lambda: ((each, handler.route(each)) for each in ahead),
+            cover=cover,
         )
         routed = handler.route(record)
         if isinstance(routed, UndecodableEvent):
@@ -146,6 +157,17 @@ class Bench:
             return
         assert isinstance(routed, RoutedEvent)
         await handler.handle(record, routed)
+        self._commit(record)
+
+    async def run_together(self, records: Sequence[Record]) -> None:
+        """Process events of one lane, all of which are queued from the begin."""
+        left = list(records)
+        while left:
+            first, *left = left
+            await self.run(first, ahead=left)
+            left = [each for each in left if each not in self.covered]
+
+    def _commit(self, record: Record) -> None:
         where = (record.position.topic, record.position.partition)
         self._committed[where] = max(self._committed.get(where, 0), record.position.offset + 1)
 

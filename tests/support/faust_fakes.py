@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from aiokafka import TopicPartition
-from faust.types import TP
+from faust.types import TP, RecordMetadata
 
 from memstream.streams.faust.app import AppSettings, StageApp, create_app
 
@@ -185,11 +185,28 @@ class ScriptedCoordinator:
         self.rejoins += 1
 
 
+class Sent(asyncio.Future[RecordMetadata]):
+    """A record at the producer. The test decides its result."""
+
+    def __init__(self, topic: str, key: bytes | None, value: bytes | None, partition: int) -> None:
+        super().__init__()
+        self.tp, self.key, self.value = TP(topic, partition), key, value
+
+    def deliver(self, offset: int = 0) -> None:
+        self.set_result(RecordMetadata(self.tp.topic, self.tp.partition, self.tp, offset))
+
+
 class ScriptedProducer:
-    """Faust's producer, which keeps what is to be sent. The test decides each result."""
+    """A producer that keeps what is to be sent, by our tables (`send`) and by Faust's (`send_soon`)."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
+
+    async def send(
+        self, topic: str, key: bytes | None, value: bytes | None, partition: int, timestamp: float | None, headers: Any
+    ) -> Sent:
+        self.sent.append(Sent(topic, key, value, partition))
+        return self.sent[-1]  # type: ignore[no-any-return]
 
     def send_soon(self, future: Any) -> None:
         self.sent.append(future)

@@ -257,6 +257,13 @@ def has_real_qdrant() -> bool:
 
 
 @functools.cache
+def has_shards() -> bool:
+    """Whether a server in cluster mode is given: there tenants can have shards of their own."""
+    server = os.environ.get(GIVEN)
+    return server is not None and httpx.get(f"{server}/cluster").json()["result"]["status"] == "enabled"
+
+
+@functools.cache
 def real_qdrant_url() -> str:
     """The url of Qdrant itself: the server that is given, else one container for the run."""
     if server := os.environ.get(GIVEN):

@@ -15,8 +15,9 @@ from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import EmbedderIdentity, Payload, Point
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.schemas.collections import Sharding
 
-from .qdrant import GIVEN, given_qdrant, has_real_qdrant, real_qdrant_url
+from .qdrant import GIVEN, given_qdrant, has_real_qdrant, has_shards, real_qdrant_url
 
 EMBEDDER = EmbedderIdentity(name="hashing", dimension=4)
 
@@ -59,22 +60,30 @@ class ServerBackend:
     name = "qdrant"
     many = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, sharding: Sharding = "auto") -> None:
         self._url = url
+        self._sharding = sharding
 
     async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore:
-        return await open_store(self._url, embedder=embedder)
+        return await open_store(self._url, embedder=embedder, sharding=self._sharding)
 
 
-PLACES = ("embedded", "loopback", *(("qdrant",) if has_real_qdrant() else ()))
+SHARDED = "sharded"
+"""Qdrant itself in cluster mode, with collections that can have a shard for a tenant."""
+PLACES = (
+    "embedded",
+    "loopback",
+    *(("qdrant",) if has_real_qdrant() else ()),
+    *((SHARDED,) if has_shards() else ()),
+)
 
 
 @asynccontextmanager
 async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
     """Yield one of `PLACES`, without any collection."""
-    if name == "qdrant":
+    if name in ("qdrant", SHARDED):
         with given_qdrant(real_qdrant_url()) as part:
-            yield ServerBackend(part.url)
+            yield ServerBackend(part.url, "tenant" if name == SHARDED else "auto")
         return
     with FolderLock(folder=folder) as lock:
         assert lock.try_acquire()

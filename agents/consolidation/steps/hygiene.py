@@ -3,6 +3,7 @@ next visit is due."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -39,10 +40,12 @@ def with_visits(policy: HygienePolicy, *, consolidates: bool) -> HygienePolicy:
     return replace(policy, janitor="schedule")
 
 
-def after_turn(row: ProgressRow, *, at: int, run_id: str, policy: HygienePolicy, now: datetime) -> ProgressRow:
+def after_turn(
+    row: ProgressRow, *, at: int, run_id: Callable[[], str], policy: HygienePolicy, now: datetime
+) -> ProgressRow:
     """Count a turn on the owner's clock. Set the janitor's next visit when the policy has it by turns or by hours.
 
-    `at`: timestamp of the turn's record. `run_id` names the visit.
+    `at`: timestamp of the turn's record. `run_id()` names the visit.
     """
     if not policy.enabled:
         return row
@@ -53,5 +56,5 @@ def after_turn(row: ProgressRow, *, at: int, run_id: str, policy: HygienePolicy,
     not_before = now
     if policy.janitor == "schedule":
         not_before = max(now, (row.upkeep.visited_at or now) + timedelta(hours=policy.every_hours))
-    visit = FollowUp(kind="hygiene", run_id=run_id, not_before=not_before)
+    visit = FollowUp(kind="hygiene", run_id=run_id(), not_before=not_before)
     return row.model_copy(update={"errands": (*row.errands, visit)})

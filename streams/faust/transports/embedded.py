@@ -24,7 +24,6 @@ from ...log.port import Headers
 from ...log.sqlite_log import SqliteLog
 from ...log.sqlite_tables import LogTopic
 from .embedded_consumer import EmbeddedConsumer
-from .lane_feed import BUFFERED_MAX
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +38,6 @@ class EmbeddedProducer(base.Producer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.buffer.max_messages = BUFFERED_MAX
         self._log: SqliteLog | None = None
         self._waiting: set[asyncio.Future[RecordMetadata]] = set()
         self._waiting_bytes = 0

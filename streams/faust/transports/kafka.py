@@ -67,7 +67,7 @@ from ...log.kafka_client import ISOLATION, back_off_metadata
 from ...log.lenient_headers import decode_headers_leniently
 from .changelog_reader import ChangelogReader
 from .coverage import Coverage
-from .lane_feed import BUFFERED_MAX, AsksLanes, left_of, to_come
+from .lane_feed import AsksLanes, left_of, to_come
 
 log = structlog.get_logger(__name__)
 
@@ -337,10 +337,6 @@ class KafkaProducer(driver.Producer):
     An accepted heartbeat releases the buffer; a refused one ends the process. This holds in a rebalance, too:
     heartbeats go on before JoinGroup, and no record has to be sent while JoinGroup waits.
     """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.buffer.max_messages = BUFFERED_MAX
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}

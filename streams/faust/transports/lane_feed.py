@@ -18,12 +18,6 @@ from typing import Any, Final
 
 from faust.types import TP
 
-BUFFERED_MAX: Final = 100_000
-"""Changelog entries that may wait for the producer before deliveries wait for them. Faust's 100 is less than the events
-in flight of a worker: each wave of answers would stall the consumer, with a warning for every record. The backlog of
-the lanes bounds them."""
-
-
 UNREAD: Final = 16
 """Records of a partition beyond those that were fetched. If there are more, the lanes wait for the next fetch. Fewer
 may be transaction markers, which never come."""
@@ -72,12 +66,14 @@ class AsksLanes:
         """Keep nothing of a hole: the lanes pass over it."""
 
     def _queue_has_room(self) -> bool:
-        """Whether none of the waits in `faust/transport/conductor.py:102` (`on_message`) would wait."""
-        buffer, conductor = self.app.producer.buffer, self.app.topics
+        """Whether none of the waits in `faust/transport/conductor.py:102` (`on_message`) would wait.
+
+        It also waits for Faust's buffer of the producer. Nothing is put into it: tables and stages send by themselves.
+        """
+        conductor = self.app.topics
         return (
             not self.suspend_flow.is_set()
             and self.app.flow_control.is_active()
-            and buffer.pending.qsize() <= buffer.max_messages
             and not conductor._tp_to_callback_lock.locked()
             and not any(channel.queue.full() for channel in conductor._topics)
         )

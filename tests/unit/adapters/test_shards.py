@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from httpx import Headers
 from qdrant_client import models
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from memstream.adapters.vectors import shards
 from memstream.adapters.vectors.batch_requests import PointIds
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.shards import FALLBACK, ShardKeys, Shards, create_fallback
+from memstream.adapters.vectors.shards import FALLBACK, ShardKeys, Shards, copy_shards, create_fallback
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.vector_backends import EMBEDDER
 
@@ -87,7 +89,9 @@ class BeingCreated:
 
     async def cluster_status(self) -> Any: ...
 
-    async def create_shard_key(self, collection_name: str, shard_key: str) -> bool:
+    async def create_shard_key(
+        self, collection_name: str, shard_key: str, *, placement: list[int] | None = None
+    ) -> bool:
         raise AssertionError("it exists")
 
     async def collection_cluster_info(self, collection_name: str) -> models.CollectionClusterInfo:
@@ -108,3 +112,71 @@ async def test_a_shard_that_another_process_creates_is_waited_for(monkeypatch: p
     never: Any = BeingCreated(*[coming] * (shards.READY_LOOKS + 1))
     with pytest.raises(Transient, match="not active yet"):
         await create_fallback(never, "facts")
+
+
+ACTIVE, PARTIAL = models.ReplicaState.ACTIVE, models.ReplicaState.PARTIAL
+Replica = tuple[str | int, int, models.ReplicaState]
+
+
+class Keyed:
+    """An engine of three nodes. `replicas`: key, node and state, by collection; this is node 1."""
+
+    def __init__(self, *of_last: Replica, refused: tuple[str, int] = ("", 0)) -> None:
+        self.replicas: dict[str, list[Replica]] = {"last": list(of_last), "new": [(FALLBACK, 1, ACTIVE)]}
+        self.created: list[tuple[str, list[int] | None]] = []
+        self._refused = refused
+
+    async def cluster_status(self) -> Any: ...
+
+    async def create_shard_key(
+        self, collection_name: str, shard_key: str, *, placement: list[int] | None = None
+    ) -> bool:
+        refused, status = self._refused
+        if shard_key == refused:
+            raise UnexpectedResponse(status, "refused", b"", Headers())
+        self.created.append((shard_key, placement))
+        self.replicas[collection_name] += [(shard_key, peer, ACTIVE) for peer in placement or [1]]
+        return True
+
+    async def collection_cluster_info(self, collection_name: str) -> models.CollectionClusterInfo:
+        replicas = self.replicas[collection_name]
+        return models.CollectionClusterInfo(
+            peer_id=1,
+            shard_count=len(replicas),
+            local_shards=[
+                models.LocalShardInfo(shard_id=1, shard_key=key, points_count=0, state=state)
+                for key, peer, state in replicas
+                if peer == 1
+            ],
+            remote_shards=[
+                models.RemoteShardInfo(shard_id=1, shard_key=key, peer_id=peer, state=state)
+                for key, peer, state in replicas
+                if peer != 1
+            ],
+            shard_transfers=[],
+        )
+
+
+async def test_a_new_collection_has_the_shards_of_tenants_on_the_nodes_of_the_last_one() -> None:
+    engine: Any = Keyed(
+        (FALLBACK, 1, ACTIVE),
+        ("beta", 3, ACTIVE),
+        ("beta", 1, ACTIVE),
+        ("acme", 2, ACTIVE),
+        ("acme", 3, PARTIAL),
+        ("moving", 2, PARTIAL),
+        (7, 2, ACTIVE),  # no tenant's
+    )
+    for _ in range(2):  # again after a crash
+        await copy_shards(engine, "new", model="last")
+    assert engine.created == [("acme", [2]), ("beta", [1, 3])]
+
+
+async def test_a_shard_that_the_server_refuses_is_left_out_and_one_that_it_may_have_created_is_not() -> None:
+    last: list[Replica] = [("acme", 2, ACTIVE), ("beta", 3, ACTIVE)]
+    refusing: Any = Keyed(*last, refused=("acme", 400))
+    await copy_shards(refusing, "new", model="last")
+    assert refusing.created == [("beta", [3])]
+    failing: Any = Keyed(*last, refused=("acme", 500))
+    with pytest.raises(UnexpectedResponse):
+        await copy_shards(failing, "new", model="last")

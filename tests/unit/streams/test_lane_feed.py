@@ -38,10 +38,8 @@ class Consumer(AsksLanes, Faust):
         self.active = True
         self.queue: asyncio.Queue[str] = asyncio.Queue(maxsize=1)
         self.lock = asyncio.Lock()
-        self.pending: asyncio.Queue[str] = asyncio.Queue()
         self.app = SimpleNamespace(
             flow_control=SimpleNamespace(is_active=lambda: self.active),
-            producer=SimpleNamespace(buffer=SimpleNamespace(pending=self.pending, max_messages=0)),
             topics=SimpleNamespace(_tp_to_callback_lock=self.lock, _topics={Channel(self.queue)}),
         )
 
@@ -70,12 +68,6 @@ async def test_a_suspended_flow_is_left_to_faust() -> None:
 async def test_a_flow_that_is_not_active_is_left_to_faust() -> None:
     consumer = Consumer()
     consumer.active = False
-    assert await consumer.deliver("one") == "waited"
-
-
-async def test_a_full_producer_is_left_to_faust() -> None:
-    consumer = Consumer()
-    consumer.pending.put_nowait("waits")
     assert await consumer.deliver("one") == "waited"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from faust.tables.recovery import Recovery, ServiceStopped
-from faust.types import TP, RecordMetadata
+from faust.types import TP
 
 from memstream.schemas.errors import Transient
 from memstream.streams.engine.process_exit import BROKEN, UNREACHABLE, LeaseLost, exit_code_for
@@ -22,7 +22,7 @@ from memstream.streams.faust.recovery import StageRecovery
 from memstream.streams.faust.table import open_rows
 from memstream.streams.log.markers import MARKER_KEY, Marker
 from memstream.streams.log.partition_count import CountChanged
-from tests.support.faust_fakes import TOPIC, ScriptedProducer, spin, stage_app
+from tests.support.faust_fakes import TOPIC, ScriptedProducer, Sent, spin, stage_app
 from tests.support.table_rows import all_rows
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
@@ -229,11 +229,10 @@ class Taking(ScriptedProducer):
 
     offset = 0
 
-    def send_soon(self, future: Any) -> None:
-        super().send_soon(future)
-        topic, partition = future.message.channel.get_topic_name(), future.message.partition
-        sent = RecordMetadata(topic, partition, TP(topic, partition), self.offset)
-        asyncio.get_running_loop().create_task(future.message.channel._finalize_message(future, sent))
+    async def send(self, *args: Any) -> Sent:
+        sent = await super().send(*args)
+        sent.deliver(self.offset)
+        return sent
 
     async def flush(self) -> None:
         return
@@ -361,10 +360,10 @@ async def test_a_new_partition_gets_its_marker_before_anything_flows(app: StageA
     recovery, rows, consumer = await assigned(app, {}, end=0)
     await recovery._recover(app.consumer_generation_id)
     (sent,) = app._producer.sent
-    assert (sent.message.key, sent.message.partition) == (MARKER_KEY.encode(), 0)
-    assert rows._table.marker(0) == Marker.of(sent.message.value)
+    assert (sent.key, sent.tp.partition) == (MARKER_KEY.encode(), 0)
+    assert rows._table.marker(0) == Marker.of(sent.value)
     assert list(all_rows(rows, 0).items()) == []
-    consumer.entries, consumer.end_of_changelog = {0: sent.message.value}, 1
+    consumer.entries, consumer.end_of_changelog = {0: sent.value}, 1
     await again(app, recovery, rows)
     assert len(app._producer.sent) == 1
 

@@ -12,7 +12,8 @@ from typing import Any
 import faust
 import pytest
 from aiokafka.errors import KafkaTimeoutError
-from faust.types import TP, RecordMetadata
+from faust.exceptions import NotReady, ProducerSendError
+from faust.types import TP
 
 from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
@@ -24,12 +25,11 @@ from memstream.streams.faust.table import (
     DurableTable,
     RowTooLarge,
     TableRows,
-    collect_writes,
     event_scope,
     open_rows,
 )
 from memstream.streams.log.markers import Marker
-from tests.support.faust_fakes import ScriptedProducer, event, spin, stage_app
+from tests.support.faust_fakes import ScriptedProducer, Sent, event, spin, stage_app
 from tests.support.table_rows import all_rows
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
@@ -48,16 +48,28 @@ def sent(app: Any) -> list[Any]:
     return list(app._producer.sent)
 
 
-def delivered(future: Any, offset: int = 0) -> RecordMetadata:
-    topic, partition = future.message.channel.get_topic_name(), future.message.partition
-    return RecordMetadata(topic, partition, TP(topic, partition), offset)
+async def begin(table: Any, key: str, value: bytes | None) -> asyncio.Future[None]:
+    """Begin to write a row, with our table or with Faust's, and return the end of it. Raises what prevents it."""
+    writing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if isinstance(table, DurableTable):
+        writing = asyncio.ensure_future(table.write({key: value}))
+        await spin()
+        if writing.done():
+            writing.result()
+    else:
+        if value is None:
+            del table[key]
+        else:
+            table[key] = value
+        writing.set_result(None)
+    return writing
 
 
 async def acknowledge(app: Any) -> None:
     """Let the broker acknowledge all sent records."""
     for offset, future in enumerate(sent(app)):
-        if not future.done():
-            await future.message.channel._finalize_message(future, delivered(future, offset))
+        if isinstance(future, Sent) and not future.done():
+            future.deliver(offset)
     await spin()
 
 
@@ -108,14 +120,14 @@ async def test_rows_of_a_partition_are_read_and_written_without_an_event(app: St
     await acknowledge(app)
     await writing
     assert (rows.row("k", partition=1), rows.row("k", partition=0)) == (b"1", None)
-    assert [future.message.partition for future in sent(app)] == [1]
+    assert [entry.tp.partition for entry in sent(app)] == [1]
 
 
 async def test_the_changelog_has_plain_keys_and_values(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     await put(app, rows, {"acme/é": b"1"})
-    message = sent(app)[0].message
-    assert (message.key, message.value, message.partition) == ("acme/é".encode(), b"1", 0)
+    entry = sent(app)[0]
+    assert (entry.key, entry.value, entry.tp) == ("acme/é".encode(), b"1", TP("memory-test-rows-changelog", 0))
     assert rows.changelog == "memory-test-rows-changelog"
 
 
@@ -124,7 +136,7 @@ async def test_a_deletion_is_sent_again_although_the_row_is_gone(app: StageApp) 
     await put(app, rows, {"k": b"1"})
     await put(app, rows, {"k": None})
     await put(app, rows, {"k": None})
-    assert [f.message.value for f in sent(app)] == [b"1", None, None]
+    assert [entry.value for entry in sent(app)] == [b"1", None, None]
 
 
 async def test_a_scan_does_not_show_the_persisted_offset(app: StageApp) -> None:
@@ -167,7 +179,7 @@ async def test_put_returns_when_the_broker_has_the_rows(app: StageApp) -> None:
         await spin()
         assert not writing.done()
         assert len(sent(app)) == 2
-        sent(app)[0].set_result(delivered(sent(app)[0]))
+        sent(app)[0].deliver()
         await spin()
         assert not writing.done()
         await acknowledge(app)
@@ -178,12 +190,53 @@ async def test_put_returns_when_the_broker_has_the_rows(app: StageApp) -> None:
 async def test_a_failed_entry_reaches_the_handler(kind: Any, app: StageApp) -> None:
     table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
     here = event(app)
-    with collect_writes() as writes, event_scope(here):
-        table["k"] = b"1"
+    with event_scope(here):
+        writing = await begin(table, "k", b"1")
         sent(app)[0].set_exception(KafkaTimeoutError())
-        outcome = await asyncio.gather(writes.durable(), return_exceptions=True)
+        outcome = await asyncio.gather(writing, return_exceptions=True)
     assert isinstance(outcome[0], Transient)
     assert outcome[0].component == "broker"
+
+
+@pytest.mark.parametrize("refused", [KafkaTimeoutError(), ProducerSendError("no batch"), NotReady("it starts")])
+async def test_an_entry_that_the_producer_does_not_take_is_transient(refused: Exception, app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+
+    async def send(*_: Any) -> None:
+        raise refused
+
+    app._producer.send = send
+    with event_scope(event(app)), pytest.raises(Transient) as raised:
+        await rows.put({"k": b"1"})
+    assert raised.value.component == "broker"
+    with event_scope(event(app)):
+        assert rows.row("k") == b"1", "it is to be written again, not decided again"
+
+
+async def test_rows_of_a_partition_are_sent_in_the_order_of_the_calls(app: StageApp) -> None:
+    """Also when the producer has no room for the first one: a deletion must not overtake what was written before it."""
+    rows = open_rows(app, "rows")
+    take, room = app._producer.send, asyncio.Event()
+
+    async def send(topic: str, key: bytes, *rest: Any) -> Any:
+        if key == b"a":
+            await room.wait()
+        return await take(topic, key, *rest)
+
+    app._producer.send = send
+    writing = [
+        asyncio.create_task(rows.put({"a": b"1", "b": b"1"}, partition=0)),
+        asyncio.create_task(rows.put({"b": None}, partition=0)),
+        asyncio.create_task(rows.put({"c": b"1"}, partition=1)),
+    ]
+    await spin()
+    assert [entry.key for entry in sent(app)] == [b"c"], "another partition does not wait"
+    assert rows.row("b", partition=0) is None, "read from the call on"
+    room.set()
+    await spin()
+    assert [(entry.key, entry.value) for entry in sent(app)[1:]] == [(b"a", b"1"), (b"b", b"1"), (b"b", None)]
+    await acknowledge(app)
+    await asyncio.gather(*writing)
 
 
 async def test_cancelling_the_wait_does_not_cancel_the_entry(app: StageApp) -> None:
@@ -208,8 +261,8 @@ async def test_writes_of_concurrent_handlers_are_kept_apart(app: StageApp) -> No
     tasks = [asyncio.create_task(handle(one, "a")), asyncio.create_task(handle(two, "b"))]
     await spin()
     first, second = sent(app)
-    assert (first.message.partition, second.message.partition) == (0, 1)
-    second.set_result(delivered(second))
+    assert (first.tp.partition, second.tp.partition) == (0, 1)
+    second.deliver()
     await spin()
     assert [t.done() for t in tasks] == [False, True]
     await acknowledge(app)
@@ -223,7 +276,7 @@ async def test_a_value_that_the_changelog_would_not_take_is_never_sent(kind: Any
     here = event(app)
     with event_scope(here):
         with suppress(RowTooLarge):
-            table["k"] = b"x" * (MAX_VALUE + 1)
+            await begin(table, "k", b"x" * (MAX_VALUE + 1))
         assert sent(app) == []
         assert table.data.get("k") is None
 
@@ -250,14 +303,11 @@ async def test_without_the_lease_no_row_changes(kind: Any, action: str, app: Sta
     table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
     here = event(app)
     with event_scope(here):
-        table["k"] = b"old"
+        await begin(table, "k", b"old")
         await acknowledge(app)
         app.lease_ok = lambda: False  # type: ignore[method-assign]
         with suppress(LeaseLost):
-            if action == "set":
-                table["k"] = b"new"
-            else:
-                del table["k"]
+            await begin(table, "k", b"new" if action == "set" else None)
         assert table.data.get("k") == b"old"
         assert len(sent(app)) == 1
 
@@ -269,7 +319,8 @@ async def test_the_store_has_no_row_that_the_changelog_does_not_have(kind: Any, 
     table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
     here = event(app)
     with event_scope(here):
-        table["k"] = b"1"
+        await begin(table, "k", b"1")
+        assert len(sent(app)) == 1
     assert table.data.get("k") is None
 
 
@@ -325,8 +376,7 @@ async def test_the_store_has_the_marker_with_its_offset_or_neither(app: StageApp
     await spin()
     tp = TP(table.changelog_topic.get_topic_name(), 0)
     found.append((table.data.persisted_offset(tp), table.marker(0)))
-    future = sent(app)[0]
-    await future.message.channel._finalize_message(future, delivered(future))
+    sent(app)[0].deliver()
     while not writing.done():
         found.append((table.data.persisted_offset(tp), table.marker(0)))
         await asyncio.sleep(0)

@@ -1,0 +1,175 @@
+"""Observed turns of one owner that are decided together: one call of the embedder, one row, one write of each fact.
+
+They are reflected in their order over one overlay, so each sees what those before it changed. Each keeps its own
+policy, cause, events and record for consolidation (docs/adr/0047-a-lane-decides-its-queue-together.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from ...adapters.ports import VectorStore
+from ...schemas.collections import TASKS
+from ...schemas.episodes import StoredEpisode
+from ...schemas.errors import Poison
+from ...schemas.observations import Observed
+from ...schemas.outcomes import InsertPoints, Outcome, OutPoint, OutRecord
+from ...streams.engine.handler import Rows, StageDecision, source_of
+from ...streams.engine.lane_events import QueuedEvents
+from ...streams.engine.retry import Calls
+from ...streams.faust.table import MAX_VALUE
+from ...streams.log.port import Record
+from ..common.handled_sessions import HandledSessions
+from ..common.outcomes import row_size
+from .episodes import Episodes
+from .events import ObservedTurn, ReflectorEvent
+from .fact_changes import FactChange, FactChanger, changed_ids
+from .fact_overlay import FactOverlay, Vector
+from .messages import episodes_recorded, fact_events
+from .observed_tasks import observed_tasks
+from .observed_turns import RoutedObservations, reflect
+from .rows import LedgerRow, ReflectedTurns, session_row_key, turns_of
+from .timers import TaskTimers, TimerRows
+
+TOGETHER_MAX: Final = 8
+"""Queued turns that are decided with the one in hand. More of one owner seldom wait, and the first one waits for the
+effects of all."""
+TOGETHER_BYTES: Final = MAX_VALUE // 8
+"""Beyond this size of the owner's row fewer are decided together: the next event of the owner reads it again."""
+TurnRecord = tuple[ObservedTurn, Record]
+
+
+class FactsOfTurn(Protocol):
+    """Makes what changes facts for one turn, by the turn's policy."""
+
+    def __call__(
+        self, observed: Observed, owner_key: str, *, overlay: FactOverlay, count: Callable[[str], None]
+    ) -> FactChanger: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedTurns:
+    """The decision, and what is to be reported when it stands. `counted`: metrics by name."""
+
+    decision: StageDecision
+    changes: tuple[FactChange, ...]
+    counted: Mapping[str, int]
+
+
+def turns_together(work: ObservedTurn, record: Record, queued: QueuedEvents[ReflectorEvent]) -> list[TurnRecord]:
+    """Return the turn in hand, and those behind it up to a command or another turn of the same id."""
+    found = [(work, record)]
+    numbers = {(work.session_key, work.event_id): work.observed.number}
+    for next_record, each in queued.next(TOGETHER_MAX):
+        if not isinstance(each, ObservedTurn):
+            break
+        number = each.observed.number
+        if numbers.setdefault((each.session_key, each.event_id), number) != number:
+            break  # its observations have the ids of the first one: it is decided when that one is stored
+        found.append((each, next_record))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDecider:
+    """Decides turns of one owner together."""
+
+    facts: FactsOfTurn
+    embed: Callable[[str, Sequence[str]], Awaitable[Mapping[str, Vector]]]
+    episodes: Episodes
+    sessions: HandledSessions
+    store: VectorStore
+    calls: Calls
+
+    async def decide(self, turns: Sequence[TurnRecord], row: LedgerRow, rows: Rows) -> DecidedTurns:
+        """Decide turns, the first one and as many of the others as the row has room for. Raises Poison for a first one
+        that is too large for the table by itself."""
+        count = len(turns)
+        decided = await self._decide(turns, row, rows)
+        while count > 1 and row_size(decided.decision) > TOGETHER_BYTES:
+            count //= 2
+            decided = await self._decide(turns[:count], row, rows)
+        if (size := row_size(decided.decision)) > MAX_VALUE:
+            raise Poison("oversized", f"what follows from it has {size} bytes; at most {MAX_VALUE} fit")
+        return decided
+
+    async def _decide(self, turns: Sequence[TurnRecord], row: LedgerRow, rows: Rows) -> DecidedTurns:
+        work, record = turns[0]
+        tenant_id, owner_key = work.observed.tenant_id, work.owner_key
+        overlay = FactOverlay(store=self.store, calls=self.calls, tenant_id=tenant_id, owner_key=owner_key)
+        counted: Counter[str] = Counter()
+        routed, after = self._route(turns, rows, overlay, counted)
+        vectors = await self.embed(tenant_id, list(dict.fromkeys(text for turn in routed for text in turn.texts())))
+        timers_before = timers = TaskTimers.of(rows, owner_key)
+        tasks: list[OutPoint] = []
+        episodes: list[StoredEpisode] = []
+        changes: list[FactChange] = []
+        records: list[OutRecord] = []
+        for turn in routed:
+            now = turn.facts.stamp.now
+            reflection = await reflect(turn, vectors)
+            told = await observed_tasks(
+                turn.observed,
+                timers,
+                turn.facts.policy,
+                added=len(tasks),
+                store=self.store,
+                calls=self.calls,
+                now=now,
+            )
+            timers = told.timers
+            tasks += told.points
+            counted["tasks_skipped"] += told.skipped
+            episodes += reflection.episodes
+            changes += reflection.changes
+            records += fact_events(reflection.changes, at=now)
+            records.append(episodes_recorded(turn.observed, reflection.episodes, reflection.changes, at=now))
+        timer_rows = TimerRows.changed(owner_key, timers_before, timers)
+        added = await replace(self.episodes, count=lambda what, n: counted.update({what: n})).writes(
+            episodes, vectors, tenant_id=tenant_id, owner_key=owner_key, recorded=row.episodes
+        )
+        new_tasks = (InsertPoints(collection=TASKS, points=tuple(tasks)),) if tasks else ()
+        outcome = Outcome(
+            source=source_of(record, work.event_id),
+            after={**after, **timer_rows.after},
+            cleanup=timer_rows.cleanup,
+            writes=(*added, *new_tasks, *await overlay.writes()),
+            records=tuple(records),
+            tenant_id=tenant_id,
+            state_ids=changed_ids(changes),
+        )
+        row = row.model_copy(
+            update={
+                "turns": row.turns + len(routed),
+                "episodes": row.episodes + len(episodes),
+                "changes": row.changes + len(changes),
+            }
+        )
+        decision = replace(row.decision(owner_key, outcome), covers=len(turns) - 1)
+        return DecidedTurns(decision, tuple(changes), counted)
+
+    def _route(
+        self, turns: Sequence[TurnRecord], rows: Rows, overlay: FactOverlay, counted: Counter[str]
+    ) -> tuple[list[RoutedObservations], dict[str, bytes]]:
+        """Return the turns that are not reflected yet, with their routes, and the rows of their sessions."""
+        before: dict[str, ReflectedTurns] = {}
+        reflected: dict[str, ReflectedTurns] = {}
+        routed: list[RoutedObservations] = []
+        for work, record in turns:
+            observed, key = work.observed, session_row_key(work.owner_key, work.session_key)
+            if key not in before:
+                before[key] = reflected[key] = turns_of(rows, work.owner_key, work.session_key)
+            if reflected[key].has(observed.number):
+                counted["duplicate"] += 1
+                continue
+            reflected[key] = self.sessions.added(reflected[key], observed.number, record)
+            facts = self.facts(observed, work.owner_key, overlay=overlay, count=lambda what: counted.update({what: 1}))
+            routed.append(RoutedObservations.of(observed, facts))
+        after: dict[str, bytes] = {}
+        for key, changed in reflected.items():
+            if changed is not before[key]:
+                after |= self.sessions.rows_of(key, before[key], changed)
+        return routed, after

@@ -1,0 +1,56 @@
+"""How long a match of a regular expression is at least, and how many digits it has, read from the pattern itself."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+_SRE: Final[Any] = importlib.import_module("re._parser")
+"""The parser of `re`. The tree that it makes is not described; what is not known here counts as no digit."""
+
+
+def least_length(pattern: str) -> int:
+    """Return the characters that every match of a pattern has at least."""
+    return int(_SRE.parse(pattern).getwidth()[0])
+
+
+def least_digits(pattern: re.Pattern[str]) -> int:
+    """Return how many decimal digits (`\\d`) every match of a pattern has at least."""
+    return _digits(_SRE.parse(pattern.pattern, pattern.flags))
+
+
+def _digits(items: Iterable[tuple[Any, Any]]) -> int:
+    return sum(_digits_of(str(name), value) for name, value in items)
+
+
+def _digits_of(name: str, value: Any) -> int:
+    match name:
+        case "LITERAL":
+            return int(chr(value).isdecimal())
+        case "IN":
+            return int(all(map(_is_digit, value)))
+        case "SUBPATTERN":
+            return _digits(value[-1])
+        case "ATOMIC_GROUP":
+            return _digits(value)
+        case "BRANCH":
+            return min(map(_digits, value[1]))
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            return int(value[0]) * _digits(value[2])
+        case _:
+            return 0
+
+
+def _is_digit(choice: tuple[Any, Any]) -> bool:
+    name, value = choice
+    match str(name):
+        case "CATEGORY":
+            return str(value) == "CATEGORY_DIGIT"
+        case "LITERAL":
+            return chr(value).isdecimal()
+        case "RANGE":
+            return bool(ord("0") <= value[0] <= value[1] <= ord("9"))
+        case _:
+            return False

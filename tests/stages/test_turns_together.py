@@ -1,0 +1,233 @@
+"""Turns of an owner that wait together are counted by one outcome, with the rows, runs and commands of one by one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memstream.adapters.ports import Point
+from memstream.agents.consolidation.rows import ProgressRow, is_owner_key, turns_of
+from memstream.agents.consolidation.turn_group import QUEUED_MAX
+from memstream.memory.policies import ConsolidationPolicy
+from memstream.schemas import ids
+from memstream.schemas.errors import Poison
+from memstream.schemas.outcomes import OutRecord
+from memstream.schemas.recall import RecalledRef, RecallReport
+from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED
+from memstream.streams.log.port import Record
+from tests.support.consolidation_world import KEY, Consolidating, proposal
+from tests.support.embedded_stage import Bench, open_bench
+from tests.support.record_builders import NOW, OWNER, episode
+from tests.support.stage_harness import Kill, StageHarness, kills
+
+DRANK = episode("Drank tea", turn="x1")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    bench = await open_bench(tmp_path, "consolidation")
+    await bench.store.ensure("archive", "digests", "labels", "links", "procedures")
+    bench.now = lambda: NOW  # type: ignore[assignment]
+    yield bench
+    await bench.store.close()
+
+
+class Waiting:
+    """Consolidation in the harness. Its store has one episode, and its clock stands."""
+
+    def __init__(self, bench: Bench, **policy: Any) -> None:
+        self.it = Consolidating(bench)
+        self.it.model.answer = lambda shown: {"facts": [proposal()]}
+        self.harness = StageHarness(name="consolidation", make=lambda harness: self.it.build(**policy))
+
+    async def run(self, records: list[Record], *, kill: Kill | None = None, together: bool = True) -> None:
+        """Handle records that wait together. No run has looked at the episode."""
+        [vector] = await self.it.bench.embedder.embed([DRANK.content], tenant_id="acme")
+        point = Point(DRANK.episode_id, DRANK.to_payload(), vector, DRANK.content)
+        await self.it.bench.store.put("episodes", [point])
+        await self.harness.run(records, kill=kill, together=together)
+
+    def row(self) -> ProgressRow:
+        return ProgressRow.read(self.harness.rows.changelog[KEY])
+
+    def rows(self) -> dict[str, object]:
+        """Return all durable rows. The owner's last outcome is left out: it names the event that it was decided for."""
+        rows = {key: json.loads(raw) for key, raw in self.harness.rows.changelog.items()}
+        return {key: {**row, "last": None} if is_owner_key(key) else row for key, row in rows.items()}
+
+    def sent(self) -> dict[str, bytes | None]:
+        return self.harness.once(COMMANDS.name, by_command)
+
+    def counts_of(self, session: str = "acme/u1/s1") -> list[str]:
+        """Return the turns t1 … t99 that were counted of a session."""
+        counted = turns_of(self.harness.rows, KEY, session).counted
+        return [f"t{n}" for n in range(1, 100) if f"t{n}" in counted]
+
+
+def by_command(record: OutRecord) -> str:
+    return str(json.loads(record.value or b"{}")["command_id"])
+
+
+def recalled(it: Consolidating, name: str) -> Record:
+    report = RecallReport(
+        recall_id=name,
+        tenant_id="acme",
+        owner=OWNER,
+        at=NOW,
+        items=(RecalledRef(tier="episodic", id=DRANK.episode_id, rank=0),),
+    )
+    return it.bench.record(RECALLED.name, KEY, report)
+
+
+async def test_turns_that_wait_are_counted_by_one_outcome(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    turns = [waiting.it.turn(1, session_id=session, turn_number=n) for n, session in ((1, "s1"), (2, "s1"), (1, "s2"))]
+    await waiting.run(turns)
+    assert (waiting.row().counters.turns, waiting.row().counters.episodes) == (3, 3)
+    assert waiting.harness.covered == turns[1:]
+    assert waiting.harness.steps.count("table") == 1
+    assert (waiting.counts_of(), waiting.counts_of("acme/u1/s2")) == (["t1", "t2"], ["t3"])
+
+
+async def test_a_turn_that_makes_a_run_due_is_the_last_one(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    turns = [waiting.it.turn(2) for _ in range(6)]
+    await waiting.run(turns)
+    [run] = waiting.row().runs
+    assert run.run_id == ids.run_id(KEY, ids.turn_cause("acme/u1/s1", "t4"))
+    assert waiting.row().counters.turns == 2
+    assert waiting.harness.covered == [*turns[1:4], turns[5]]
+    assert waiting.it.model.tasks == ["consolidation"]
+
+
+async def test_commands_and_recalls_are_decided_by_themselves(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    it = waiting.it
+    turns = [it.turn() for _ in range(3)]
+    command, recall = it.command(), recalled(it, "r1")
+    await waiting.run([turns[0], command, turns[1], recall, turns[2]])
+    assert waiting.harness.covered == []
+    assert len(waiting.row().runs) == 1
+    assert waiting.row().counters.turns == 2
+
+
+async def test_duplicates_among_them_are_passed_over(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    first, second = waiting.it.turn(1), waiting.it.turn(1)
+    again = [bench.record(EPISODES_RECORDED.name, KEY, each.value or b"") for each in (first, second)]
+    await waiting.run([first, again[0], second, again[1]])
+    assert (waiting.row().counters.turns, waiting.row().counters.episodes) == (2, 2)
+    assert len(waiting.harness.covered) == 3
+
+
+async def test_at_most_so_many_are_counted_by_one_outcome(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    turns = [waiting.it.turn() for _ in range(QUEUED_MAX + 3)]
+    await waiting.run(turns)
+    assert waiting.harness.steps.count("table") == 2
+    assert waiting.row().counters.turns == QUEUED_MAX + 3
+
+
+async def test_the_dead_letter_of_a_run_is_of_the_turn_that_made_it_due(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    waiting.it.model.away = Poison("refused_by_model", "no JSON")
+    waiting.it.model.away_for = "consolidation"
+    turns = [waiting.it.turn(2) for _ in range(4)]
+    await waiting.run(turns)
+    [letter] = waiting.harness.on(EPISODES_RECORDED.name + ".dlq")
+    assert letter.value == turns[3].value
+    assert dict(letter.headers)["kafka_dlt-original-offset"] == str(turns[3].position.offset).encode()
+    assert waiting.row().runs[-1].status == "failed"
+
+
+async def test_a_run_that_crashes_is_the_failure_of_its_own_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = Waiting(bench)
+    turns = [waiting.it.turn(2) for _ in range(4)]
+
+    async def crash(self: object, *given: object) -> None:
+        raise RuntimeError("nobody expected this")
+
+    monkeypatch.setattr("memstream.agents.consolidation.run.RunExecutor.run", crash)
+    await waiting.harness.deliver(turns[0], ahead=turns[1:])
+    assert (waiting.row().counters.turns, waiting.harness.covered) == (1, [])
+
+
+def some_events(it: Consolidating, random_: random.Random) -> list[Record]:
+    """Return turns of three sessions, some of them twice or late, among commands and recalls."""
+    numbers = dict.fromkeys(("s1", "s2", "s3"), 0)
+    records: list[Record] = []
+    late: list[bytes] = []
+    for n in range(random_.randint(2, 40)):
+        kind = random_.choices(("turn", "late", "again", "command", "recall"), (20, 2, 3, 1, 1))[0]
+        if kind == "command":
+            records.append(it.command(random_.choice(("consolidate", "prune", "facts.add")), f"c{n}"))
+        elif kind == "recall":
+            records.append(recalled(it, f"r{n}"))
+        elif kind == "again" and records:
+            given = random_.choice(records)
+            records.append(bench_record(it, given))
+        else:
+            session = random_.choice(("s1", "s1", "s2", "s3"))
+            numbers[session] += 1
+            turn = it.turn(
+                random_.choice((0, 0, 1, 2)),
+                session_id=session,
+                turn_number=numbers[session],
+                epoch=random_.choice((0, 0, 0, 1)),
+                evicted_persistent=random_.choice((0, 0, 0, 0, 1)),
+                notes_tokens=random_.choice((0, 10, 10_000)),
+                fact_ids=tuple(f"f{n}/{m}" for m in range(random_.randint(0, 2))),
+            )
+            if kind == "late":
+                late.append(turn.value or b"")
+            else:
+                records.append(turn)
+    return [*records, *(it.bench.record(EPISODES_RECORDED.name, KEY, value) for value in late)]
+
+
+def bench_record(it: Consolidating, given: Record) -> Record:
+    return it.bench.record(given.position.topic, KEY, given.value or b"")
+
+
+@pytest.mark.parametrize("seed", range(24))
+async def test_the_rows_runs_and_commands_are_those_of_one_by_one(bench: Bench, seed: int) -> None:
+    random_ = random.Random(seed)
+    policy = ConsolidationPolicy(trigger=random_.choice(("capture", "capture", "schedule")))
+    events = some_events(Consolidating(bench), random_)
+    alone, together, killed = (Waiting(bench, consolidation=policy) for _ in range(3))
+    await alone.run(events, together=False)
+    await together.run(events)
+    assert together.rows() == alone.rows()
+    assert together.sent() == alone.sent()
+    assert together.it.model.tasks == alone.it.model.tasks
+    assert len(together.harness.steps) < len(alone.harness.steps) or not together.harness.covered
+    kill = random_.choice(list(kills(len(together.harness.steps))))
+    await killed.run(events, kill=kill)
+    assert killed.harness.step is not None
+    assert killed.rows() == alone.rows(), f"{kill} at {killed.harness.step}"
+    assert killed.sent() == alone.sent(), f"{kill} at {killed.harness.step}"
+
+
+async def test_a_kill_at_any_step_counts_each_turn_once(bench: Bench) -> None:
+    it = Consolidating(bench)
+    turns = [
+        it.turn(2, session_id="s2" if n == 1 else "s1", turn_number=number) for n, number in enumerate((1, 1, 2, 3, 4))
+    ]
+    wanted = Waiting(bench)
+    await wanted.run(turns)
+    assert len(wanted.sent()) == 1
+    died: set[str] = set()
+    for kill in kills(len(wanted.harness.steps)):
+        killed = Waiting(bench)
+        await killed.run(turns, kill=kill)
+        assert killed.harness.step is not None
+        died.add(killed.harness.step)
+        killed.harness.check_equal_bytes([COMMANDS.name], by_command)
+        assert killed.rows() == wanted.rows(), f"{kill} at {killed.harness.step}"
+        assert killed.sent() == wanted.sent(), f"{kill} at {killed.harness.step}"
+    assert died == set(wanted.harness.steps)
