@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from qdrant_client import models
 
@@ -29,6 +30,8 @@ KEPT_SECONDS = 60.0
 LEAST = 1e-6
 WORDS_MAX = 10_000
 """Words whose counts a period keeps when its records are counted again."""
+WORDS_ASKED = 256
+"""Queries for a word that a process keeps: those of the reads that are under way."""
 
 
 @dataclass(slots=True)
@@ -110,9 +113,11 @@ def having(records: float, weight: float) -> float:
     return (records + 1) / math.exp(weight) - 0.5
 
 
+@lru_cache(WORDS_ASKED)
 def _best(word: int) -> models.QueryRequest:
-    return models.QueryRequest(
-        query=models.SparseVector(indices=[word], values=[1.0]),
+    """Return the query for the best record of a word. All parts are asked with the same one."""
+    return models.QueryRequest.model_construct(  # built without validation, as the searches are
+        query=models.SparseVector.model_construct(indices=[word], values=[1.0]),
         using=SPARSE,
         limit=1,
         with_payload=False,
