@@ -11,8 +11,8 @@ These rules always hold:
 - At most `in_flight` events run that have no decision yet (`release_slot`), and four times as many in all. Further
   decisions of one event, such as those on waiting turns, need no slot; the client of the model bounds its calls.
 - An event that waits behind another of its own key has no slot. A free slot goes to the tenant with the fewest.
-- An event starts when what the log has of its partition is delivered, so that it sees the events behind it. It waits
-  `GATHER_SECONDS` at most, and not at all where less than a backlog is to come.
+- An event of a backlog starts when what the log has of its partition is delivered, so that it sees the events behind
+  it. It waits `GATHER_SECONDS` at most. Events of a tenant without a backlog do not wait.
 - An event may be done together with the one before it in its lane (`cover`), and then never starts.
 - `submit` never waits. Each partition has bounds of its own, in events and in bytes. Beyond them `has_room` is False,
   the consumer fetches no more of that partition, and all others go on.
@@ -45,9 +45,11 @@ HELD_BYTES = 64 * 1024 * 1024
 """Bytes of records that a stage holds in one worker. Each partition that the worker reads has an equal part of it."""
 HELD_BYTES_PARTITION = 16 * 1024 * 1024
 """Bytes of records that are held of one partition at most."""
-GATHER_SECONDS = 2.0
+GATHER_SECONDS = 5.0
 """How long the events of a partition wait for those that are to be delivered behind them, at most. Three thousand take
 as long on a busy machine."""
+FEW = 16
+"""A tenant of which no more events are held has no backlog: its events do not wait for those behind them."""
 EFFECTS = 4
 """Events that may run for each slot: one that is being decided, and others whose effects are on their way."""
 T = TypeVar("T")
@@ -147,10 +149,11 @@ class Lanes(Generic[T]):
             window = epoch.windows[tp] = Window(tp, self._unacknowledged, limit, committed or 0)
         self.stats.take(tenant, size)
         window.arrive(Slot(window, offset, key, tenant, item, size, follows))
-        if left and not window.gathering:
+        follow = left > 0 and not window.full
+        if follow and window.gathering is None:
             window.gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._gathered, epoch, window)
         self._feed(epoch, window)
-        if not left:
+        if not follow:
             self._gathered(epoch, window)
 
     def has_room(self, tp: TP) -> bool:
@@ -187,7 +190,7 @@ class Lanes(Generic[T]):
             lane = epoch.lanes[place] = Lane(place, slot.tenant)
         lane.slots.append(slot)
         if len(lane.slots) == 1 and not lane.busy:
-            if window.gathering is None:
+            if window.gathering is None or self.stats.held_by[tenant] <= FEW:
                 self._ready.push(lane.tenant, lane)
             else:
                 window.gathered.append(lane)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
 from memstream.streams.engine.held_events import TP
-from memstream.streams.engine.lanes import Lanes
+from memstream.streams.engine.lanes import FEW, Lanes
 from memstream.streams.engine.parking import retry_of, retry_record
 from memstream.streams.log.partition_count import CountCheck
 from memstream.streams.log.partitioner import partition_for
@@ -146,7 +146,7 @@ async def test_a_covered_event_never_starts_and_is_committed() -> None:
     assert (lanes.stats.held, lanes.stats.held_bytes, lanes.stats.held_by) == (0, 0, Counter())
 
 
-def lanes_of(started: list[int]) -> Lanes[int]:
+def lanes_of(started: list[int], **bounds: int) -> Lanes[int]:
     async def handle(offset: int) -> None:
         started.append(offset)
 
@@ -155,36 +155,65 @@ def lanes_of(started: list[int]) -> Lanes[int]:
         commit=lambda offsets: asyncio.sleep(0, True),
         first_at_or_after=lambda tp, offset: asyncio.sleep(0, None),
         crash=lambda failure: asyncio.sleep(0),
+        **bounds,
     )
 
 
-async def test_an_event_starts_when_the_rest_of_its_batch_is_delivered() -> None:
+def backlog(lanes: Lanes[int], count: int, *, left: int) -> None:
+    """Deliver so many events of one tenant in one partition, of keys of their own; `left` more are to come."""
+    for offset in range(count):
+        lanes.submit(("a", 0), offset, f"k{offset}", offset, committed=0, tenant="t", left=left + count - 1 - offset)
+
+
+async def passes(times: int = 5) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0)
+
+
+async def test_events_of_a_backlog_start_when_the_rest_of_it_is_delivered() -> None:
     started: list[int] = []
     lanes = lanes_of(started)
-    lanes.submit(("a", 0), 0, "k", 0, committed=0, left=2)
-    lanes.submit(("a", 1), 0, "k", 10, committed=0)
-    await wait_for(lambda: started == [10], "another partition", deadline=10, pause=0)
-    lanes.submit(("a", 0), 1, "l", 1, committed=0, left=1)
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert started == [10]
-    lanes.submit(("a", 0), 2, "k", 2, committed=0, left=0)
-    await wait_for(lambda: started == [10, 0, 1, 2], "the batch", deadline=10, pause=0)
+    backlog(lanes, 20, left=1)
+    lanes.submit(("a", 1), 0, "other", 100, committed=0, tenant="t")
+    lanes.submit(("b", 0), 0, "other", 101, committed=0, tenant="u")
+    await wait_for(lambda: {100, 101} <= set(started), "other partitions", deadline=10, pause=0)
+    await passes()
+    assert set(started) == {*range(FEW), 100, 101}
+    lanes.submit(("a", 0), 20, "k20", 20, committed=0, tenant="t", left=0)
+    await wait_for(lambda: set(range(21)) <= set(started), "the backlog", deadline=10, pause=0)
 
 
-async def test_a_batch_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tenant_without_a_backlog_does_not_wait_for_that_of_another() -> None:
+    started: list[int] = []
+    lanes = lanes_of(started)
+    backlog(lanes, 20, left=2)
+    lanes.submit(("a", 0), 20, "other", 20, committed=0, tenant="u", left=1)
+    await wait_for(lambda: 20 in started, "the other tenant", deadline=10, pause=0)
+    assert 19 not in started
+
+
+async def test_a_backlog_that_is_not_delivered_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memstream.streams.engine.lanes.GATHER_SECONDS", 0.01)
     started: list[int] = []
     lanes = lanes_of(started)
-    lanes.submit(("a", 0), 0, "k", 0, committed=0, left=1)
-    await wait_for(lambda: started == [0], "the event", deadline=10)
+    backlog(lanes, 20, left=1)
+    await wait_for(lambda: len(started) == 20, "the events", deadline=10)
 
 
-async def test_what_waits_for_its_batch_is_dropped_with_its_partition() -> None:
+async def test_what_waits_for_its_backlog_is_dropped_with_its_partition() -> None:
     started: list[int] = []
     lanes = lanes_of(started)
-    lanes.submit(("a", 0), 0, "k", 0, committed=0, left=1)
+    backlog(lanes, 20, left=1)
+    await passes()
     await lanes.drain(frozenset({("a", 0)}))
-    lanes.submit(("a", 0), 0, "k", 1, committed=0)
+    assert lanes.stats.held == 0
+    lanes.submit(("a", 0), FEW, "k16", FEW, committed=FEW, tenant="t")
     await wait_for(lanes.idle, "idle lanes", deadline=10, pause=0)
-    assert (started, lanes.stats.held) == ([1], 0)
+    assert sorted(started) == list(range(FEW + 1))
+
+
+async def test_a_full_partition_waits_for_nothing() -> None:
+    started: list[int] = []
+    lanes = lanes_of(started, unacknowledged=20)
+    backlog(lanes, 20, left=100)
+    await wait_for(lambda: len(started) == 20, "the events", deadline=10, pause=0)
