@@ -9,6 +9,7 @@ from typing import TypeVar
 from ...schemas.turn_number import TurnNumber
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Record
+from .pending_index import INDEX_ROW
 from .session_ends import ENDS, SessionEnds, timed_key
 from .turn_numbers import HandledTurns
 
@@ -29,11 +30,18 @@ class HandledSessions(SessionEnds):
         """Return the rows to write when `row` becomes `changed`, in their order."""
         return {**self.entry(row_key, row.last_at, changed.last_at), row_key: changed.to_bytes()}
 
-    async def end_rows(self, partition: int, rows: Rows) -> None:
-        """Delete old rows. A crash between the two tombstones leaves an index row, which the next look deletes."""
+    async def end_rows(self, partition: int, rows: Rows, *, later: Callable[[str], int] = lambda row_key: 0) -> None:
+        """Delete old rows. A crash between the two tombstones leaves an index row, which the next look deletes.
+
+        `later(row_key)`: the time of turns of this session that another row has; 0: there are none.
+        """
 
         async def end(entry: str, row_key: str, last_at: int) -> None:
-            await rows.put({row_key: None, entry: None}, partition=partition)
+            at = later(row_key)
+            if at > last_at and not self.is_old(at, partition):
+                await rows.put({timed_key(ENDS, row_key, at): INDEX_ROW, entry: None}, partition=partition)
+            else:
+                await rows.put({row_key: None, entry: None}, partition=partition)
 
         await self.look(partition, rows, last_at=lambda raw: HandledTurns.read(raw).last_at, old=end)
 

@@ -34,6 +34,11 @@ class SeenIds(BaseModel):
         hashes = self._hashes() + b"".join(bytes.fromhex(ids.short_hash(each)) for each in given)
         return SeenIds(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
 
+    def joined(self, later: SeenIds, *, kept: int = SEEN_KEPT) -> SeenIds:
+        """Return these ids and later ones."""
+        hashes = self._hashes() + later._hashes()
+        return SeenIds(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
+
     def remove(self, given: str) -> SeenIds:
         unwanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
         kept = [hashes[i : i + _HASH_BYTES] for i in range(0, len(hashes), _HASH_BYTES)]

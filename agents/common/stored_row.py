@@ -20,7 +20,8 @@ from ...streams.engine.parking import without_mark
 FIRST_VERSION = 1
 """The version of a row that names none."""
 EPOCH_VERSION = 3
-"""The version of a row whose turn numbers have an epoch, and of the mark of an index that has all sessions."""
+"""The version of a row whose turn numbers have an epoch, of an owner's row that has turn numbers, and of the mark of an
+index that has all sessions."""
 ROW_VERSION = 3
 """The latest version that is understood: 2 are outcomes whose vectors are made again."""
 PARSED_KEPT: Final = 256

@@ -19,6 +19,10 @@ Number = Annotated[int, Field(ge=1)]
 Gaps = tuple[tuple[Number, Number], ...]
 
 
+def _has(n: int, highest: int, gaps: Gaps) -> bool:
+    return n <= highest and not any(first <= n <= last for first, last in gaps)
+
+
 class EpochNumbers(RowPart):
     """The handled numbers of one epoch: all up to `highest`, without those in gaps."""
 
@@ -27,7 +31,7 @@ class EpochNumbers(RowPart):
     gaps: Gaps = ()
 
     def has(self, n: int) -> bool:
-        return n <= self.highest and not any(first <= n <= last for first, last in self.gaps)
+        return _has(n, self.highest, self.gaps)
 
     def add(self, n: int) -> EpochNumbers:
         gaps = self.gaps
@@ -64,8 +68,8 @@ class HandledTurns(StoredRow):
 
     def has(self, number: TurnNumber) -> bool:
         """Tell whether this number was handled."""
-        if number.epoch > self.epoch:
-            return False
+        if number.epoch >= self.epoch:
+            return number.epoch == self.epoch and _has(number.n, self.turn_number, self.gaps)
         known = self._of_epoch(number.epoch)
         if known is None:
             return len(self.earlier) == EPOCHS_KEPT and number.epoch < self.earlier[0].epoch
@@ -73,6 +77,8 @@ class HandledTurns(StoredRow):
 
     def add(self, number: TurnNumber) -> Self:
         """Return the row with one more handled number."""
+        if number == (self.epoch, self.turn_number + 1):  # as most are
+            return self.model_copy(update={"turn_number": number.n})
         changed = (self._of_epoch(number.epoch) or EpochNumbers(epoch=number.epoch)).add(number.n)
         epochs = {each.epoch: each for each in (*self.earlier, self._current(), changed)}
         *earlier, last = (epochs[epoch] for epoch in sorted(epochs))

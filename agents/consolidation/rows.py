@@ -1,10 +1,12 @@
 """The rows of the table progress: one for each owner, and a small one for each (owner, session).
 
-Consolidation is their only writer. It writes the session's row after the owner's row, to the same partition.
+Consolidation is their only writer. The owner's row has the turns that were counted last. They move to the rows of their
+sessions when it has enough of them (turn_group.py). The rows of sessions are written after it, to the same partition.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -16,14 +18,15 @@ from ...schemas.base import Instant
 from ...schemas.episodes import SUMMARISED_MAX
 from ...schemas.facts import Trust
 from ...schemas.observations import TokenUsage
-from ...schemas.row_keys import index_key
+from ...schemas.row_keys import index_key, partition_key
+from ...schemas.turn_number import TurnNumber
 from ...schemas.turns import Owner, Sensitivity
 from ...streams.engine.handler import Rows
 from ..common.outcomes import OutcomeRow
 from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart
-from ..common.turn_numbers import HandledTurns
+from ..common.turn_numbers import HandledTurns, Number
 
 FOLLOWS: Final = "follows"
 """The index of owners with a run or a follow-up that is still to come."""
@@ -117,6 +120,22 @@ class Summary(RowPart):
         return self.user_id, self.session_id
 
 
+class RecentTurns(RowPart):
+    """Counted turns of one session that the session's row does not have yet."""
+
+    session: str
+    """The session's key."""
+    numbers: tuple[tuple[Count, Number], ...]
+    """Epoch and number of each turn, in the order in which they were counted."""
+    turn_ids: SeenIds
+    """In the same order."""
+    last_at: Annotated[int, Field(ge=0)]
+    """As in the session's row: when the last of them was counted, in seconds."""
+
+    def has(self, number: TurnNumber) -> bool:
+        return tuple(number) in self.numbers
+
+
 class UpkeepRow(RowPart):
     """The state of an owner's upkeep."""
 
@@ -169,6 +188,11 @@ class ProgressRow(OutcomeRow):
     """The last 1 000 command ids."""
     results: RecentResults = RecentResults()
     """Of the last edits by hand."""
+    recent: Annotated[tuple[RecentTurns, ...], Field(exclude_if=operator.not_)] = ()
+    """The turns that were counted last, by session."""
+
+    def recent_of(self, session_key: str) -> RecentTurns | None:
+        return next((each for each in self.recent if each.session == session_key), None)
 
     def index_kinds(self) -> tuple[str, ...]:
         follows = (FOLLOWS,) if self.waiting is not None or self.errands else ()
@@ -186,10 +210,25 @@ class CountedTurns(HandledTurns):
     counted: SeenIds = SeenIds()
     """The last 1 000 turn ids, without those that version 0.1 counted. Only turns in this list are compacted."""
 
+    def with_recent(self, recent: RecentTurns) -> CountedTurns:
+        """Return the row with the turns that the owner's row has."""
+        row = self
+        for epoch, n in recent.numbers:
+            row = row.add(TurnNumber(epoch, n))
+        counted = self.counted.joined(recent.turn_ids)
+        return row.model_copy(update={"counted": counted, "last_at": max(self.last_at, recent.last_at)})
+
 
 def session_row_key(owner_key: str, session_key: str) -> str:
     """An owner key has three parts, this key has six, so they cannot be equal."""
     return f"{owner_key}/{session_key}"
+
+
+def recent_at(rows: Rows, row_key: str, *, partition: int) -> int:
+    """Return the time of the turns that the owner's row has of a session's row; 0: it has none."""
+    owner_key = partition_key(row_key) or ""
+    recent = ProgressRow.load(rows, owner_key, partition=partition).recent_of(row_key.removeprefix(f"{owner_key}/"))
+    return 0 if recent is None else recent.last_at
 
 
 def is_owner_key(key: str) -> bool:
@@ -198,4 +237,6 @@ def is_owner_key(key: str) -> bool:
 
 def turns_of(rows: Rows, owner_key: str, session_key: str) -> CountedTurns:
     """Return the session's turns that were counted for this owner."""
-    return CountedTurns.load(rows, session_row_key(owner_key, session_key))
+    row = CountedTurns.load(rows, session_row_key(owner_key, session_key))
+    recent = ProgressRow.load(rows, owner_key).recent_of(session_key)
+    return row if recent is None else row.with_recent(recent)

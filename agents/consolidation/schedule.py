@@ -141,6 +141,8 @@ def upcoming(
     `paused`: these settings allow no call. A run that waits for other settings is found again when a worker starts
     with them.
     """
+    if row.waiting is None and not row.errands and policy.trigger != "schedule":
+        return None
     tenant_id, scope, owner_id = ids.split(owner_key)
     blank = ScheduledCommand("", "consolidate", tenant_id, Owner.model_validate({"scope": scope, "id": owner_id}), now)
     waiting = row.waiting

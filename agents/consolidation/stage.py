@@ -60,7 +60,7 @@ from .owner_reads import OwnerReader
 from .plan import Steps
 from .recall_counts import RecallCounters, recall_row
 from .reminders import OwnerReminders
-from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index
+from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index, recent_at
 from .run import RunExecutor
 from .schedule import run_record, upcoming, with_run, without_follow_up
 from .steps.base import RunRequest
@@ -194,14 +194,15 @@ class Consolidation:
             turn, last_record = group.last
             request = RunRequest(turn.recorded.tenant_id, turn.recorded.owner, turn.run_id, self._now())
             conclusion = await self._run("consolidate", request, group.row, last_record)
+        row, session_rows = group.with_turns(conclusion.row)
         outcome = Outcome(
             source=source_of(record, work.event_id),
-            after=group.session_rows(),
+            after=session_rows,
             writes=conclusion.writes,
             records=conclusion.records,
             tenant_id=work.recorded.tenant_id,
         )
-        return replace(conclusion.row.decision(work.owner_key, outcome), covers=covers)
+        return replace(row.decision(work.owner_key, outcome), covers=covers)
 
     def _count_turns(
         self, group: TurnGroup, work: ReflectedTurn, record: Record, queued: QueuedEvents[ConsolidationEvent]
@@ -382,7 +383,7 @@ class Consolidation:
                     await forget(rows, partition, kind, key)
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
-        await self._sessions.end_rows(partition, rows)
+        await self._sessions.end_rows(partition, rows, later=lambda key: recent_at(rows, key, partition=partition))
 
     async def background(self) -> None:
         await send_reminders(self._due_commands, self._send_durably)
@@ -405,7 +406,7 @@ class Consolidation:
         A run that waits for the model gets one. A run that waits for other settings gets none: it needs a restart.
         """
         now, policy = self._now(), self._policies.of(ids.split(owner_key)[0]).consolidation
-        paused = not self._tiers.semantic or not self._spending.consolidates
+        paused = row.waiting is not None and not (self._tiers.semantic and self._spending.consolidates)
         command = upcoming(row, owner_key, policy=policy, pause=self._pause, paused=paused, now=now)
         if command is None:
             self._reminders.done(owner_key)

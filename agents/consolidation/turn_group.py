@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from ...memory.policies import MemoryPolicy
 from ...memory.upkeep.consolidation import count_turn, is_run_due
 from ...memory.upkeep.summaries import add_turn
+from ...schemas.turn_number import TurnNumber
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Record
 from ..common.handled_sessions import HandledSessions
+from ..common.seen_ids import SeenIds
+from ..common.stored_row import EPOCH_VERSION
 from .events import ReflectedTurn
-from .rows import CountedTurns, ProgressRow, session_row_key, turns_of
+from .rows import CountedTurns, ProgressRow, RecentTurns, session_row_key
 from .schedule import may_try_again
 from .steps.hygiene import after_turn, with_visits
 
 QUEUED_MAX: Final = 32
-"""Queued turns that one outcome counts. It keeps the rows of their sessions, so this bounds the owner's row. A crash
+"""Queued turns that one outcome counts. It may keep the rows of their sessions, so this bounds the owner's row. A crash
 decides so many again at most."""
+RECENT_MAX: Final = 32
+"""Counted turns that the owner's row keeps, some 25 bytes each. Beyond, they move to the rows of their sessions."""
 
 
 class TurnGroup:
@@ -51,23 +57,31 @@ class TurnGroup:
         self._sessions = sessions
         self._consolidates = consolidates
         self._now = now
-        self._sessions_before: dict[str, CountedTurns] = {}
-        self._sessions_after: dict[str, CountedTurns] = {}
-        self._counted: dict[str, list[str]] = {}
-        """The ids of the counted turns, by session."""
+        self._table: dict[str, CountedTurns] = {}
+        """The rows of the turns' sessions, as they are in the table."""
+        self._recent = {each.session: each for each in row.recent}
+        self._counted: dict[str, list[ReflectedTurn]] = {}
+        """The counted turns, by session."""
+        self._numbers: set[tuple[str, TurnNumber]] = set()
+        self._last_at: dict[str, int] = {}
 
     def add(self, turn: ReflectedTurn, record: Record, policy: MemoryPolicy) -> None:
         """Count a turn. `policy`: that of its tenant and agent."""
-        recorded = turn.recorded
-        session = turn.session_key
-        if session not in self._sessions_after:
-            self._sessions_before[session] = turns_of(self._rows, self._owner_key, session)
-        before = self._sessions_after.get(session, self._sessions_before[session])
-        if before.has(recorded.number):
+        session, number = turn.session_key, turn.recorded.number
+        if session not in self._table:
+            self._table[session] = CountedTurns.load(self._rows, session_row_key(self._owner_key, session))
+        recent = self._recent.get(session)
+        if (
+            (session, number) in self._numbers
+            or (recent is not None and recent.has(number))
+            or self._table[session].has(number)
+        ):
             self.duplicates += 1
             return
-        self._sessions_after[session] = self._sessions.added(before, recorded.number, record)
-        self._counted.setdefault(session, []).append(recorded.turn_id)
+        self._numbers.add((session, number))
+        self._counted.setdefault(session, []).append(turn)
+        last_at = self._last_at.get(session) or (recent or self._table[session]).last_at
+        self._last_at[session] = self._sessions.written_at(record, last_at)
         self.row = self._count(turn, record, policy)
         self.last = turn, record
         waiting = self.row.waiting
@@ -87,11 +101,28 @@ class TurnGroup:
         hygiene = with_visits(policy.hygiene, consolidates=self._consolidates)
         return after_turn(row, at=record.timestamp, run_id=lambda: turn.run_id, policy=hygiene, now=self._now)
 
-    def session_rows(self) -> dict[str, bytes]:
-        """Return the rows of the turns' sessions, each after its index row."""
-        rows: dict[str, bytes] = {}
-        for session, changed in self._sessions_after.items():
-            changed = changed.model_copy(update={"counted": changed.counted.add(*self._counted[session])})
+    def with_turns(self, row: ProgressRow) -> tuple[ProgressRow, dict[str, bytes]]:
+        """Put the counted turns into the owner's row. When it has more than `RECENT_MAX`, they all move to the rows of
+        their sessions: return these, each after its index row."""
+        recent = dict(self._recent)
+        for session, turns in self._counted.items():
+            recent[session] = self._with_counted(session, turns)
+        if sum(len(each.numbers) for each in recent.values()) <= RECENT_MAX:
+            return row.model_copy(update={"recent": tuple(recent.values()), "row_version": EPOCH_VERSION}), {}
+        changed: dict[str, bytes] = {}
+        for session, each in recent.items():
             key = session_row_key(self._owner_key, session)
-            rows |= self._sessions.rows_of(key, self._sessions_before[session], changed)
-        return rows
+            before = self._table.get(session) or CountedTurns.load(self._rows, key)
+            changed |= self._sessions.rows_of(key, before, before.with_recent(each))
+        return row.model_copy(update={"recent": ()}), changed
+
+    def _with_counted(self, session: str, turns: Sequence[ReflectedTurn]) -> RecentTurns:
+        before = self._recent.get(session)
+        numbers = tuple((each.recorded.number.epoch, each.recorded.number.n) for each in turns)
+        turn_ids = (before.turn_ids if before else SeenIds()).add(*(each.recorded.turn_id for each in turns))
+        return RecentTurns(
+            session=session,
+            numbers=(before.numbers if before else ()) + numbers,
+            turn_ids=turn_ids,
+            last_at=self._last_at[session],
+        )

@@ -11,13 +11,17 @@ from typing import Any
 import pytest
 
 from memstream.adapters.ports import Point
-from memstream.agents.consolidation.rows import ProgressRow, is_owner_key, turns_of
-from memstream.agents.consolidation.turn_group import QUEUED_MAX
+from memstream.agents.common.handled_sessions import SESSION_SLASHES
+from memstream.agents.common.seen_ids import SeenIds
+from memstream.agents.common.session_ends import ENDS
+from memstream.agents.consolidation.rows import CountedTurns, ProgressRow, turns_of
+from memstream.agents.consolidation.turn_group import QUEUED_MAX, RECENT_MAX
 from memstream.memory.policies import ConsolidationPolicy
 from memstream.schemas import ids
 from memstream.schemas.errors import Poison
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.recall import RecalledRef, RecallReport
+from memstream.schemas.row_keys import INDEX
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED
 from memstream.streams.log.port import Record
 from tests.support.consolidation_world import KEY, Consolidating, proposal
@@ -56,9 +60,27 @@ class Waiting:
         return ProgressRow.read(self.harness.rows.changelog[KEY])
 
     def rows(self) -> dict[str, object]:
-        """Return all durable rows. The owner's last outcome is left out: it names the event that it was decided for."""
-        rows = {key: json.loads(raw) for key, raw in self.harness.rows.changelog.items()}
-        return {key: {**row, "last": None} if is_owner_key(key) else row for key, row in rows.items()}
+        """Return what the durable rows say.
+
+        The owner's last outcome is left out: it names the event that it was decided for. The turns of a session count,
+        and not in which row they are. A session's row has its index row."""
+        rows = dict(self.harness.rows.changelog)
+        sessions = {key for key in rows if key.count("/") == SESSION_SLASHES and INDEX not in key}
+        assert {key.rpartition(INDEX)[2] for key in rows if key.startswith(INDEX + ENDS)} == sessions
+        recent = ProgressRow.read(rows[KEY]).recent
+        told: dict[str, object] = {
+            key: turns_of(self.harness.rows, KEY, key)
+            for key in {each.session for each in recent} | {key.removeprefix(KEY + "/") for key in sessions}
+        }
+        for key in rows.keys() - sessions:
+            if not key.startswith(INDEX + ENDS):
+                told[key] = {**json.loads(rows[key]), "last": None, "recent": None, "row_version": None}
+        return told
+
+    def session_rows(self) -> list[str]:
+        """Return the keys of sessions' rows, in the order in which they were written."""
+        steps = [step.removeprefix("changelog ") for step in self.harness.steps if step.startswith("changelog ")]
+        return [key for key in steps if key.count("/") == SESSION_SLASHES and not key.startswith(INDEX)]
 
     def sent(self) -> dict[str, bytes | None]:
         return self.harness.once(COMMANDS.name, by_command)
@@ -114,6 +136,46 @@ async def test_commands_and_recalls_are_decided_by_themselves(bench: Bench) -> N
     assert waiting.harness.covered == []
     assert len(waiting.row().runs) == 1
     assert waiting.row().counters.turns == 2
+
+
+async def test_a_counted_turn_writes_the_owners_row_alone(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    await waiting.run([waiting.it.turn()])
+    before = len(waiting.harness.steps)
+    await waiting.run([waiting.it.turn(session_id="s2", turn_number=1)])
+    assert waiting.harness.steps[before:] == [
+        *("decide", f"local {KEY}", f"changelog {KEY}", "table"),
+        *("store", "publish", "commit"),
+    ]
+    assert waiting.row().row_version == 3, "an earlier version must not write this row without its turns"
+
+
+async def test_turns_move_to_the_rows_of_their_sessions_when_the_owners_row_has_enough(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    turns = [
+        waiting.it.turn(session_id=f"s{n % 3}", turn_number=1 + n // 3, turn_id=f"t{n}") for n in range(RECENT_MAX + 1)
+    ]
+    await waiting.run(turns[:-1], together=False)
+    assert waiting.session_rows() == []
+    await waiting.run(turns[-1:])
+    assert waiting.row().recent == ()
+    assert sorted(waiting.session_rows()) == [f"{KEY}/acme/u1/s{n}" for n in range(3)]
+    waiting.rows()
+    for again in turns:
+        await waiting.run([bench_record(waiting.it, again)])
+    assert waiting.row().counters.turns == RECENT_MAX + 1
+    assert waiting.counts_of("acme/u1/s0") == [f"t{n}" for n in range(RECENT_MAX + 1) if n % 3 == 0 and n]
+
+
+async def test_the_row_of_a_session_that_an_earlier_version_wrote_counts(bench: Bench) -> None:
+    waiting = Waiting(bench)
+    it = waiting.it
+    old = CountedTurns(turn_number=5, gaps=((3, 3),), counted=SeenIds().add("t5"), last_at=7)
+    waiting.harness.rows.local[f"{KEY}/acme/u1/s1"] = old.to_bytes()
+    await waiting.run([it.turn(turn_number=n, turn_id=f"t{n}") for n in (2, 3, 5, 6)])
+    assert waiting.row().counters.turns == 2
+    merged = turns_of(waiting.harness.rows, KEY, "acme/u1/s1")
+    assert (merged.turn_number, merged.gaps, waiting.counts_of()) == (6, (), ["t3", "t5", "t6"])
 
 
 async def test_duplicates_among_them_are_passed_over(bench: Bench) -> None:
@@ -207,20 +269,23 @@ async def test_the_rows_runs_and_commands_are_those_of_one_by_one(bench: Bench, 
     assert together.it.model.tasks == alone.it.model.tasks
     assert len(together.harness.steps) < len(alone.harness.steps) or not together.harness.covered
     kill = random_.choice(list(kills(len(together.harness.steps))))
-    await killed.run(events, kill=kill)
+    await killed.run(events, kill=kill, together=random_.random() < 0.7)
     assert killed.harness.step is not None
     assert killed.rows() == alone.rows(), f"{kill} at {killed.harness.step}"
     assert killed.sent() == alone.sent(), f"{kill} at {killed.harness.step}"
 
 
 async def test_a_kill_at_any_step_counts_each_turn_once(bench: Bench) -> None:
+    """Also while turns move to the rows of their sessions, and while a run is decided."""
     it = Consolidating(bench)
+    sessions = ["s1" if n % 3 else "s2" for n in range(RECENT_MAX + 6)]
     turns = [
-        it.turn(2, session_id="s2" if n == 1 else "s1", turn_number=number) for n, number in enumerate((1, 1, 2, 3, 4))
+        it.turn(2 if n > RECENT_MAX else 0, session_id=session, turn_number=1 + sessions[:n].count(session))
+        for n, session in enumerate(sessions)
     ]
     wanted = Waiting(bench)
     await wanted.run(turns)
-    assert len(wanted.sent()) == 1
+    assert (len(wanted.sent()), len(wanted.session_rows()), len(wanted.row().recent)) == (1, 2, 2)
     died: set[str] = set()
     for kill in kills(len(wanted.harness.steps)):
         killed = Waiting(bench)

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.agents.common.handled_sessions import HandledSessions
+from memstream.agents.common.seen_ids import SeenIds
 from memstream.agents.common.session_ends import DAY, ENDS, TRIMS, SessionEnds, timed_key
+from memstream.agents.consolidation.rows import CountedTurns, ProgressRow, RecentTurns, recent_at
 from memstream.memory.policies import RowsPolicy
 from memstream.schemas.errors import LaterVersion
 from memstream.schemas.row_keys import partition_key
@@ -133,6 +136,33 @@ async def test_an_old_row_ends_and_a_younger_one_is_not_read() -> None:
     await world.look()
     assert world.ended == ["acme/u1/old"]
     assert "acme/u1/young" in world.rows.rows
+
+
+async def test_a_row_whose_last_turns_are_in_the_owners_row_ends_after_them() -> None:
+    world, row_key = World(), f"acme/user/u1/{KEY}"
+    sessions = HandledSessions(
+        RowsPolicy(session_days=90),
+        TURNS,
+        committed=lambda topic, partition: world.committed,
+        now=lambda: datetime.fromtimestamp(world.now, UTC),
+        monotonic=lambda: world.monotonic,
+    )
+    counted = RecentTurns(session=KEY, numbers=((0, 2),), turn_ids=SeenIds().add("t2"), last_at=START + 60 * DAY)
+    owner = ProgressRow(recent=(counted,))
+    world.rows.rows["acme/user/u1"] = owner.to_bytes()
+    row = CountedTurns(turn_number=1, last_at=START)
+    world.rows.rows |= {row_key: row.to_bytes(), timed_key(ENDS, row_key, START): b"{}"}
+
+    async def look(days: int) -> list[str]:
+        world.now, world.monotonic = START + days * DAY, world.monotonic + 3_600
+        sessions.note(record(world.committed, world.now))
+        world.committed += 1
+        await sessions.end_rows(0, world.rows, later=lambda key: recent_at(world.rows, key, partition=0))
+        return sorted(world.rows.rows)
+
+    assert await look(100) == sorted(["acme/user/u1", row_key, timed_key(ENDS, row_key, START + 60 * DAY)])
+    assert row_key in await look(149)
+    assert await look(150) == ["acme/user/u1"]
 
 
 async def test_the_index_row_of_a_row_that_was_written_since_moves_there() -> None:
