@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Self, TypeVar
 
 from pydantic import Field
@@ -47,14 +47,22 @@ class OutcomeRow(StoredRow):
         """Tell whether the last outcome is the one of the record at this position."""
         return self.last is not None and same_source(self.last.source, position)
 
-    def decide(self, key: str, outcome: Outcome, *, before: Mapping[str, bytes] | None = None) -> Decided[Self]:
+    def decide(
+        self,
+        key: str,
+        outcome: Outcome,
+        *,
+        before: Mapping[str, bytes] | None = None,
+        standing: Collection[str] = (),
+    ) -> Decided[Self]:
         """Put the outcome into this row, which is written under `key`. Return the row and the decision.
 
         `before`: rows to write before it. The outcome names them. Index rows that this row needs now are written before
-        it; those that it needs no longer are deleted when the outcome is done. The row keeps the outcome without
-        vectors (`store_writes.with_vectors`).
+        it; those that it needs no longer are deleted when the outcome is done, but not those of the kinds `standing`.
+        The row keeps the outcome without vectors (`store_writes.with_vectors`).
         """
-        kinds = self.index_kinds()
+        needed = self.index_kinds()
+        kinds = (*needed, *(kind for kind in self.indexed if kind in standing and kind not in needed))
         new = {index_key(kind, key): INDEX_ROW for kind in kinds if kind not in self.indexed}
         old = tuple(index_key(kind, key) for kind in self.indexed if kind not in kinds)
         if new or old:
@@ -63,6 +71,6 @@ class OutcomeRow(StoredRow):
         row = self.model_copy(update={"last": outcome.without_vectors(), "indexed": kinds})
         return row, StageDecision(outcome, key, row.to_bytes(), before={**(before or {}), **new})
 
-    def decision(self, key: str, outcome: Outcome) -> StageDecision:
+    def decision(self, key: str, outcome: Outcome, *, standing: Collection[str] = ()) -> StageDecision:
         """Return the decision alone; see `decide`."""
-        return self.decide(key, outcome)[1]
+        return self.decide(key, outcome, standing=standing)[1]

@@ -200,8 +200,11 @@ class ProgressRow(OutcomeRow):
 
 
 def progress_index(key: str, raw: bytes) -> tuple[str, ...]:
-    """Return the index rows that a row of an earlier version needs."""
-    return tuple(index_key(kind, key) for kind in ProgressRow.read(raw).index_kinds()) if is_owner_key(key) else ()
+    """Return the index rows that a row needs, also those that stand though it needs them no longer."""
+    if not is_owner_key(key):
+        return ()
+    row = ProgressRow.read(raw)
+    return tuple(index_key(kind, key) for kind in {*row.index_kinds(), *row.indexed})
 
 
 class CountedTurns(HandledTurns):

@@ -202,7 +202,7 @@ class Consolidation:
             records=conclusion.records,
             tenant_id=work.recorded.tenant_id,
         )
-        return replace(row.decision(work.owner_key, outcome), covers=covers)
+        return replace(self._decision(row, work.owner_key, outcome), covers=covers)
 
     def _count_turns(
         self, group: TurnGroup, work: ReflectedTurn, record: Record, queued: QueuedEvents[ConsolidationEvent]
@@ -248,7 +248,7 @@ class Consolidation:
             records=(*conclusion.records, result_record(result, source=SOURCE, subject=owner_key)),
             tenant_id=command.tenant_id,
         )
-        return conclusion.row.decision(owner_key, outcome)
+        return self._decision(conclusion.row, owner_key, outcome)
 
     async def _edit(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> StageDecision:
         """Apply an edit by hand, and answer it."""
@@ -280,7 +280,8 @@ class Consolidation:
             records=(result_record(result, source=SOURCE, subject=work.owner_key),),
             tenant_id=command.tenant_id,
         )
-        return row.model_copy(update={"results": row.results.add(result)}).decision(work.owner_key, outcome)
+        row = row.model_copy(update={"results": row.results.add(result)})
+        return self._decision(row, work.owner_key, outcome)
 
     async def _embed(self, tenant_id: str, text: str) -> Sequence[float]:
         [vector] = await self._calls.call("embedder", lambda: self._embedder.embed([text], tenant_id=tenant_id))
@@ -290,7 +291,14 @@ class Consolidation:
         """Send the result of an edit that came before once more: its sender did not get it."""
         answer = result_record(row.results.again(work.command), source=SOURCE, subject=work.owner_key)
         source = source_of(record, work.event_id)
-        return row.decision(work.owner_key, Outcome(source=source, records=(answer,), tenant_id=work.command.tenant_id))
+        outcome = Outcome(source=source, records=(answer,), tenant_id=work.command.tenant_id)
+        return self._decision(row, work.owner_key, outcome)
+
+    def _decision(self, row: ProgressRow, owner_key: str, outcome: Outcome) -> StageDecision:
+        """Put an outcome into the owner's row. Without a schedule nobody reads the index of counted turns, so the
+        owner's row in it stands: otherwise each run would delete it, and the next turn write it again."""
+        scheduled = self._policies.of(ids.split(owner_key)[0]).consolidation.trigger == "schedule"
+        return row.decision(owner_key, outcome, standing=() if scheduled else (COUNTS,))
 
     def _requested(self, command: Command, owner_key: str, rows: Rows) -> RunRequest:
         assert command.owner is not None  # route refuses a command without an owner
@@ -377,7 +385,7 @@ class Consolidation:
                 if kind == COUNTS and self._policies.of(ids.split(key)[0]).consolidation.trigger != "schedule":
                     continue
                 row = ProgressRow.load(rows, key, partition=partition)
-                if kind in row.index_kinds():
+                if kind in (*row.index_kinds(), *row.indexed):
                     self._set_reminder(row, key, partition, at_once=True)
                 else:
                     await forget(rows, partition, kind, key)

@@ -14,20 +14,21 @@ from memstream.adapters.ports import Point
 from memstream.agents.common.handled_sessions import SESSION_SLASHES
 from memstream.agents.common.seen_ids import SeenIds
 from memstream.agents.common.session_ends import ENDS
-from memstream.agents.consolidation.rows import CountedTurns, ProgressRow, turns_of
+from memstream.agents.consolidation.rows import COUNTS, CountedTurns, ProgressRow, turns_of
 from memstream.agents.consolidation.turn_group import QUEUED_MAX, RECENT_MAX
 from memstream.memory.policies import ConsolidationPolicy
 from memstream.schemas import ids
 from memstream.schemas.errors import Poison
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.recall import RecalledRef, RecallReport
-from memstream.schemas.row_keys import INDEX
+from memstream.schemas.row_keys import INDEX, INDEX_BUILT, index_key
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED
 from memstream.streams.log.port import Record
 from tests.support.consolidation_world import KEY, Consolidating, proposal
-from tests.support.embedded_stage import Bench, open_bench
+from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
 from tests.support.record_builders import NOW, OWNER, episode
 from tests.support.stage_harness import Kill, StageHarness, kills
+from tests.support.table_rows import take_over
 
 DRANK = episode("Drank tea", turn="x1")
 
@@ -63,7 +64,8 @@ class Waiting:
         """Return what the durable rows say.
 
         The owner's last outcome is left out: it names the event that it was decided for. The turns of a session count,
-        and not in which row they are. A session's row has its index row."""
+        and not in which row they are. A session's row has its index row, and the owner's those that it says; `counts`
+        may stand though no turn is counted."""
         rows = dict(self.harness.rows.changelog)
         sessions = {key for key in rows if key.count("/") == SESSION_SLASHES and INDEX not in key}
         assert {key.rpartition(INDEX)[2] for key in rows if key.startswith(INDEX + ENDS)} == sessions
@@ -72,9 +74,15 @@ class Waiting:
             key: turns_of(self.harness.rows, KEY, key)
             for key in {each.session for each in recent} | {key.removeprefix(KEY + "/") for key in sessions}
         }
-        for key in rows.keys() - sessions:
+        owner = ProgressRow.read(rows[KEY])
+        assert {key for key in rows if key.startswith(INDEX) and key.endswith(INDEX + KEY)} == {
+            index_key(kind, KEY) for kind in owner.indexed
+        }
+        stands = set() if owner.counters.turns else {index_key(COUNTS, KEY)}
+        for key in rows.keys() - sessions - stands:
             if not key.startswith(INDEX + ENDS):
-                told[key] = {**json.loads(rows[key]), "last": None, "recent": None, "row_version": None}
+                left_out = dict.fromkeys(("last", "recent", "row_version", "indexed"))
+                told[key] = {**json.loads(rows[key]), **left_out}
         return told
 
     def session_rows(self) -> list[str]:
@@ -165,6 +173,32 @@ async def test_turns_move_to_the_rows_of_their_sessions_when_the_owners_row_has_
         await waiting.run([bench_record(waiting.it, again)])
     assert waiting.row().counters.turns == RECENT_MAX + 1
     assert waiting.counts_of("acme/u1/s0") == [f"t{n}" for n in range(RECENT_MAX + 1) if n % 3 == 0 and n]
+
+
+async def test_the_index_row_of_counted_turns_stands_where_no_schedule_reads_it(bench: Bench) -> None:
+    waiting, entry = Waiting(bench), index_key(COUNTS, KEY)
+    turns = [waiting.it.turn(2) for _ in range(6)]
+    await waiting.run(turns[:4], together=False)
+    assert (waiting.row().counters.turns, waiting.row().indexed) == (0, ("follows", COUNTS))
+    await waiting.run(turns[4:], together=False)
+    await waiting.run([waiting.it.command()])
+    assert waiting.harness.steps.count(f"changelog {entry}") == 1
+    scheduled = waiting.it.build(consolidation=ConsolidationPolicy(trigger="schedule"))
+    await take_over(scheduled, waiting.harness.rows, range(PARTITIONS))
+    assert entry in waiting.harness.rows.local, "the owner's row says that it is there"
+    waiting.harness.rows.local.pop(entry)
+    mark = waiting.harness.rows.local.pop(INDEX_BUILT)
+    await take_over(scheduled, waiting.harness.rows, range(PARTITIONS))
+    assert mark
+    assert entry in waiting.harness.rows.local, "an index that is built anew has it, too"
+
+
+async def test_with_a_schedule_it_goes_with_the_run(bench: Bench) -> None:
+    waiting = Waiting(bench, consolidation=ConsolidationPolicy(trigger="schedule"))
+    await waiting.run([waiting.it.turn(2)])
+    assert index_key(COUNTS, KEY) in waiting.harness.rows.changelog
+    await waiting.run([waiting.it.command()])
+    assert index_key(COUNTS, KEY) not in waiting.harness.rows.changelog
 
 
 async def test_the_row_of_a_session_that_an_earlier_version_wrote_counts(bench: Bench) -> None:
