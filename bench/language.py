@@ -28,7 +28,7 @@ from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.secrets.turns import protect_turn
 from memstream.memory.trust.evidence import SaidText, judge_evidence
 from memstream.memory.trust.forget_requests import is_forget_request
-from memstream.memory.trust.instructions import instruction_rule
+from memstream.memory.trust.instructions import _order_patterns, instruction_rule
 from memstream.memory.trust.own_words import split_quotations
 from memstream.memory.working_set.entries import EntryCandidate, apply_turn
 from memstream.schemas import ids
@@ -209,6 +209,8 @@ def measure(work: Callable[[Sample, int], object], samples: Sequence[Sample], mo
 
 
 def main() -> None:
+    for each in _order_patterns():
+        each.pattern.is_in("")  # compiled, as they are after some thousand texts
     found = [text.strip() for text in corpus_texts() if len(text.split()) > 2]
     columns = {"everyday": everyday(found), "long": long(found), "hostile": hostile()}
     table = Table("µs of processor a call", *columns)

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from operator import add
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ WORD_MAX: Final = 32
 """Characters of a word that is kept."""
 _EXACT_MAX: Final = 256
 """Texts that a part of a pattern is spelled out to, at most."""
+_REPEATED_MAX: Final = 8
+"""Times that a part is spelled out one after the other, at most."""
 _CHOICE_MAX: Final = 16
 """Characters of a set that is spelled out, at most."""
 _BEGINNING: Final = 3
@@ -221,7 +224,14 @@ def _repeated(least: int, most: int, items: Iterable[tuple[Any, Any]]) -> _Read:
         return _Read(read.exact | {""} if read.exact is not None and most == 1 else None)
     if most == 1:
         return read
-    return _Read(None, read.all_clauses, read.exact if read.ending is None else read.ending)
+    if read.exact is None:
+        return _Read(None, read.all_clauses, read.ending)
+    exact = read.exact
+    if len(exact) ** min(least, _REPEATED_MAX) <= _EXACT_MAX:
+        exact = frozenset(map("".join, product(read.exact, repeat=min(least, _REPEATED_MAX))))
+    if least == most <= _REPEATED_MAX and exact is not read.exact:
+        return _Read(exact, read.clauses)
+    return _Read(None, (*read.clauses, exact), exact)
 
 
 def _branch(branches: Sequence[Iterable[tuple[Any, Any]]]) -> _Read:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import chain
 from typing import Final
 
 from ...schemas.turns import Role
@@ -355,7 +353,10 @@ def _language(text: str) -> str | None:
 @lru_cache(maxsize=1_024)
 def _language_of_sample(text: str) -> str | None:
     known = _languages_of_words()
-    counts = Counter(chain.from_iterable(known[word] for word in _words(text) if word in known))
+    counts: dict[str, int] = {}
+    for word in _words(text):
+        for tag in known.get(word, ()):
+            counts[tag] = counts.get(tag, 0) + 1
     if not counts:
         return None
     most = max(counts.values())

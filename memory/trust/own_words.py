@@ -64,9 +64,10 @@ _ATTRIBUTION: Final = re.compile(rf"\s*(?:{ATTRIBUTION})\s*:", re.IGNORECASE)
 _ANNOUNCED: Final = re.compile(rf"(?:{ANNOUNCED})", re.IGNORECASE)
 _REPORTED: Final = re.compile(rf"(?:{REPORTED})\s*:\s*(?=\S)", re.IGNORECASE)
 _ENCLOSED: Final = (
-    re.compile(r"(?P<mark>\"{3}|'{3})[\s\S]*?(?:(?P=mark)|\Z)"),
-    re.compile(r"<\|[^|<>]{0,40}\|>[\s\S]*?(?:<\|(?:im_)?end[^|<>]{0,20}\|>|\Z)", re.IGNORECASE),
+    (('"""', "'''"), re.compile(r"(?P<mark>\"{3}|'{3})[\s\S]*?(?:(?P=mark)|\Z)")),
+    (("<|",), re.compile(r"<\|[^|<>]{0,40}\|>[\s\S]*?(?:<\|(?:im_)?end[^|<>]{0,20}\|>|\Z)", re.IGNORECASE)),
 )
+"""What marks enclose, each with the marks that it begins with."""
 _TAG: Final = re.compile(r"[<\[](?P<end>/?)(?P<name>[a-z][\w-]{0,30})\b[^<>\[\]]{0,200}[>\]]", re.IGNORECASE)
 _FORMATTING: Final = frozenset(
     ("b", "i", "u", "s", "em", "strong", "br", "hr", "a", "span", "sub", "sup", "small", "mark", "del", "ins")
@@ -137,10 +138,13 @@ def count_words(text: str) -> int:
 # ------------------------------------------------------------------------------------------------ blocks
 def _blocks(text: str) -> Iterator[Span]:
     """Yield quotations that have lines of their own, and what marks enclose."""
-    for pattern in _ENCLOSED:
-        yield from (found.span() for found in pattern.finditer(text))
-    yield from _tagged(text)
-    yield from _json(text)
+    for marks, pattern in _ENCLOSED:
+        if any(mark in text for mark in marks):
+            yield from (found.span() for found in pattern.finditer(text))
+    if "<" in text or "[" in text:
+        yield from _tagged(text)
+    if "{" in text or "[" in text:
+        yield from _json(text)
     lines = _lines(text)
     last_banner = max((n for n, line in enumerate(lines) if _ends_banner(line)), default=-1)
     place = 0
@@ -195,7 +199,7 @@ def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) ->
         return (line.start, lines[closing].end), closing + 1
     if _QUOTED_LINE.match(line.text) or _LOG.match(line.text):
         return (line.start, line.end), place + 1
-    if _ROLE.match(line.text):
+    if ":" in line.text and _ROLE.match(line.text):
         last = place
         while last + 1 < len(lines) and not lines[last + 1].empty:
             last += 1
@@ -210,6 +214,8 @@ def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) ->
 
 def _is_header(lines: list[_Line], place: int) -> bool:
     """Whether the head of a mail begins here: two different header names, one of them of mails alone or an address."""
+    if ":" not in lines[place].text:
+        return False
     names, shown = set(), ""
     for line in lines[place : place + 5]:
         found = _HEADER.match(line.text)
@@ -217,9 +223,10 @@ def _is_header(lines: list[_Line], place: int) -> bool:
             break
         names.add(found.group("name").lower())
         shown += line.text + "\n"
-    inline = [found.group("name").lower() for found in _HEADER_INLINE.finditer(lines[place].text)]
-    if len(names) < 2 and _HEADER.match(lines[place].text) and len(set(inline)) >= 3:
-        names, shown = set(inline), lines[place].text
+    if len(names) == 1:
+        inline = {found.group("name").lower() for found in _HEADER_INLINE.finditer(lines[place].text)}
+        if len(inline) >= 3:
+            names, shown = inline, lines[place].text
     return len(names) >= 2 and ("@" in shown or any(_STRONG.fullmatch(name) for name in names))
 
 
@@ -231,11 +238,16 @@ def _introduced(lines: list[_Line], place: int, end: int) -> tuple[Span, int] | 
     """
     line = lines[place]
     text, last = line.text, place
-    if not _ATTRIBUTION.match(text) and place + 1 < len(lines):
-        wrapped = f"{text.strip()} {lines[place + 1].text.strip()}"
-        if _ATTRIBUTION.fullmatch(wrapped):
+    after = lines[place + 1].text if place + 1 < len(lines) else ""
+    if ":" not in text and ":" not in after:
+        return None
+    attributed = _ATTRIBUTION.match(text) if ":" in text else None
+    if attributed is None and after:
+        wrapped = f"{text.strip()} {after.strip()}"
+        attributed = _ATTRIBUTION.fullmatch(wrapped)
+        if attributed is not None:
             text, last = wrapped, place + 1
-    attributed = _ATTRIBUTION.match(text)
+            attributed = _ATTRIBUTION.match(text)
     announced = text.rstrip().endswith(":") and _ANNOUNCED.search(_last_sentence(text)) is not None
     if attributed is None and not announced:
         return None
@@ -258,6 +270,8 @@ def _last_sentence(text: str) -> str:
 
 
 def _lines(text: str) -> list[_Line]:
+    if text.isprintable():  # without an end of a line
+        return [_Line(0, len(text), visible(text).rstrip("\n"))] if text else []
     return [
         _Line(found.start(), found.end(), visible(found.group()).rstrip("\n"))
         for found in _LINE.finditer(text)
@@ -311,6 +325,8 @@ def _in_line(text: str, gap: Span) -> Iterator[Span]:
         if count_words(text[start + 1 : closing]) >= QUOTED_WORDS:
             yield start, closing + 1
         place = closing + 1
+    if text.find(":", *gap) < 0:
+        return
     for found in _REPORTED.finditer(text, *gap):
         end = _LINE.match(text, found.end())
         yield found.end(), min(gap[1], end.end() if end else gap[1])

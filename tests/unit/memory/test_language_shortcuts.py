@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstream.memory.language import markers, text, tokenizer
+from memstream.memory.language.literal_index import needed_literals
 from memstream.memory.language.locales import Locale, locale, locales
 from memstream.memory.language.locales.undetermined import FREQUENT_WORDS
 from memstream.memory.language.phrase_index import Phrase, Shelf, index_phrases
@@ -101,6 +102,29 @@ def test_words_that_are_alike() -> None:
                 for each in words
             )
             assert found.has(word) == alike, (word, other)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "marks"),
+    [
+        *((pattern, {":"}) for pattern in (own_words._ROLE, own_words._HEADER, own_words._HEADER_INLINE)),
+        *((pattern, {":"}) for pattern in (own_words._ATTRIBUTION, own_words._REPORTED)),
+        *((pattern, set(marks)) for marks, pattern in own_words._ENCLOSED),
+        (own_words._TAG, {"<", "["}),
+        (own_words._JSON, {"{", "["}),
+    ],
+)
+def test_no_quotation_without_its_marks(pattern: re.Pattern[str], marks: set[str]) -> None:
+    """What is looked for first stands in every match."""
+    assert any(
+        all(any(mark in literal for mark in marks) for literal in clause) for clause in needed_literals(pattern.pattern)
+    )
+
+
+def test_a_printable_text_is_one_line() -> None:
+    for shown in TEXTS:
+        lines = [found for found in own_words._LINE.finditer(shown) if found.group()]
+        assert len(lines) <= 1 or not shown.isprintable()
 
 
 # ------------------------------------------------------------------------------------------------ packs
