@@ -17,7 +17,7 @@ import statistics
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,8 +28,6 @@ import click
 from qdrant_client import models
 from rich.console import Console
 
-from memstream.adapters.ports import DenseRanking, LexicalRanking
-from memstream.adapters.vectors.conditions import equals
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.edge_index import GraphBuilder
 from memstream.adapters.vectors.engine import QdrantEngine
@@ -38,14 +36,16 @@ from memstream.cli.process.gc_freeze import keep_what_is_there
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallService
-from memstream.schemas import ids
-from memstream.schemas.collections import FACTS
 from memstream.schemas.recall import TIERS, Tier
 
-from .qdrant_server import given_server, prefixed_engine
+from . import recall_http, recall_mem0
+from .alternation import Run, alternated, taken
+from .qdrant_server import PrefixedEngine, given_server, prefixed_engine
+from .read_stalls import stalls
 from .recall_corpus import EACH, IDENTITY, MESSAGES_EACH, NOW, Cue, Embedded, Whose, cues, fill
 from .recorded_requests import Recorder
 from .report import Figure, as_json, as_markdown, as_table, machine
+from .world import NotMeasured
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "bench" / "out"
@@ -64,15 +64,11 @@ ALLOWED: Final = 0.002
 """Seconds that recall may take in addition (R4)."""
 TARGET_R4: Final = 1.3
 TARGET_BARE: Final = 1.5
-TARGET_STALL: Final = 1.3
 READERS: Final = 16
 TARGET_READERS: Final = 250
-STALL_ALLOWED: Final = 0.0003
-"""Seconds that a read may take in addition to the bare one."""
 TARGET_R5: Final = 3.0
 MARK: Final = "filled"
 """A file in the folder of a filled store with the seconds that filling took."""
-Run = Callable[[], Awaitable[Any]]
 
 
 class Shape(StrEnum):
@@ -183,43 +179,6 @@ class Memory:
 
 
 # ------------------------------------------------------------------------------------------------ measuring
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Seconds of consecutive runs: the median, the slowest without the top 5 %, and this process's CPU time of one."""
-
-    p50: float
-    p95: float
-    cpu: float
-
-
-async def taken(runs: Sequence[Run]) -> Taken:
-    each, cpu = [], time.process_time()
-    for run in runs:
-        began = time.perf_counter()
-        await run()
-        each.append(time.perf_counter() - began)
-    cpu = (time.process_time() - cpu) / len(runs)
-    each.sort()
-    return Taken(each[len(each) // 2], each[min(len(each) - 1, int(0.95 * len(each)))], cpu)
-
-
-async def alternated(one: Sequence[Run], other: Sequence[Run], *, pairs: int) -> list[tuple[Taken, Taken]]:
-    """Run both in pairs: A/B, then B/A. The garbage collector skips modules, as in a process that serves reads."""
-    keep_what_is_there()
-    await taken(one[:10])
-    await taken(other[:10])
-    found = []
-    for number in range(pairs):
-        if number % 2 == 0:
-            first = await taken(one)
-            second = await taken(other)
-        else:
-            second = await taken(other)
-            first = await taken(one)
-        found.append((first, second))
-    return found
-
-
 async def against_raw(memory: Memory, effort: Effort) -> Figure:
     """On a server nothing is allowed in addition: the target is that of the bare client."""
     bare = memory.recorder is not None
@@ -270,52 +229,6 @@ async def of_many_readers(memory: Memory, effort: Effort) -> Figure:
         target=TARGET_READERS,
         detail={"p50 ms": 1_000 * took[len(took) // 2], "p95 ms": 1_000 * took[int(0.95 * len(took))]},
     )
-
-
-async def stalls(memory: Memory, effort: Effort) -> Figure:
-    """Compare each kind of read with the same bytes by a bare client, one after the other."""
-    assert memory.recorder is not None, "only a server can stall"
-    recorder, cue = memory.recorder, memory.cues[0]
-    store = PeriodStore(engine=memory.engine, embedder=IDENTITY)
-    found: dict[str, float] = {}
-    for name, read in _reads(store, cue).items():
-        await read()
-        with recorder.taking() as sent:
-            await read()
-        [request] = sent
-        pairs = await alternated(
-            [read] * effort.cues, [lambda request=request: recorder.repeat(request)] * effort.cues, pairs=effort.pairs
-        )
-        found[name] = statistics.median((ours.p50 - STALL_ALLOWED) / bare.p50 for ours, bare in pairs)
-    return Figure(
-        ratio="stall",
-        what=f"(read p50 − 0.3 ms) ÷ the same bytes by a bare client, the worst of {len(found)} kinds of read",
-        on=memory.where,
-        value=max(found.values()),
-        target=TARGET_STALL,
-        better="lower",
-        detail=found,
-    )
-
-
-def _reads(store: PeriodStore, cue: Cue) -> dict[str, Run]:
-    """Return the kinds of read that stages and recall make."""
-    tenant, some = cue.whose.tenant_id, ids.links_id(cue.whose.key)
-    owned = models.Filter(must=[equals("owner_key", cue.whose.key)])
-    rankings = [DenseRanking(cue.vector), LexicalRanking(cue.text)]
-    return {
-        "by id": lambda: store.get(FACTS, tenant_id=tenant, ids=[some]),
-        "few": lambda: store.select(FACTS, tenant_id=tenant, where=owned, limit=10),
-        "fields": lambda: store.select(FACTS, tenant_id=tenant, where=owned, limit=10, fields=("content",)),
-        "in order": lambda: store.select(FACTS, tenant_id=tenant, where=owned, order_by="recorded_at", limit=10),
-        "last": lambda: store.last(FACTS, tenant_id=tenant, where=owned, order_by="recorded_at", limit=10),
-        "nearest": lambda: store.nearest(FACTS, tenant_id=tenant, dense=cue.vector, where=owned, limit=10),
-        "words": lambda: store.lexical(FACTS, tenant_id=tenant, text=cue.text, where=owned, limit=10),
-        "search": lambda: store.search(
-            FACTS, tenant_id=tenant, rankings=rankings, where=owned, limit=10, fields=("content",)
-        ),
-        "count": lambda: store.count(FACTS, tenant_id=tenant, where=owned),
-    }
 
 
 async def against_base(memory: Memory, base: Memory, effort: Effort, *, tiers: tuple[Tier, ...], what: str) -> Figure:
@@ -386,6 +299,9 @@ class Wanted:
     folder: Path
     """What to measure, and where the stores are. Filled stores are used again."""
     graphs: bool = True
+    mem0: bool = False
+    missing: dict[str, str] = field(default_factory=dict)
+    """What could not be measured, with the reason."""
 
 
 async def measure(wanted: Wanted) -> AsyncIterator[Figure]:
@@ -405,7 +321,10 @@ async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Fi
         if shape is Shape.ONE_OWNER:
             yield await against_raw(base, effort)
             if base.recorder is not None:
-                yield await stalls(base, effort)
+                store = PeriodStore(engine=base.engine, embedder=IDENTITY)
+                yield await stalls(
+                    store, base.recorder, base.cues[0], runs=effort.cues, pairs=effort.pairs, on=base.where
+                )
         for facts in larger:
             if where != "embedded" and facts > SERVER_MOST:
                 continue
@@ -416,8 +335,40 @@ async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Fi
                 yield await against_raw(memory, effort)
                 if shape is Shape.ONE_OWNER:
                     yield await of_many_readers(memory, effort)
+                    async for figure in as_users_read(memory, folder, wanted):
+                        yield figure
                 yield await against_base(memory, base, effort, tiers=TIERS, what="all tiers")
                 yield await against_base(memory, base, effort, tiers=("semantic",), what="facts alone")
+
+
+async def as_users_read(memory: Memory, folder: Path, wanted: Wanted) -> AsyncIterator[Figure]:
+    """Measure reads over HTTP, and mem0 beside them where it is wanted; both need the server."""
+    server = given_server()
+    if memory.recorder is None or server is None:
+        return
+    what, on = f"{memory.facts} facts, {memory.shape.value}", memory.where
+    prefix = cast(PrefixedEngine, memory.engine).prefix
+    for figure in await recall_http.measure(
+        server, prefix, folder, memory.cues, pairs=wanted.effort.pairs, what=what, on=on
+    ):
+        yield figure
+    if wanted.mem0:
+        aside = folder / "mem0"
+        aside.mkdir(exist_ok=True)
+        try:
+            yield await recall_mem0.measure(
+                server,
+                f"{prefix}mem0",
+                aside,
+                memory.cues,
+                facts=memory.facts,
+                pairs=wanted.effort.pairs,
+                ours=lambda: taken([_asking(memory, cue) for cue in memory.cues]),
+                what=what,
+                on=on,
+            )
+        except NotMeasured as error:
+            wanted.missing["mem0"] = str(error)
 
 
 async def _told(wanted: Wanted, console: Console) -> list[Figure]:
@@ -440,6 +391,7 @@ async def _told(wanted: Wanted, console: Console) -> list[Figure]:
     "--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the stores here and use them again."
 )
 @click.option("--graphs/--no-graphs", default=True, help="--no-graphs: as before the first graph is built.")
+@click.option("--mem0", "with_mem0", is_flag=True, help="Also `search` of mem0 on the server: pip installs it aside.")
 @click.option("--quick", is_flag=True, help="Tiny numbers: shows that everything works and measures nothing.")
 @click.option("--docs", is_flag=True, help="Write the table into docs/notes/performance.md.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Folder for the JSON.")
@@ -450,6 +402,7 @@ def main(
     shapes: tuple[str, ...],
     folder: Path | None,
     graphs: bool,
+    with_mem0: bool,
     quick: bool,
     docs: bool,
     out: Path,
@@ -472,6 +425,8 @@ def main(
             effort=QUICK if quick else Effort(),
             folder=folder or Path(fresh),
             graphs=graphs,
+            mem0=with_mem0,
+            missing=missing,
         )
         found = asyncio.run(_told(what, console))
     out.mkdir(parents=True, exist_ok=True)

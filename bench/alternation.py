@@ -1,0 +1,49 @@
+"""Two kinds of runs beside each other: A/B, then B/A, so that what changes on the machine meets both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memstream.cli.process.gc_freeze import keep_what_is_there
+
+Run = Callable[[], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seconds of consecutive runs: the median, the slowest without the top 5 %, and this process's CPU time of one."""
+
+    p50: float
+    p95: float
+    cpu: float
+
+
+async def taken(runs: Sequence[Run]) -> Taken:
+    each, cpu = [], time.process_time()
+    for run in runs:
+        began = time.perf_counter()
+        await run()
+        each.append(time.perf_counter() - began)
+    cpu = (time.process_time() - cpu) / len(runs)
+    each.sort()
+    return Taken(each[len(each) // 2], each[min(len(each) - 1, int(0.95 * len(each)))], cpu)
+
+
+async def alternated(one: Sequence[Run], other: Sequence[Run], *, pairs: int) -> list[tuple[Taken, Taken]]:
+    """Run both in pairs: A/B, then B/A. The garbage collector skips modules, as in a process that serves reads."""
+    keep_what_is_there()
+    await taken(one[:10])
+    await taken(other[:10])
+    found = []
+    for number in range(pairs):
+        if number % 2 == 0:
+            first = await taken(one)
+            second = await taken(other)
+        else:
+            second = await taken(other)
+            first = await taken(one)
+        found.append((first, second))
+    return found
