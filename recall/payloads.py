@@ -27,20 +27,26 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
         *("content", "subject", "category", "sensitivity", "evidence"),
         *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at", "predicate"),
         *("valid_from", "valid_from_told"),
-        *("strength", "retrieval_count", "last_accessed_at"),
     ),
     "working": (
         *("content", "subject", "category", "sensitivity", "session_id", "observation_id"),
-        *("salience", "importance", "updated_at"),
+        *("salience", "updated_at"),
     ),
     "episodic": (
         *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
-        *("importance", "occurred_at", "strength", "stability", "last_accessed_at", "emotion", "archived_at"),
-        "turn_ids",
+        *("importance", "occurred_at", "archived_at", "turn_ids"),
     ),
     "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
-"""Fields of a candidate: those that an answer shows, and those that ranking formulas read."""
+"""Fields of a candidate: those that an answer shows, and those that the profiles `memstream` and `classic` rank by. A
+read has hundreds of candidates, so each field is a part of what a recall costs."""
+COMPOSITE_FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
+    "semantic": (*FIELDS["semantic"], "strength", "retrieval_count", "last_accessed_at"),
+    "working": (*FIELDS["working"], "importance"),
+    "episodic": (*FIELDS["episodic"], "strength", "stability", "last_accessed_at", "emotion"),
+    "turns": FIELDS["turns"],
+}
+"""The same for the profile `composite`."""
 SAYING: Final = (
     *("content", "state", "valid_to", "expired_at", "closed_at"),
     *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),

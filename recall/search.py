@@ -29,7 +29,7 @@ from ..schemas.working_set import ENTRIES_MAX
 from .deadline import LINKS as PART
 from .deadline import DeadlineReads
 from .filters import said_by, these, where
-from .payloads import FIELDS
+from .payloads import COMPOSITE_FIELDS, FIELDS
 from .request import RecallRequest
 
 COLLECTION_OF: dict[Tier, str] = {"semantic": FACTS, "working": WORKING, "episodic": EPISODES, "turns": TURNS}
@@ -96,6 +96,7 @@ class MemorySearch:
         wheres = {tier: where(tier, request, now=now) for tier in TIERS if COLLECTION_OF[tier] in collections}
         self._where = {tier: condition for tier, condition in wheres.items() if condition is not None}
         self._pools: dict[Tier, Pool] = {tier: Pool() for tier in self._where}
+        self._fields = COMPOSITE_FIELDS if policy.profile == "composite" else FIELDS
         self._linked = LINKS in collections
         self.links: Sequence[Links] = ()
         """Set by `run`: the co-recall links of all owners whose memory is read, when links are used."""
@@ -131,7 +132,7 @@ class MemorySearch:
                 tenant_id=self._request.tenant_id,
                 where=condition,
                 limit=ENTRIES_MAX,
-                fields=FIELDS["working"],
+                fields=self._fields["working"],
             ),
             share=SEARCH_SHARE,
         )
@@ -148,7 +149,7 @@ class MemorySearch:
                 order_by=order,
                 direction="desc",
                 limit=self._policy.pool,
-                fields=FIELDS[tier],
+                fields=self._fields[tier],
             ),
             share=SEARCH_SHARE,
         )
@@ -227,19 +228,20 @@ class MemorySearch:
 
     async def _candidates(self, tier: Tier, rankings: Mapping[ListName, Ranking], names: Collection[str]) -> Pool:
         collection, condition = self._place(tier)
+        fields = self._fields[tier]
         answers = await self._store.search(
             collection,
             tenant_id=self._request.tenant_id,
             rankings=list(rankings.values()),
             where=condition,
             limit=self._policy.pool,
-            fields=(*FIELDS[tier], "name") if names else FIELDS[tier],
+            fields=(*fields, "name") if names else fields,
         )
         payloads = {each.id: each.payload for found in answers for each in found}
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
         preferred = await self._said_by(names, payloads) if names else frozenset[str]()
         fused = fuse(lists, policy=self._policy.fused, pool=self._policy.pool, preferred=preferred)
-        rows = await self._rows(tier, [each for each in fused if payloads[each] is None], condition, FIELDS[tier])
+        rows = await self._rows(tier, [each for each in fused if payloads[each] is None], condition, fields)
         read = {each.id: each.payload for each in rows}
         near = next((found for name, found in zip(rankings, answers, strict=True) if name == "dense"), ())
         return Pool(

@@ -10,6 +10,7 @@ import pytest
 from memstream.adapters.ports import Payload
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.payloads import (
+    COMPOSITE_FIELDS,
     FIELDS,
     SAYING,
     content_of,
@@ -36,6 +37,7 @@ EVIDENCE = {
 ROW = {
     "content": "Works at Stripe",
     "subject": "user",
+    "predicate": "works_at",
     "category": "profession",
     "sensitivity": "secret",
     "session_id": "s1",
@@ -85,11 +87,19 @@ def test_nothing_that_is_read_of_a_candidate_is_missing(tier: Tier) -> None:
     read = only(FIELDS[tier], whole)
     assert len(read) < len(whole)
     assert trace_of(tier, read) == trace_of(tier, whole)
-    assert impression_of(tier, read, now=NOW, policy=POLICY) == impression_of(tier, whole, now=NOW, policy=POLICY)
+    assert fit_text_of(tier, read, "x", None) == fit_text_of(tier, whole, "x", None)
     assert told_of(tier, read) == told_of(tier, whole)
     assert content_of(read) == content_of(whole)
     if tier != "turns":
         assert subject_of(read) == "user"
+
+
+@pytest.mark.parametrize("tier", get_args(Tier))
+def test_nothing_that_composite_ranks_by_is_missing(tier: Tier) -> None:
+    whole: Payload = ROW | OF[tier]
+    read = only(COMPOSITE_FIELDS[tier], whole)
+    assert set(FIELDS[tier]) <= set(COMPOSITE_FIELDS[tier])
+    assert impression_of(tier, read, now=NOW, policy=POLICY) == impression_of(tier, whole, now=NOW, policy=POLICY)
 
 
 def test_a_message_is_known_by_its_place_so_that_what_was_rendered_into_it_is_left_out() -> None:
