@@ -16,10 +16,11 @@ import pytest
 import pytest_asyncio
 
 from memstream.adapters.ports import DenseRanking, LexicalRanking, NewWindow
+from memstream.adapters.vectors.engine import EngineRefused
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.adapters.vectors.shards import FALLBACK
-from memstream.schemas.errors import Fatal
+from memstream.schemas.errors import Fatal, Transient
 from memstream.schemas.periods import Period
 from tests.support.polling import wait_for
 from tests.support.qdrant import GIVEN, GivenQdrant, given_qdrant, has_shards
@@ -37,7 +38,8 @@ class Cluster:
     """What an operator does, by REST."""
 
     def __init__(self, url: str) -> None:
-        self._http = httpx.AsyncClient(base_url=url, timeout=60)
+        # A connection for each request: the server closes idle ones, perhaps in the moment of the next request.
+        self._http = httpx.AsyncClient(base_url=url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0))
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         answer = await self._http.request(method, path, json=body)
@@ -65,6 +67,11 @@ class Cluster:
             "POST", f"/collections/{collection}/points/scroll", {"shard_key": shard_key, "limit": 10_000}
         )
         return [point["payload"]["tenant_id"] for point in found["points"]]
+
+    async def shards(self, collection: str) -> list[tuple[str, str]]:
+        """Return key and state of each shard."""
+        info = await self.ask("GET", f"/collections/{collection}/cluster")
+        return sorted((each["shard_key"], each["state"]) for each in info["local_shards"])
 
     async def _rests(self, collection: str) -> bool:
         info = await self.ask("GET", f"/collections/{collection}/cluster")
@@ -257,6 +264,25 @@ async def test_a_new_quarter_begins_with_the_shards_of_the_last_one(store: Perio
         assert len(await store.lexical("turns", tenant_id=tenant, text="said", limit=9)) == 2
     assert await cluster.tenants_of("turns_2026q4", "acme") == ["acme"]
     assert await cluster.tenants_of("turns_2026q4", FALLBACK) == ["beta"]
+
+
+async def test_a_quarter_that_is_begun_again_after_its_shards_were_created_has_each_once(
+    store: PeriodStore, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*args: Any, **kwargs: Any) -> Any:
+        raise EngineRefused(503, "Service internal error")
+
+    await store.open_period("turns", LAST, newest=LAST)
+    await cluster.move("turns_2026q3", "acme")
+    with monkeypatch.context() as patch:
+        patch.setattr(store._engine, "update_collection_aliases", away)
+        with pytest.raises(Transient):
+            await store.open_period("turns", NOW, newest=NOW)
+    assert await store.periods("turns") == (LAST,)
+    await store.open_period("turns", NOW, newest=NOW)
+    await store.put("turns", [make_point("new", session_place=1)])
+    assert await cluster.shards("turns_2026q4") == [("acme", "Active"), (FALLBACK, "Active")]
+    assert await cluster.tenants_of("turns_2026q4", "acme") == ["acme"]
 
 
 @pytest.mark.parametrize(("was", "asked"), [("auto", "tenant"), ("tenant", "auto")])
