@@ -12,7 +12,7 @@ from ...memory.facts.transitions import Stamp, Transition
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter, at_least
 from ...schemas.facts import FactCause, StoredFact
-from .fact_overlay import FactOverlay, Vector
+from .fact_overlay import FactLook, FactOverlay, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,15 @@ class FactChanger:
         """Return the facts that the conflict pipeline compares the statement with."""
         conflict = self.policy.conflict
         predicates = lookup_predicates(statement, conflict)
-        return await self.overlay.neighbours(statement.subject, vector, predicates, limit=conflict.neighbours)
+        return await self.overlay.neighbours(statement, vector, predicates, limit=conflict.neighbours)
+
+    def look(self, statement: Statement, vector: Vector | None, *, observation_id: str | None) -> FactLook:
+        """Return what `near`, and the overlay's `equal` and `of_observation`, read for a statement."""
+        if vector is None:
+            return FactLook(statement, observation_id)
+        conflict = self.policy.conflict
+        predicates = lookup_predicates(statement, conflict)
+        return FactLook(statement, observation_id, vector, predicates, conflict.neighbours)
 
     def change(
         self, transitions: Sequence[Transition], cause: FactCause, vectors: Mapping[str, Vector]

@@ -6,8 +6,11 @@ that are decided together, see each other, and each row is written once, from th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from qdrant_client import models
 
@@ -24,6 +27,10 @@ from ...schemas.outcomes import OutPoint, SwapPoint
 from ...streams.engine.retry import Calls
 
 Vector = Sequence[float]
+FEW: Final = 8
+"""Rows of an owner that seemed to have none: if it has so many, only those that matter are read."""
+LOOK_MORE: Final = 3
+"""Nearest rows that are read beyond those that are compared, where changes of the same outcome may close some."""
 
 
 @dataclass(slots=True)
@@ -37,6 +44,27 @@ class _Changed:
     """Of the last change; the row has it in `applied`."""
 
 
+@dataclass(frozen=True, slots=True)
+class FactLook:
+    """What one statement has to be compared with: the fact of an observation, and, where it has a `dense` vector, the
+    equal fact, the nearest ones, and those with one of its predicates."""
+
+    statement: Statement
+    observation_id: str | None = None
+    dense: Vector | None = None
+    predicates: tuple[str, ...] = ()
+    limit: int = 0
+    """How many of the nearest are compared."""
+
+
+@dataclass(slots=True)
+class _Nearest:
+    """The nearest rows of the store to a vector. `asked`: how many; fewer are all."""
+
+    found: Sequence[StoredPoint]
+    asked: int
+
+
 class FactOverlay:
     """Reads one owner's facts, with the changes of this outcome over them. Only `of_others` reads facts of others."""
 
@@ -47,8 +75,73 @@ class FactOverlay:
         self._owner_key = owner_key
         self._read: dict[str, StoredFact] = {}
         self._changed: dict[str, _Changed] = {}
+        self._has_all = False
+        """Whether all readable rows of the owner were read."""
+        self._hashes: set[str] = set()
+        self._predicates: set[tuple[str, str]] = set()
+        self._observations: set[str] = set()
+        """Of which every readable row was read: canonical texts, (subject, predicate), observations."""
+        self._nearest: dict[tuple[str, str], _Nearest] = {}
+        """By subject and text."""
 
     # ------------------------------------------------------------------------------------------------ reads
+    async def look(self, looks: Sequence[FactLook], *, may_be_new: bool) -> None:
+        """Read what these statements are compared with, in one request. `may_be_new`: the owner may have no facts yet,
+        which is asked first."""
+        if not looks:
+            return
+        if may_be_new and await self._has_few():
+            self._has_all = True
+            if not self._read:
+                return
+        compared = {(each.statement.subject, each.statement.content): each for each in looks if each.dense is not None}
+        reads: list[Callable[[], Awaitable[Sequence[StoredPoint]]]] = []
+        if not self._has_all:
+            reads.append(partial(self._select, self._any_of(looks)))
+        asked: list[tuple[tuple[str, str], int]] = []
+        for place, (key, each) in enumerate(compared.items()):
+            assert each.dense is not None
+            # those before it may close some of the nearest
+            asked.append((key, each.limit + min(place, LOOK_MORE)))
+            reads.append(partial(self._ask_near, each.statement.subject, each.dense, asked[-1][1]))
+
+        async def all_reads() -> list[Sequence[StoredPoint]]:
+            return await asyncio.gather(*(read() for read in reads))
+
+        answers = await self._calls.call("store", all_reads)
+        for found in answers:
+            self._remember(found)
+        if asked:
+            nearest = zip(asked, answers[-len(asked) :], strict=True)
+            self._nearest = {key: _Nearest(found, limit) for (key, limit), found in nearest}
+        for each in looks:
+            if each.observation_id is not None:
+                self._observations.add(each.observation_id)
+            if each.dense is not None:
+                self._hashes.add(each.statement.content_hash)
+                self._predicates |= {(each.statement.subject, name) for name in each.predicates}
+
+    async def _has_few(self) -> bool:
+        """Read some of the owner's facts; tell whether these are all."""
+        found = await self._calls.call("store", partial(self._select, [], limit=FEW))
+        self._remember(found)
+        return len(found) < FEW
+
+    def _any_of(self, looks: Sequence[FactLook]) -> list[models.Condition]:
+        """Return the condition of all rows that are looked up by a field."""
+        named = [each.observation_id for each in looks if each.observation_id is not None]
+        compared = [each for each in looks if each.dense is not None]
+        conditions: list[models.Condition] = []
+        if named:
+            direct = [ids.fact_id(self._owner_key, each) for each in named]
+            conditions += [models.HasIdCondition(has_id=direct), any_of("evidence[].observation_id", named)]
+        if compared:
+            conditions.append(any_of("content_hash", [each.statement.content_hash for each in compared]))
+        if predicates := list(dict.fromkeys(name for each in compared for name in each.predicates)):
+            subjects = list(dict.fromkeys(each.statement.subject for each in compared))
+            conditions.append(models.Filter(must=[any_of("predicate", predicates), any_of("subject", subjects)]))
+        return [models.Filter(should=conditions)]
+
     async def by_ids(self, fact_ids: Iterable[str]) -> dict[str, StoredFact]:
         """Return those of these facts that the owner has, in any state."""
         wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
@@ -70,12 +163,14 @@ class FactOverlay:
     async def of_observation(self, observation_id: str) -> StoredFact | None:
         """Return the fact that was made of an observation, else the newest one whose evidence names it."""
         direct = ids.fact_id(self._owner_key, observation_id)
-        fact = (await self.by_ids([direct])).get(direct)
+        was_read = self._has_all or observation_id in self._observations
+        fact = self._current(direct) if was_read else (await self.by_ids([direct])).get(direct)
         if fact is not None and fact.state in READABLE:
             return fact
         named = await self._matching(
             [equals("evidence[].observation_id", observation_id)],
             lambda each: any(piece.observation_id == observation_id for piece in each.evidence),
+            was_read=was_read,
         )
         return max(named, key=lambda each: (each.recorded_at, each.fact_id), default=None)
 
@@ -86,6 +181,7 @@ class FactOverlay:
         found = await self._matching(
             [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
+            was_read=self._has_all or content_hash in self._hashes,
         )
         same = [each for each in found if not has_ended(each, statement.begins)]
         return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
@@ -108,16 +204,15 @@ class FactOverlay:
         )
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
-    async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
-        """Return the nearest facts of this subject, best first, equal ones by their ids."""
-        where = self._where([equals("subject", subject)], READABLE)
-        found = await self._calls.call(
-            "store",
-            lambda: self._store.nearest(
-                FACTS, tenant_id=self.tenant_id, dense=dense, where=where, limit=limit + len(self._changed)
-            ),
-        )
-        self._remember(found)
+    async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
+        """Return the nearest facts of the statement's subject, best first, equal ones by their ids. `dense`: its
+        vector."""
+        subject = statement.subject
+        found = self._known_nearest(statement, limit)
+        if found is None:
+            more = limit + len(self._changed)
+            found = await self._calls.call("store", partial(self._ask_near, subject, dense, more))
+            self._remember(found)
         similarity = {each.id: each.score for each in found if each.score is not None}
         for fact_id, changed in self._changed.items():
             if changed.dense is not None:
@@ -130,16 +225,27 @@ class FactOverlay:
         ]
         return tuple(sorted(near, key=lambda each: (-similarity[each.fact.fact_id], each.fact.fact_id))[:limit])
 
+    def _known_nearest(self, statement: Statement, limit: int) -> Sequence[StoredPoint] | None:
+        """Return the nearest rows of the store as they were read; None: others may be among the nearest, now that some
+        of these have changed."""
+        if self._has_all and not self._read:
+            return ()
+        known = self._nearest.get((statement.subject, statement.content))
+        if known is None:
+            return None
+        unchanged = sum(each.id not in self._changed for each in known.found)
+        return known.found if len(known.found) < known.asked or unchanged >= limit else None
+
     async def neighbours(
-        self, subject: str, dense: Vector | None, predicates: Sequence[str], *, limit: int
+        self, statement: Statement, dense: Vector | None, predicates: Sequence[str], *, limit: int
     ) -> tuple[NearFact, ...]:
-        """Return the nearest facts of this subject, and all that have one of these predicates.
+        """Return the nearest facts of the statement's subject, and all that have one of these predicates.
 
         A predicate with one value at a time is looked up by its name: the texts of two values need not be near.
         """
-        near = () if dense is None else await self.near(subject, dense, limit=limit)
+        near = () if dense is None else await self.near(statement, dense, limit=limit)
         found = {each.fact.fact_id for each in near}
-        same_predicate = await self.of_predicate(subject, predicates)
+        same_predicate = await self.of_predicate(statement.subject, predicates)
         return (*near, *(NearFact(fact) for fact in same_predicate if fact.fact_id not in found))
 
     async def of_predicate(self, subject: str, predicates: Sequence[str]) -> tuple[StoredFact, ...]:
@@ -149,6 +255,7 @@ class FactOverlay:
         same = await self._matching(
             [any_of("predicate", predicates), equals("subject", subject)],
             lambda each: each.predicate in predicates and each.subject == subject,
+            was_read=self._has_all or all((subject, name) in self._predicates for name in predicates),
         )
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id)))
 
@@ -194,9 +301,23 @@ class FactOverlay:
         )
 
     # ------------------------------------------------------------------------------------------------ within
-    def _where(self, conditions: Sequence[models.FieldCondition], states: Sequence[FactState]) -> models.Filter:
+    def _where(self, conditions: Sequence[models.Condition], states: Sequence[FactState]) -> models.Filter:
         state = any_of("state", states)
         return models.Filter(must=[equals("owner_key", self._owner_key), state, *conditions])
+
+    async def _select(
+        self,
+        conditions: Sequence[models.Condition],
+        *,
+        states: Sequence[FactState] = READABLE,
+        limit: int | None = None,
+    ) -> Sequence[StoredPoint]:
+        where = self._where(conditions, states)
+        return await self._store.select(FACTS, tenant_id=self.tenant_id, where=where, limit=limit)
+
+    async def _ask_near(self, subject: str, dense: Vector, limit: int) -> Sequence[StoredPoint]:
+        where = self._where([equals("subject", subject)], READABLE)
+        return await self._store.nearest(FACTS, tenant_id=self.tenant_id, dense=dense, where=where, limit=limit)
 
     async def _matching(
         self,
@@ -204,14 +325,17 @@ class FactOverlay:
         matches: Callable[[StoredFact], bool],
         *,
         states: Sequence[FactState] = READABLE,
+        was_read: bool = False,
     ) -> list[StoredFact]:
-        """Return facts that match in the store or in the changes. `matches` repeats `conditions` in memory."""
-        where = self._where(conditions, states)
-        found = await self._calls.call(
-            "store", lambda: self._store.select(FACTS, tenant_id=self.tenant_id, where=where)
-        )
-        self._remember(found)
-        candidates = dict.fromkeys([each.id for each in found] + list(self._changed))
+        """Return facts that match in the store or in the changes. `matches` repeats `conditions` in memory. `was_read`:
+        all that match in the store were read before."""
+        candidates: Iterable[str]
+        if was_read:
+            candidates = dict.fromkeys([*self._read, *self._changed])
+        else:
+            found = await self._calls.call("store", partial(self._select, conditions, states=states))
+            self._remember(found)
+            candidates = dict.fromkeys([*(each.id for each in found), *self._changed])
         facts = [fact for each in candidates if (fact := self._current(each)) is not None]
         return [fact for fact in facts if self._mine(fact, states) and matches(fact)]
 

@@ -18,7 +18,7 @@ from ...schemas.facts import FactCause
 from ...schemas.observations import Observation, Observed
 from .episodes import build_episode
 from .fact_changes import FactChange, FactChanger
-from .fact_overlay import Vector
+from .fact_overlay import FactLook, Vector
 from .quarantine import quarantine_statement
 
 
@@ -41,8 +41,12 @@ class RoutedObservation:
     @property
     def may_change_facts(self) -> bool:
         """Whether it makes a fact, or replaces one."""
-        makes = self.route.semantic or self.route.quarantined or self.observation.retracts
-        return makes or self.observation.replaces_observation_id is not None
+        return self.is_compared or self.observation.replaces_observation_id is not None
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is compared with what is known."""
+        return self.route.semantic or self.route.quarantined or self.observation.retracts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,20 @@ class RoutedObservations:
                 if each.route.episodic or each.route.semantic or each.route.quarantined or each.observation.retracts
             )
         )
+
+    def looks(self, vectors: Mapping[str, Vector]) -> list[FactLook]:
+        """Return what the statements are compared with. `vectors`: of the texts."""
+        if not self.facts.policy.tiers.semantic:
+            return []
+        return [
+            self.facts.look(
+                each.statement,
+                vectors.get(each.statement.content) if each.is_compared else None,
+                observation_id=each.observation.replaces_observation_id,
+            )
+            for each in self.observations
+            if each.may_change_facts and not each.route.dropped
+        ]
 
 
 async def reflect(turn: RoutedObservations, vectors: Mapping[str, Vector]) -> Reflection:

@@ -103,6 +103,8 @@ class TurnDecider:
         counted: Counter[str] = Counter()
         routed, after = self._route(turns, rows, overlay, counted)
         vectors = await self.embed(tenant_id, list(dict.fromkeys(text for turn in routed for text in turn.texts())))
+        looks = [look for turn in routed for look in turn.looks(vectors)]
+        await overlay.look(looks, may_be_new=row.changes == 0)
         timers_before = timers = TaskTimers.of(rows, owner_key)
         tasks: list[OutPoint] = []
         episodes: list[StoredEpisode] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -11,24 +12,27 @@ from random import Random
 from typing import Any
 
 import pytest
+from qdrant_client import models
 
 from memstream.agents.reflector import turn_group
+from memstream.agents.reflector.fact_overlay import FEW, FactLook, FactOverlay
 from memstream.agents.reflector.rows import LedgerRow
 from memstream.agents.reflector.stage import Reflector
+from memstream.memory.facts.transitions import Stamp, forget
 from memstream.memory.policies import MemoryPolicy, RoutingPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.schemas import ids
 from memstream.schemas.base import Contract
 from memstream.schemas.episodes import EpisodesRecorded
-from memstream.schemas.facts import Fact, FactUpdated, StoredFact
+from memstream.schemas.facts import Decision, Fact, FactUpdated, StoredFact
 from memstream.schemas.observations import AppliedPolicy, Observation
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS
 from memstream.schemas.turns import Owner
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record
 from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
-from tests.support.record_builders import NOW, observation, observed
+from tests.support.record_builders import NOW, observation, observed, statement
 from tests.support.reflector_world import MODEL, Talk, command, reflector
 from tests.support.stage_harness import Kill, StageHarness, Topics
 
@@ -121,7 +125,11 @@ async def effects(bench: Bench, user: str) -> dict[str, Any]:
     return found
 
 
-async def test_together_and_one_by_one_they_have_the_same_effects(two: tuple[Bench, Bench]) -> None:
+@pytest.mark.parametrize("asks_singly", [False, True])
+async def test_together_and_one_by_one_they_have_the_same_effects(
+    two: tuple[Bench, Bench], monkeypatch: pytest.MonkeyPatch, asks_singly: bool
+) -> None:
+    """`asks_singly`: one by one the store is asked about each statement, when it is needed, and not once for all."""
     alone, together = two
     actions: set[str] = set()
     for seed in range(40):
@@ -130,8 +138,11 @@ async def test_together_and_one_by_one_they_have_the_same_effects(two: tuple[Ben
         for bench in two:
             bench.sent.clear()
             bench.covered.clear()
-        for record in delivered(alone, turns):
-            await alone.run(record)
+        with monkeypatch.context() as changed:
+            if asks_singly:
+                changed.setattr(FactOverlay, "look", lambda *_, **__: asyncio.sleep(0))
+            for record in delivered(alone, turns):
+                await alone.run(record)
         await together.run_together(delivered(together, turns))
         assert len(together.covered) == len(turns) - 1
         found = await effects(together, user)
@@ -170,6 +181,74 @@ async def test_a_row_that_an_earlier_turn_changed_last_has_its_cause(bench: Benc
         "Likes tea": (ids.observed_id(session, "t1"),),
         "Lives in Berlin": (ids.observed_id(session, "t2"),),
     }
+
+
+async def test_the_store_is_asked_once(bench: Bench) -> None:
+    """An owner without facts is asked for some; one that has facts for all that matters, and the nearest."""
+    asked: list[list[models.QueryRequest]] = []
+    query = bench.store._engine.query_batch_points
+
+    async def counted(collection: str, requests: list[models.QueryRequest], **fields: Any) -> Any:
+        asked.append(requests)
+        return await query(collection, requests, **fields)
+
+    bench.store._engine.query_batch_points = counted  # type: ignore[method-assign]
+    talk = Talk(bench)
+    google = talk.says("Works at Google")
+    first = [talk.turn(google), talk.turn(talk.says("Likes tea")), talk.turn(talk.says("Lives in Berlin"))]
+    await bench.run_together(first)
+    assert [[request.query is None for request in each] for each in asked] == [[True]]
+    asked.clear()
+    later = [
+        talk.turn(talk.says("Works at Stripe", replaces_observation_id=google.observation_id)),
+        talk.turn(talk.says("Lives in Rome"), talk.says("Likes tea")),
+    ]
+    await bench.run_together(later)
+    assert [[request.query is None for request in each] for each in asked] == [[True, False, False, False]]
+    assert ("superseded", "Works at Google") in bench.actions()
+    assert ("reinforced", "Likes tea") in bench.actions()
+
+
+async def test_a_nearest_fact_that_is_closed_meanwhile_gives_way_to_the_next(bench: Bench) -> None:
+    talk = Talk(bench)
+    for content in ("Likes green tea", "Likes tea from Japan", "Likes black tea from India"):
+        await talk.tell(content)
+    overlay = FactOverlay(store=bench.store, calls=bench.calls, tenant_id="acme", owner_key="acme/user/u1")
+    said = statement("Likes green tea a lot")
+    [dense] = await bench.embedder.embed([said.content], tenant_id="acme")
+    await overlay.look([FactLook(said, dense=dense, limit=1)], may_be_new=False)
+    [first] = await overlay.near(said, dense, limit=1)
+    assert first.fact.content == "Likes green tea"
+    stamp = Stamp(now=NOW, cause="c", embedder="hashing")
+    overlay.change(forget(first.fact, stamp, reason="", decision=Decision(stage="admit")), cause="c")
+    [second] = await overlay.near(said, dense, limit=1)
+    assert second.fact.content == "Likes tea from Japan"
+
+
+async def test_a_fact_is_found_by_its_observation_although_its_evidence_names_others(bench: Bench) -> None:
+    said = await Talk(bench).tell("Likes tea")
+    (fact,) = (await bench.facts()).values()
+    await bench.store.set_payload("facts", tenant_id="acme", ids=[fact.fact_id], fields={"evidence": []})
+    overlay = FactOverlay(store=bench.store, calls=bench.calls, tenant_id="acme", owner_key="acme/user/u1")
+    await overlay.look([FactLook(statement("Likes milk"), said.observation_id)], may_be_new=False)
+    found = await overlay.of_observation(said.observation_id)
+    assert found is not None
+    assert found.fact_id == fact.fact_id
+
+
+async def test_each_of_many_facts_is_found_of_an_owner_that_seems_to_have_none(bench: Bench) -> None:
+    """The ledger of the owner is lost: it knows of no change."""
+    talk = Talk(bench)
+    liked = ("tea", "jazz", "milk", "cats", "rain", "golf", "opera", "cheese", "chess", "tents", "bikes", "poetry")
+    said = [await talk.tell(f"Likes {what}") for what in liked]
+    assert len(await bench.facts()) == len(said) > FEW
+    bench.rows.rows.clear()
+    for each in said:
+        overlay = FactOverlay(store=bench.store, calls=bench.calls, tenant_id="acme", owner_key="acme/user/u1")
+        await overlay.look([FactLook(statement("Lives in Rome"), each.observation_id)], may_be_new=True)
+        found = await overlay.of_observation(each.observation_id)
+        assert found is not None
+        assert found.content == each.content
 
 
 async def test_all_texts_are_embedded_in_one_call(bench: Bench) -> None:
