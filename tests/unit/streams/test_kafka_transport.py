@@ -28,6 +28,7 @@ from aiokafka.errors import (
     UnknownMemberIdError,
 )
 from aiokafka.producer.sender import Sender
+from faust.exceptions import ProducerSendError
 from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP
@@ -484,6 +485,25 @@ async def test_a_producer_that_lost_its_sequence_ends_the_worker(
     await asyncio.wait([await producer.send("t", b"v")])
     await spin()
     assert [exit_code_for(reason) for reason in crashes] == ([UNREACHABLE] if ends else [])
+
+
+@pytest.mark.parametrize(("timestamp", "stamp"), [(None, None), (1_700_000_000.5, 1_700_000_000_500)])
+async def test_a_record_is_sent_as_it_is_given(timestamp: float | None, stamp: int | None, app: StageApp) -> None:
+    producer = ours.KafkaTransport(app.transport.url, app).create_producer()
+    sent: list[Any] = []
+
+    async def send(*args: Any, **kwargs: Any) -> None:
+        sent.append((args, kwargs))
+        if len(sent) == 2:
+            raise RequestTimedOutError()
+
+    producer._producer = SimpleNamespace(send=send)
+    headers = [("ce_id", b"1")]
+    await producer.send("t", b"k", b"v", 1, timestamp, headers)
+    assert sent == [(("t", b"v"), {"key": b"k", "partition": 1, "timestamp_ms": stamp, "headers": headers})]
+    with pytest.raises(ProducerSendError) as raised:
+        await producer.send("t", b"k", b"v", 1, timestamp, headers)
+    assert isinstance(raised.value.__cause__, RequestTimedOutError)
 
 
 # --------------------------------------------------------------------------- 7b: metadata
