@@ -7,7 +7,7 @@ that are decided together, see each other, and each row is written once, from th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -277,8 +277,12 @@ class FactOverlay:
             raise Fatal(f"fact {fact.fact_id} exists already: its cause was handled before, and the ledger forgot it")
         self._changed[fact.fact_id] = _Changed(before.version if before else None, fact, dense, cause)
 
-    async def writes(self) -> tuple[SwapPoint, ...]:
-        """Return one compare and set for each changed row. Vectors of unchanged texts are read from the store."""
+    async def writes(self, vectors: Mapping[str, Vector] | None = None) -> tuple[SwapPoint, ...]:
+        """Return one compare and set for each changed row. The vector of an unchanged text is taken from `vectors`,
+        those of this outcome by text, else read from the store."""
+        for changed in self._changed.values():
+            if changed.dense is None and vectors:
+                changed.dense = vectors.get(changed.fact.content)
         without_vector = [fact_id for fact_id, changed in self._changed.items() if changed.dense is None]
         stored: dict[str, StoredPoint] = {}
         if without_vector:

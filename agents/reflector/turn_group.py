@@ -138,7 +138,7 @@ class TurnDecider:
             source=source_of(record, work.event_id),
             after={**after, **timer_rows.after},
             cleanup=timer_rows.cleanup,
-            writes=(*added, *new_tasks, *await overlay.writes()),
+            writes=(*added, *new_tasks, *await overlay.writes(vectors)),
             records=tuple(records),
             tenant_id=tenant_id,
             state_ids=changed_ids(changes),

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from ...schemas import ids
 from ...schemas.facts import StoredFact, Zone
@@ -45,8 +46,10 @@ def jaccard(one: str, other: str) -> float:
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     """Return the cosine similarity; 0 when a vector is zero."""
-    norm = math.sqrt(sum(x * x for x in one)) * math.sqrt(sum(x * x for x in other))
-    return sum(x * y for x, y in zip(one, other, strict=True)) / norm if norm else 0.0
+    if len(one) != len(other):
+        raise ValueError(f"vectors of {len(one)} and {len(other)} numbers have no similarity")
+    norm = math.sqrt(sum(map(mul, one, one))) * math.sqrt(sum(map(mul, other, other)))
+    return sum(map(mul, one, other)) / norm if norm else 0.0
 
 
 def similarity_of(content: str, near: NearFact, policy: ConflictPolicy) -> float | None:

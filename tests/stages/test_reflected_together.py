@@ -209,6 +209,28 @@ async def test_the_store_is_asked_once(bench: Bench) -> None:
     assert ("reinforced", "Likes tea") in bench.actions()
 
 
+async def test_the_vector_of_a_text_that_is_said_again_is_not_read(bench: Bench) -> None:
+    reads: list[Sequence[str]] = []
+    get = bench.store.get
+
+    async def counted(collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False) -> Any:
+        if with_dense:
+            reads.append(ids)
+        return await get(collection, tenant_id=tenant_id, ids=ids, with_dense=with_dense)
+
+    talk = Talk(bench)
+    await talk.tell("Likes tea")
+    (fact,) = (await bench.facts()).values()
+    before = (await get("facts", tenant_id="acme", ids=[fact.fact_id], with_dense=True))[fact.fact_id]
+    bench.store.get = counted  # type: ignore[method-assign]
+    await talk.tell("Likes tea")
+    assert reads == []
+    after = (await get("facts", tenant_id="acme", ids=[fact.fact_id], with_dense=True))[fact.fact_id]
+    assert (after.dense, after.payload["version"]) == (before.dense, 2)
+    await talk.tell("Works at Google", replaces_observation_id=fact.evidence[0].observation_id)
+    assert reads == [[fact.fact_id]]
+
+
 async def test_a_nearest_fact_that_is_closed_meanwhile_gives_way_to_the_next(bench: Bench) -> None:
     talk = Talk(bench)
     for content in ("Likes green tea", "Likes tea from Japan", "Likes black tea from India"):
