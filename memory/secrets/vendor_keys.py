@@ -197,14 +197,36 @@ def _long_runs() -> re.Pattern[str]:
     return re.compile(rf"\S{{{least},}}")
 
 
+@cache
+def _prefixes() -> re.Pattern[str]:
+    """Return the pattern of a prefix that may begin a key: no letter or digit stands before it."""
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(re.escape(prefix) for _, prefix, _ in _PREFIXED)})")
+
+
 def vendor_keys(text: str) -> Iterator[Finding]:
     """Yield keys and tokens of known vendors."""
     runs = _long_runs().findall(text)
     if "\n" in text:  # a key may be broken at the ends of lines
-        runs += _long_runs().findall(_LINE_BREAK.sub("", text))
+        runs += _long_runs().findall(_without_line_breaks(text))
     if not runs:
         return
     long = " ".join(runs)
+    if "\n" in text or _prefixes().search(long):
+        yield from _prefixed_keys(text, long)
+    for kind, inner, whole in _INNER:
+        if inner in long:
+            yield from (Finding(kind, *match.span()) for match in _compiled(whole).finditer(text) if _is_made(match[0]))
+
+
+def _without_line_breaks(text: str) -> str:
+    """Replace each `_LINE_BREAK` by nothing, in linear time also where a text has long rows of spaces."""
+    first, *others = text.split("\n")
+    lines = [first, *(line.lstrip(" \t>|") for line in others)]
+    ends = (line.removesuffix("\r").removesuffix("=").rstrip(" \t") for line in lines[:-1])
+    return "".join((*ends, lines[-1]))
+
+
+def _prefixed_keys(text: str, long: str) -> Iterator[Finding]:
     for kind, prefix, body in _PREFIXED:
         if prefix not in long:
             continue
@@ -214,9 +236,6 @@ def vendor_keys(text: str) -> Iterator[Finding]:
             if end is not None:
                 yield Finding(kind, place, end)
             place = text.find(prefix, place + len(prefix) if end is None else end)
-    for kind, inner, whole in _INNER:
-        if inner in long:
-            yield from (Finding(kind, *match.span()) for match in _compiled(whole).finditer(text) if _is_made(match[0]))
 
 
 def _end_of_key(text: str, start: int, after_prefix: int, body: re.Pattern[str]) -> int | None:

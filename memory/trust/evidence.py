@@ -312,8 +312,16 @@ def _plain(text: str) -> str:
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
 
 
-@lru_cache(maxsize=_TEXTS_KEPT)
 def _words(text: str) -> Sequence[str]:
+    return _words_of_short(text) if len(text) <= _SAMPLE else _read_words(text)
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _words_of_short(text: str) -> Sequence[str]:
+    return _read_words(text)
+
+
+def _read_words(text: str) -> Sequence[str]:
     if text.isascii():
         return _WORD.findall(text.lower())
     return [_plain(word) for word in _WORD.findall(text)]

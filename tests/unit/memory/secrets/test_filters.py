@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -35,6 +36,7 @@ def _without_filters(rule: Callable[[str], Iterable[Finding]], text: str) -> lis
     """Return what a rule finds when its first look always finds something."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vendor_keys, "_long_runs", lambda: _EverySign())
+        patch.setattr(vendor_keys, "_prefixes", lambda: re.compile(""))
         patch.setattr(contacts, "_DIGITS_LEAST", 0)
         patch.setattr(payment, "_CARD_DIGITS", 0)
         patch.setattr(payment, "_IBAN_DIGITS", 0)
@@ -69,7 +71,14 @@ def test_keys_made_from_their_shapes(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(WHOLE_KEYS))
     key = data.draw(st.from_regex(shape, fullmatch=True))[:300]
     place = data.draw(st.integers(0, len(key)))
-    for text in (f"The key is {key}.", f"{key[:place]}\n {key[place:]}", f"{key[:place]} =\r\n> {key[place:]} x"):
+    for text in (
+        f"The key is {key}.",
+        f"a_{key}",
+        f"a{key}",
+        f"é{key}",
+        f"{key[:place]}\n {key[place:]}",
+        f"{key[:place]} =\r\n> {key[place:]} x",
+    ):
         assert [*vendor_keys.vendor_keys(text)] == _without_filters(vendor_keys.vendor_keys, text)
 
 
@@ -84,6 +93,18 @@ def test_numbers_made_from_their_forms(data: st.DataObject) -> None:
     for rule in RULES[1:]:
         for text in (number, f"my phone is {number}, my passport {number}"):
             assert [*rule(text)] == _without_filters(rule, text)
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=st.text(alphabet="a= \t\r\n>|", max_size=30))
+def test_line_breaks_are_taken_out(text: str) -> None:
+    assert vendor_keys._without_line_breaks(text) == vendor_keys._LINE_BREAK.sub("", text)
+
+
+def test_rows_of_spaces_take_linear_time() -> None:
+    began = time.process_time()
+    assert [*vendor_keys.vendor_keys("a\n" + " " * 1_000_000 + "b" * 20)] == []
+    assert time.process_time() - began < 5  # a search from each of the spaces would take hours
 
 
 def test_a_letter_that_only_looks_like_a_capital_one_is_none_of_a_number() -> None:
