@@ -26,6 +26,15 @@ class VerbatimTurn:
 
     protected: ProtectedTurn
     owner: Owner
+    session_key: str
+    message_ids: tuple[str, ...]
+
+    @classmethod
+    def of(cls, protected: ProtectedTurn, owner: Owner) -> VerbatimTurn:
+        turn = protected.turn
+        session = turn.session_key
+        message_ids = (ids.message_id(session, turn.turn_id, index) for index in range(len(turn.messages)))
+        return cls(protected, owner, session, tuple(message_ids))
 
     @property
     def turn(self) -> Turn:
@@ -111,12 +120,6 @@ def session_writes(
     return (*writes, _labels(turns, before))
 
 
-def message_ids(turn: Turn) -> list[str]:
-    """Return the ids of a turn's messages."""
-    session = turn.session_key
-    return [ids.message_id(session, turn.turn_id, index) for index in range(len(turn.messages))]
-
-
 def search_text(message: StoredMessage) -> str:
     """Return the text that finds the message: without memories that were put into the prompt, which nobody said anew.
 
@@ -129,7 +132,7 @@ def _messages(placed: PlacedTurn, place: int | None) -> tuple[tuple[StoredMessag
     """Build a turn's messages. Those of its thread take places from `place` on. Return the place after them, too."""
     work, record = placed.work, placed.record
     turn = work.turn
-    when = occurred_at(turn, record)
+    when, owner_key = occurred_at(turn, record), work.owner.key(turn.tenant_id)
     next_place = place
     messages = []
     for index, (message, sensitivity) in enumerate(zip(turn.messages, work.protected.sensitivities, strict=True)):
@@ -137,13 +140,13 @@ def _messages(placed: PlacedTurn, place: int | None) -> tuple[tuple[StoredMessag
         takes_place = next_place is not None and is_talk(message.role, remove_framed(text))
         messages.append(
             StoredMessage(
-                message_id=ids.message_id(turn.session_key, turn.turn_id, index),
+                message_id=work.message_ids[index],
                 message_index=index,
                 role=message.role,
                 name=message.name,
                 content=text,
                 tenant_id=turn.tenant_id,
-                owner_key=work.owner.key(turn.tenant_id),
+                owner_key=owner_key,
                 user_id=turn.user_id,
                 session_id=turn.session_id,
                 turn_id=turn.turn_id,
@@ -160,12 +163,12 @@ def _messages(placed: PlacedTurn, place: int | None) -> tuple[tuple[StoredMessag
     return tuple(messages), next_place
 
 
-def _labels(turns: Iterable[PlacedTurn], before: EarlierMessages) -> ApplyLabels:
+def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels:
     """Look for labels of these turns and of those whose words stand in their windows, after all is stored."""
-    first = next(iter(turns)).work.turn
+    first = turns[0].work
     named = dict.fromkeys([*(each.work.turn.turn_id for each in turns), *(said.turn_id for said in before.messages)])
     label_ids = tuple(ids.label_id(first.session_key, each) for each in named)
-    return ApplyLabels(tenant_id=first.tenant_id, ids=label_ids)
+    return ApplyLabels(tenant_id=first.turn.tenant_id, ids=label_ids)
 
 
 def _point(message: StoredMessage, window: str | None, vectors: Vectors) -> OutPoint:

@@ -58,7 +58,6 @@ from .message_points import (
     TurnMessages,
     Vectors,
     VerbatimTurn,
-    message_ids,
     session_writes,
     turn_messages,
 )
@@ -116,8 +115,8 @@ class Recorder:
         routed = decode_turn(record, self._routing)
         if routed.clock_ahead:
             self._metrics.counted("clock_ahead")
-        turn = protect_turn(routed.turn, self._secrets)
-        return RoutedEvent(routed.turn.session_key, VerbatimTurn(turn, routed.owner))
+        work = VerbatimTurn.of(protect_turn(routed.turn, self._secrets), routed.owner)
+        return RoutedEvent(work.session_key, work)
 
     def last(self, work: VerbatimTurn, rows: Rows) -> StageDecision | None:
         return None
@@ -127,7 +126,7 @@ class Recorder:
         self, work: VerbatimTurn, record: Record, rows: Rows, queued: QueuedEvents[VerbatimTurn]
     ) -> AsyncIterator[StageDecision]:
         turn = work.turn
-        if is_misplaced(record, turn.session_key, partitions=self._partitions):
+        if is_misplaced(record, work.session_key, partitions=self._partitions):
             self._metrics.counted("misplaced")
             return
         if not turn.messages:
@@ -135,11 +134,8 @@ class Recorder:
         if self._standing is None:
             await self._look()  # the reads need the periods, too
         group = list(_bounded([(record, work), *queued.next(TOGETHER - 1)]))
-        turns = [each.turn for _, each in group]
-        known, last, labelled = await asyncio.gather(
-            self._known_messages(turns), self._last_messages(turn), self._labelled(turns)
-        )
-        new = list(takewhile(lambda each: _is_new(each[1].turn, known, labelled), group))
+        known, last, labelled = await self._read([each for _, each in group])
+        new = list(takewhile(lambda each: _is_new(each[1], known, labelled), group))
         writes = await self._decide_together(new, last) if len(new) > 1 else None
         covers = 0 if writes is None else len(new) - 1
         if writes is None:
@@ -152,8 +148,8 @@ class Recorder:
     ) -> tuple[Write, ...]:
         """Return the writes of a turn, of which any messages may be stored; none if it is a duplicate or over."""
         turn = work.turn
-        own = [known[each] for each in message_ids(turn) if each in known]
-        first = known.get(ids.message_id(turn.session_key, turn.turn_id, 0))
+        own = [known[each] for each in work.message_ids if each in known]
+        first = known.get(work.message_ids[0])
         message = None if first is None else StoredMessage.from_payload(first.payload)
         if message is not None and message.turn_sha256 not in (turn_hash(work.protected, record), value_hash(record)):
             self._metrics.counted("duplicate")
@@ -204,21 +200,29 @@ class Recorder:
         self._standing = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION))
         return self._standing
 
-    async def _known_messages(self, turns: Sequence[Turn]) -> dict[str, StoredPoint]:
+    async def _read(
+        self, group: Sequence[VerbatimTurn]
+    ) -> tuple[dict[str, StoredPoint], list[StoredPoint], frozenset[str]]:
+        """Return the messages of these turns' ids that are stored, the last ones of their session, and which of the
+        turns have a label already. Several turns are asked for labels before they are recorded, because the words of
+        one stand in a window of the next; one turn alone gets its label when it is stored."""
+        known, last = self._known_messages(group), self._last_messages(group[0].turn)
+        if len(group) == 1:
+            return *await asyncio.gather(known, last), frozenset()
+        return await asyncio.gather(known, last, self._labelled(group))
+
+    async def _known_messages(self, group: Sequence[VerbatimTurn]) -> dict[str, StoredPoint]:
         """Return the messages of these turns' ids that are stored. After a crash message 0 may be missing."""
-        named = list(dict.fromkeys(each for turn in turns for each in message_ids(turn)))
+        named = [each for work in group for each in work.message_ids]
         return await self._calls.call(
-            "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turns[0].tenant_id, ids=named)
+            "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=group[0].turn.tenant_id, ids=named)
         )
 
-    async def _labelled(self, turns: Sequence[Turn]) -> frozenset[str]:
-        """Return which of several turns have a label already: its words may stand in no other one's window. One turn
-        alone gets its label when it is stored."""
-        if len(turns) < 2:
-            return frozenset()
-        label_of = {ids.label_id(turn.session_key, turn.turn_id): turn.turn_id for turn in turns}
+    async def _labelled(self, group: Sequence[VerbatimTurn]) -> frozenset[str]:
+        """Return the ids of the turns that have a label."""
+        label_of = {ids.label_id(work.session_key, work.turn.turn_id): work.turn.turn_id for work in group}
         found = await self._calls.call(
-            "store", lambda: self._store.get(LABELS, tenant_id=turns[0].tenant_id, ids=list(label_of))
+            "store", lambda: self._store.get(LABELS, tenant_id=group[0].turn.tenant_id, ids=list(label_of))
         )
         return frozenset(label_of[each] for each in found)
 
@@ -352,8 +356,8 @@ def _bounded(events: Sequence[tuple[Record, VerbatimTurn]]) -> Iterator[tuple[Re
         yield record, work
 
 
-def _is_new(turn: Turn, known: Mapping[str, StoredPoint], labelled: Container[str]) -> bool:
-    return turn.turn_id not in labelled and not any(each in known for each in message_ids(turn))
+def _is_new(work: VerbatimTurn, known: Mapping[str, StoredPoint], labelled: Container[str]) -> bool:
+    return work.turn.turn_id not in labelled and not any(each in known for each in work.message_ids)
 
 
 def _earlier(last: Sequence[StoredPoint]) -> EarlierMessages:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 _APART: Final = {"query", "filter"}
 
 
+PLACES: Final = tuple(range(8_192))
+"""The places of a vector. A longer one is encoded as any list."""
+ZEROS: Final = "0," * len(PLACES)
+
+
 class ServerHit(NamedTuple):
     """`EngineRow` and `EngineHit` over the server's own JSON."""
 
@@ -210,13 +215,16 @@ def _vector(vector: Any) -> bytes:
     """Encode a dense or sparse vector. Most numbers of a hashed text are zero; those need one character."""
     if not isinstance(vector, list):
         return _model(vector)
-    places = list(compress(range(len(vector)), vector))
-    if 2 * len(places) > len(vector):
+    if len(vector) > len(PLACES):
         return to_json(vector)
-    numbers = ["0"] * len(vector)
+    places = [*compress(PLACES, vector)]
+    if 2 * len(places) >= len(vector):
+        return to_json(vector)
+    parts, since = "[", 0
     for place in places:
-        numbers[place] = repr(vector[place])
-    return f"[{','.join(numbers)}]".encode()
+        parts += f"{ZEROS[: 2 * (place - since)]}{vector[place]!r},"
+        since = place + 1
+    return f"{parts}{ZEROS[: 2 * (len(vector) - since)]}"[:-1].encode() + b"]"
 
 
 def _query(request: models.QueryRequest, filters: dict[int, bytes]) -> bytes:

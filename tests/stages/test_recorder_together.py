@@ -38,7 +38,8 @@ QUARTERS = {
     "over": datetime(2024, 1, 1, tzinfo=UTC),
 }
 FORBIDDEN = "forbidden"
-AT = "2026-06-01T00:00:00Z"
+AT = "2023-06-01T00:00:00Z"
+"""Before every record, so that a value which is sent again means the same message."""
 
 
 class Quarters(Points):

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from hypothesis import given
+from hypothesis import strategies as st
 from qdrant_client import AsyncQdrantClient, models
 
 from memstream.adapters.vectors.conditions import any_of, equals
 from memstream.adapters.vectors.errors import translate_errors
 from memstream.adapters.vectors.remote import Address, remote_engine
+from memstream.adapters.vectors.server_engine import _vector
 from memstream.schemas.errors import Transient
 
 WHERE = models.Filter(must=[equals("tenant_id", "acme"), any_of("state", ["active", "pending"])])
@@ -162,3 +165,14 @@ async def test_an_answer_that_is_not_qdrants_is_asked_for_again_later(
         with pytest.raises(Transient, match=r"not Qdrant's"), translate_errors("asking"):
             await call(engine)
         await engine.close()
+
+
+@given(
+    length=st.sampled_from([0, 1, 2, 7, 2_048, 10_000]),
+    numbers=st.dictionaries(
+        st.integers(0, 2_047), st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3), max_size=9
+    ),
+)
+def test_a_vector_is_encoded_as_it_is(length: int, numbers: dict[int, float]) -> None:
+    vector = [numbers.get(place, 0.0) for place in range(length)]
+    assert json.loads(_vector(vector)) == vector

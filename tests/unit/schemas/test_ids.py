@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from uuid import uuid5
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,3 +57,10 @@ def test_equal_statements_have_equal_hashes(text: str) -> None:
     if any(unicodedata.category(c) == "Cs" for c in text):
         return
     assert ids.content_hash(text) == ids.content_hash(f"  {unicodedata.normalize('NFD', text)} ")
+
+
+@given(parts=st.tuples(given_ids, given_ids, given_ids), turn_id=given_ids, index=st.integers(0, 63))
+def test_an_id_is_a_uuid_of_version_5(parts: tuple[str, str, str], turn_id: str, index: int) -> None:
+    session = ids.session_key(*parts)
+    name = f"message/{session}/{ids.encode(turn_id)}/{index}"
+    assert ids.message_id(session, turn_id, index) == str(uuid5(ids.NAMESPACE, name))
