@@ -189,9 +189,10 @@ class Said:
 
     def record(self, world: World) -> Record:
         said = [{"role": role, "content": text} for role, text in self.messages]
-        record = world.turn(
-            *said, turn_id=self.turn_id, sensitivity=self.sensitivity, ends_session=not said, occurred_at=AT
-        )
+        # A turn that is over has an id of its own: if half of a later turn with its id stands, it completes that one,
+        # also where turns are recorded one by one.
+        turn_id = f"{self.turn_id} over" if self.quarter == "over" else self.turn_id
+        record = world.turn(*said, turn_id=turn_id, sensitivity=self.sensitivity, ends_session=not said, occurred_at=AT)
         return replace(record, timestamp=int(QUARTERS[self.quarter].timestamp() * 1000))
 
 
