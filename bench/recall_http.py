@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
@@ -33,10 +32,12 @@ STOP_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What consecutive requests took: seconds of each, sorted, and processor time of the server for one."""
+    """What requests took: seconds of each, sorted, and processor time of the server for one."""
 
     seconds: Sequence[float]
     cpu: float
+    incomplete: int
+    """Answers with a missing part."""
 
     @property
     def p50(self) -> float:
@@ -55,27 +56,29 @@ class Served:
     pid: int
     client: aiohttp.ClientSession
 
-    async def ask(self, path: str, cue: Cue) -> Any:
+    async def ask(self, path: str, cue: Cue) -> bool:
+        """Return whether the answer is complete: where the machine is busy a part may come too late."""
         body = {"tenant_id": cue.whose.tenant_id, "user_id": cue.whose.user_id, "cue": cue.text}
         async with self.client.post(f"{self.url}{path}", json=body) as response:
             answer = await response.json()
             assert response.status == 200, answer
-            assert not answer["missing"], answer["missing"]
-            return answer
+            return not answer["missing"]
 
     async def taken(self, path: str, cues: Sequence[Cue], *, readers: int = 1) -> Asked:
         """Ask with so many readers at once, each all cues, from another one on."""
         took: list[float] = []
+        complete = 0
 
         async def read(first: int) -> None:
+            nonlocal complete
             for cue in (*cues[first:], *cues[:first]):
                 began = time.perf_counter()
-                await self.ask(path, cue)
+                complete += await self.ask(path, cue)
                 took.append(time.perf_counter() - began)
 
         cpu = cpu_seconds(self.pid)
         await asyncio.gather(*(read(number % len(cues)) for number in range(readers)))
-        return Asked(sorted(took), (cpu_seconds(self.pid) - cpu) / len(took))
+        return Asked(sorted(took), (cpu_seconds(self.pid) - cpu) / len(took), len(took) - complete)
 
 
 @asynccontextmanager
@@ -119,7 +122,7 @@ async def measure(
             await each.taken("/v1/recall", cues[:10])
             await each.taken("/v1/context", cues[:10])
         recalls, others = [], []
-        for number in range(2 * pairs):
+        for number in range(pairs):
             order = (publishing, silent) if number % 2 == 0 else (silent, publishing)
             for each in order:
                 (recalls if each is publishing else others).append(await each.taken("/v1/recall", cues))
@@ -135,7 +138,7 @@ async def measure(
             on=on,
             value=1.0 / many.cpu,
             target=TARGET_READERS,
-            detail={"p50 ms": 1_000 * many.p50, "p95 ms": 1_000 * many.p95},
+            detail={"p50 ms": 1_000 * many.p50, "p95 ms": 1_000 * many.p95, "incomplete": many.incomplete},
         ),
         Figure(
             ratio="recalled",
@@ -165,5 +168,6 @@ def _latency(name: str, asked: Sequence[Asked], target: float, *, what: str, on:
         detail={
             "p50 ms": 1_000 * statistics.median(each.p50 for each in asked),
             "server's CPU ms": 1_000 * statistics.median(each.cpu for each in asked),
+            "incomplete": sum(each.incomplete for each in asked),
         },
     )

@@ -17,7 +17,7 @@ from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.api.credentials import Credentials
 from memstream.cli.process.gc_freeze import keep_what_is_there
 from memstream.cli.wiring.server import HttpServer, ServerParts, listening, url_of
-from memstream.memory.policies import HygienePolicy, MemoryPolicy
+from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.streams.engine.metrics import Metrics
 from memstream.streams.log.embedded import EmbeddedLog
@@ -28,7 +28,8 @@ from .recall_corpus import IDENTITY, Embedded, Whose, cues
 
 
 async def serve(qdrant: str, prefix: str, folder: Path, *, whose: Whose, count: int, publishing: bool) -> None:
-    policy = MemoryPolicy(hygiene=HygienePolicy(enabled=publishing))
+    recall = RecallPolicy(patience=60.0)  # as in process: a busy machine is measured, not given up
+    policy = MemoryPolicy(recall=recall, hygiene=HygienePolicy(enabled=publishing))
     log = EmbeddedLog(folder=folder)
     await log.start()
     await create(log, deployment=Deployment(partitions=1, replication=1))
