@@ -38,6 +38,9 @@ MAX_REQUEST = 4 * 1024 * 1024
 #: bytes of one partition in one answer; a larger record still comes, alone. Times the partitions that a worker reads,
 #: so much lies in memory after an outage before it is handled
 FETCH_BYTES = 256 * 1024
+#: bytes of one partition in one request of the producer; a larger record still goes, alone. Well below the 1 MiB that a
+#: topic takes by default. With 16 KiB, a few rows, the rest of a partition waited for one more request
+BATCH_BYTES = 256 * 1024
 #: seconds
 REQUEST_TIMEOUT = 40.0
 
@@ -312,6 +315,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         consumer_max_fetch_size=FETCH_BYTES,
         producer_acks=-1,
         producer_request_timeout=30.0,
+        producer_max_batch_size=BATCH_BYTES,
         producer_max_request_size=MAX_REQUEST,
         stream_wait_empty=False,
         stream_buffer_maxsize=settings.buffer_maxsize,

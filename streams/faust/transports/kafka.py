@@ -376,6 +376,8 @@ class KafkaProducer(driver.Producer):
     ) -> asyncio.Future[Any]:
         """Do the same as Faust's, without its signal to nobody and its transactions."""
         stamp = None if timestamp is None else int(timestamp * 1000.0)
+        if isinstance(headers, Mapping):
+            headers = list(headers.items())
         try:
             return await self._ensure_producer().send(  # type: ignore[no-any-return]
                 topic, value, key=key, partition=partition, timestamp_ms=stamp, headers=headers
