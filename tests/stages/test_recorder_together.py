@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from pydantic import JsonValue
 from qdrant_client import models
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.ports import NewWindow, Point, StoredPoint
+from memstream.adapters.ports import DenseRanking, LexicalRanking, NewWindow, Point, StoredPoint
+from memstream.adapters.vectors.factory import open_store
 from memstream.agents.recorder import TOGETHER, Recorder
 from memstream.memory.policies import RoutingPolicy, SessionLogPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
@@ -338,3 +340,29 @@ async def test_windows_of_a_group_have_their_vectors() -> None:
     for point in world.points().values():
         (expected,) = await HashingEmbedder().embed([str(point.text)], tenant_id="acme")
         assert point.window == expected
+
+
+async def test_the_engine_keeps_and_finds_the_same(tmp_path: Path) -> None:
+    found = []
+    for together in (False, True):
+        folder = tmp_path / str(together)
+        store = await open_store(f"embedded://{folder}", embedder=HashingEmbedder().identity, holds_folder=True)
+        try:
+            await store.ensure(COLLECTION, LABELS)
+            world = World(store)
+            await world.harness.run(talk(world, 5), together=together)
+            rankings = [LexicalRanking("word2"), DenseRanking(await _vector_of("answer1 word2 answer2"), "window")]
+            # three: each other one has no word of the question, and a score of 0
+            ranked = await store.search(COLLECTION, tenant_id="acme", rankings=rankings, limit=3)
+            scores = [{hit.id: round(hit.score, 4) for hit in hits} for hits in ranked]
+            found.append((scores, await world.messages()))
+            assert len(world.harness.covered) == 4 * together
+        finally:
+            await store.close()
+    assert found[0] == found[1]
+    assert len(found[0][1]) == 10
+
+
+async def _vector_of(text: str) -> list[float]:
+    (vector,) = await HashingEmbedder().embed([text], tenant_id="acme")
+    return vector
