@@ -23,21 +23,18 @@ Outcomes are built in decisions.py.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from itertools import takewhile
 from typing import Literal
 
 import structlog
 from pydantic import ValidationError
 
 from ...adapters.ports import Completions, VectorStore
-from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
-from ...memory.secrets.turns import protect_turn
 from ...memory.tenant_policies import TenantPolicies
-from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason, turns_that_fit
+from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason
 from ...schemas import ids
 from ...schemas.base import explain
 from ...schemas.command_kinds import END_SESSION, TRIM_SESSION
@@ -45,19 +42,16 @@ from ...schemas.commands import ResultError, SessionEnd
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
-from ...schemas.turns import Turn
 from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
-from ...streams.engine.last_keys import LastKeys
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker, tenant_of_breaker
-from ..common.protection import keep_record, keep_unread_record
 from ..common.session_ends import SessionEnds
 from ..common.store_writes import apply_writes
-from ..common.turn_routing import decode_turn, is_misplaced
+from ..common.turn_routing import is_misplaced
 from . import decisions
 from .batch import BatchTurn, UndecodableTurn, ask, conclude, prompt_for
 from .commands import SOURCE, edit_args, status_of
@@ -67,14 +61,13 @@ from .edits.catalogue import EDITS
 from .edits.scope import SessionEditResult, SessionEditScope, refused
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .next_action import EventProgress, Surroundings, next_action
-from .rows import WAITING_MAX_BYTES, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
+from .rows import SessionRow, Sessions
 from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch, trimmed
+from .session_turns import SessionTurns, is_new
 from .turn_source import TurnSource, without_secrets
 from .waiting_count import WaitingCount
 
 log = structlog.get_logger(__name__)
-ONE_BY_ONE_MAX = 1_000
-"""Sessions that are remembered because the answer for several of their turns was unusable."""
 
 
 class Observer:
@@ -106,7 +99,11 @@ class Observer:
         committed: Committed = lambda topic, partition: None,
     ) -> None:
         self._secrets = secrets
-        self._source = None if source is None else without_secrets(source, secrets)
+        self._turns = SessionTurns(
+            policies=policies,
+            secrets=secrets,
+            source=None if source is None else without_secrets(source, secrets),
+        )
         self._store = store
         self._completions = completions
         self._calls = calls
@@ -132,8 +129,6 @@ class Observer:
         )
         self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim}
         """By kind: commands that the stage sends itself about the row as such."""
-        self._one_by_one = LastKeys[tuple[int, str], int](ONE_BY_ONE_MAX)
-        """By partition and session: up to this offset of memory.turns, turns are asked about one by one."""
         calls.on_breaker_closed(self._wake_sessions)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -207,26 +202,9 @@ class Observer:
             status = status_of(work.command, self._deployment.tiers, now=self._now())
             requested = status == "applied" and work.command.kind not in EDITS
             return EventProgress(session, new=None, requested=requested)
-        new = self._unseen_turn(work, record, session)
-        turns = () if new is None else tuple(self._queued_turns(new, session, queued))
-        return EventProgress(session, new=new, requested=False, queued=turns)
-
-    def _queued_turns(
-        self, new: BatchTurn, session: SessionRow, queued: QueuedEvents[SessionEvent]
-    ) -> Iterator[BatchTurn]:
-        """Yield the turns of the events behind this one, up to an event that is no new turn of the session."""
-        position, turn_ids = new.record.position, {new.turn_id}
-        alone_until = self._one_by_one.get((position.partition, new.turn.session_key))
-        if alone_until is not None and position.offset <= alone_until:
-            return
-        for record, work in queued.next(self._deployment.observe.round_turns - 1):
-            if not isinstance(work, TurnEvent) or work.turn.turn_id in turn_ids:
-                return
-            turn = self._unseen_turn(work, record, session)
-            if turn is None:
-                return
-            turn_ids.add(turn.turn_id)
-            yield turn
+        new = self._new_turn(work, record, session)
+        behind = () if new is None else tuple(self._turns.queued(new, session, queued))
+        return EventProgress(session, new=new, requested=False, queued=behind)
 
     async def _end(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
         """End the session's row if it is still old and nothing waits. There is no result."""
@@ -251,16 +229,13 @@ class Observer:
         self._metrics.counted("session_trimmed")
         return trimmed(self._sessions.of(rows, key), key, source=source_of(record, work.event_id))
 
-    def _unseen_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
-        """This event's turn, unless the session had it before."""
-        turn_id = work.turn.turn_id
-        if turn_id in session.seen or refused_mark(turn_id, record.position.offset) in session.refused:
-            if not session.has_handled(record.position):
-                self._metrics.counted("duplicate")
-            return None
-        kept = keep_record(record, work.protected, self._secrets)
-        capture = self._policy_of(work.turn).capture
-        return BatchTurn.of(work.protected, work.owner, kept, capture, source=self._source)
+    def _new_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
+        """Return this event's turn, unless the session had it before."""
+        if is_new(work, record, session):
+            return self._turns.of_event(work, record)
+        if not session.has_handled(record.position):
+            self._metrics.counted("duplicate")
+        return None
 
     def _has_room(self, key: str, partition: int) -> bool:
         return self._waiting.has_room(partition, ids.split(key)[0])
@@ -287,7 +262,7 @@ class Observer:
 
         The decision covers the events of the queued turns among them.
         """
-        turns = self._oldest_turns(progress, work.session_key, rows, at_most=at_most)
+        turns = self._turns.oldest(progress, work.session_key, rows, at_most=at_most)
         if isinstance(turns, UndecodableTurn):
             session, decision = self._refuse(progress.session, turns, turns.poison, work, record)
             return replace(progress, session=session), decision
@@ -296,8 +271,7 @@ class Observer:
         except Poison as poison:
             if len(turns) > 1:
                 self._metrics.counted("asked_one_by_one")
-                last = turns[-1].record.position
-                self._one_by_one.put((record.position.partition, work.session_key), last.offset)
+                self._turns.ask_one_by_one(turns, record.position.partition)
                 return progress.one_by_one(len(turns)), None
             session, decision = self._refuse(progress.session, turns[0], poison, work, record)
         except OverBudget as error:
@@ -307,47 +281,11 @@ class Observer:
         here = sum(turn.n is None for turn in turns)
         return progress.after(session, turns), replace(decision, covers=max(0, here - 1))
 
-    def _oldest_turns(
-        self, progress: EventProgress, key: str, rows: Rows, *, at_most: int
-    ) -> tuple[BatchTurn, ...] | UndecodableTurn:
-        """Waiting turns in their order, this event's, then those queued behind it: as many as one prompt takes."""
-        session, turns = progress.session, list[BatchTurn]()
-        for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
-            raw = rows.row(waiting_key(key, n))
-            if raw is None:
-                raise AssertionError(f"the waiting turn {n} of a session is missing: its changelog was cut")
-            waiting = WaitingTurn.read(raw)
-            record = waiting.record()
-            try:
-                routed = decode_turn(record, self._deployment.routing, max_bytes=WAITING_MAX_BYTES)
-            except Poison as poison:
-                record = keep_unread_record(record, self._secrets)
-                return tuple(turns) if turns else UndecodableTurn(waiting.turn_id, record, n, poison)
-            # an earlier version or another policy may have kept it
-            protected = protect_turn(routed.turn, self._secrets)
-            record = keep_record(record, protected, self._secrets)
-            capture = self._policy_of(routed.turn).capture
-            turns.append(BatchTurn.of(protected, routed.owner, record, capture, n=n, source=self._source))
-        if progress.new is not None:
-            turns += (progress.new, *progress.queued)[: at_most - len(turns)]
-        turns = self._of_one_policy(turns)
-        return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._deployment.observe)])
-
-    def _of_one_policy(self, turns: Sequence[BatchTurn]) -> list[BatchTurn]:
-        """Return the first turns, up to one whose agent observes by another policy."""
-        if not turns:
-            return []
-        policy = self._policy_of(turns[0].turn)
-        return list(takewhile(lambda each: self._policy_of(each.turn) == policy, turns))
-
-    def _policy_of(self, turn: Turn) -> MemoryPolicy:
-        return self._policies.of(turn.tenant_id, turn.agent_id)
-
     async def _ask_about(
         self, session: SessionRow, turns: tuple[BatchTurn, ...], work: SessionEvent, record: Record
     ) -> Step:
         first = turns[0].turn
-        policy = self._policy_of(first)
+        policy = self._turns.policy_of(first)
         applied = self._policies.applied(first.tenant_id, first.agent_id)
         prompt = prompt_for(session, turns, policy)
         answer = await ask(
