@@ -86,7 +86,9 @@ async def test_a_session_whose_rows_end_under_a_kill_comes_back(pipeline: Pipeli
     worker = pipeline.spawn("all")
     await pipeline.produce(*turns[:4])
     await pipeline.settled()
-    assert all((await rows_of(pipeline, key)).values())
+    begun = await rows_of(pipeline, key)
+    assert begun["observer"]
+    assert begun["reflector"]  # consolidation keeps so few turns in the owner's row
 
     async def ends_sent() -> int:
         await others.speak()

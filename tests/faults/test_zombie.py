@@ -90,7 +90,11 @@ async def test_effects_that_a_zombie_has_still_to_do_are_the_next_owners(
     point = {"MEMSTREAM_CRASH_POINT": f"{stage}:{step}:{at}", STOPS_AT_CRASH_POINT: "yes"}
     pipeline.spawn(*(other for other in STAGES if other != stage), MEMSTREAM_SESSION_TIMEOUT="10")
     zombie = pipeline.spawn(stage, MEMSTREAM_OBSERVE_TOGETHER="1", **point)
-    await pipeline.produce(*said_by(user))
+    said = said_by(user)
+    for turn in said[: at - 1]:  # one by one, so that each is an outcome of its own
+        await pipeline.produce(turn)
+        await pipeline.settled()
+    await pipeline.produce(*said[at - 1 :])
     await wait_for(lambda: frozen(zombie), f"{stage} to stop after {step}", deadline=60)
     successor = pipeline.spawn(stage)
     await pipeline.settled()
