@@ -88,6 +88,7 @@ async def test_topics_grow_although_the_command_is_killed(pipeline: Pipeline, se
             f"{steps} steps of the growth",
             until=lambda seen, steps=steps: seen[0] >= steps or seen[1] is not None,
             deadline=60,
+            pause=0.001,  # in a folder the growth of few rows is soon done
         )
         kills += ends[1] is None
         process.kill()
