@@ -35,7 +35,7 @@ def is_new(work: TurnEvent, record: Record, session: SessionRow) -> bool:
     return turn_id not in session.seen and refused_mark(turn_id, record.position.offset) not in session.refused
 
 
-class SessionTurns:
+class TurnReader:
     """See the module."""
 
     def __init__(self, *, policies: TenantPolicies, secrets: SecretFilter, source: TurnSource | None) -> None:

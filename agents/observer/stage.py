@@ -63,7 +63,7 @@ from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, rout
 from .next_action import EventProgress, Surroundings, next_action
 from .rows import SessionRow, Sessions
 from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch, trimmed
-from .session_turns import SessionTurns, is_new
+from .session_turns import TurnReader, is_new
 from .turn_source import TurnSource, without_secrets
 from .waiting_count import WaitingCount
 
@@ -99,7 +99,7 @@ class Observer:
         committed: Committed = lambda topic, partition: None,
     ) -> None:
         self._secrets = secrets
-        self._turns = SessionTurns(
+        self._turns = TurnReader(
             policies=policies,
             secrets=secrets,
             source=None if source is None else without_secrets(source, secrets),
