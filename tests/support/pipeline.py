@@ -48,7 +48,7 @@ from tests.support.model_server import ModelServer
 from tests.support.polling import wait_for
 from tests.support.processes import CRASHED, NOTHING_FOLLOWS, Json, Processes
 from tests.support.qdrant import QdrantServer
-from tests.support.verification import ends_of, name_of, violations
+from tests.support.verification import ends_of, name_of, still_works, violations
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVING = ("strength", "retrieval_count", "last_accessed_at")
@@ -247,22 +247,26 @@ class Pipeline(Processes):
     ) -> None:
         """Check the invariants of memstream.verification for these stages (default: all) since the pipeline began.
 
-        Call it when the pipeline has settled. `invariants` limits the check, for tests that write what stages would
-        write.
+        Call it when the pipeline has settled. A worker that has found work since then (a reminder was due, a command
+        came) settles first. `invariants` limits the check, for tests that write what stages would write.
         """
         mine = tenant or self.tenant
         shared = self._qdrant is not None
-        broken = await violations(
-            log=self.log,
-            environment=self.environment(),
-            config=self.folder / "memstream.toml",
-            tenant=mine if shared or tenant else None,
-            since=self.began if shared else {},
-            stages=stages,
-            acknowledged=[name for name in self._acknowledged if not shared or ids.split(name[0])[0] == mine],
-            refused_by_model=refused_by_model,
-            invariants=invariants,
-        )
+        broken = None
+        while broken is None or (still_works(broken) and any(worker.poll() is None for worker in self.workers)):
+            if broken:
+                await self.settled(*stages)
+            broken = await violations(
+                log=self.log,
+                environment=self.environment(),
+                config=self.folder / "memstream.toml",
+                tenant=mine if shared or tenant else None,
+                since=self.began if shared else {},
+                stages=stages,
+                acknowledged=[name for name in self._acknowledged if not shared or ids.split(name[0])[0] == mine],
+                refused_by_model=refused_by_model,
+                invariants=invariants,
+            )
         assert not broken, "\n".join([f"{len(broken)} violations", *broken[:20], self.logs()])
 
     async def check_versions_published_once(self) -> None:

@@ -38,7 +38,7 @@ from .kafka import free_port
 from .loop_disk import LoopDisk, loop_disk
 from .polling import wait_for
 from .processes import NOTHING_FOLLOWS
-from .verification import store_of, violations
+from .verification import still_works, store_of, violations
 
 TENANT, SESSION = "acme", "s1"
 USERS = 6
@@ -48,8 +48,6 @@ PAUSE = 0.3
 SCATTERED = 0.6
 """The share of cuts before which some unsynced pages reach the disk."""
 DEADLINE = 120.0
-WORKS = ("moved while it was read", "records behind")
-"""Said by the check of a memory that works on something. Then lag 0 is waited for again."""
 
 
 class NotSurvived(AssertionError):
@@ -127,8 +125,8 @@ class PowerCuts:
         await wait_for(self._ready, "a ready worker", deadline=DEADLINE, detail=self._tail)
         await log.start()
         try:
-            wrong = [*WORKS]
-            while any(sign in line for line in wrong for sign in WORKS):  # reminders come when they are due
+            wrong = None
+            while wrong is None or still_works(wrong):  # reminders come when they are due
                 await wait_for(
                     lambda: self._lag(log), "lag 0", until=lambda lag: lag == 0, deadline=DEADLINE, detail=self._tail
                 )

@@ -24,6 +24,14 @@ from memstream.verification import Expected, HistoryScope, read_history, verify
 from memstream.verification.history import Offsets
 from memstream.verification.rows import TurnName
 
+SIGNS_OF_WORK = ("moved while it was read", "records behind")
+"""Said by the check of a memory that works on something."""
+
+
+def still_works(said: Collection[str]) -> bool:
+    """Whether these violations tell of work under way: a reminder came when it was due. Then wait for lag 0 again."""
+    return any(sign in line for line in said for sign in SIGNS_OF_WORK)
+
 
 async def ends_of(log: Log) -> Offsets:
     """Return where every topic ends now. On a shared broker, all records before belong to others."""
