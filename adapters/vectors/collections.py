@@ -26,9 +26,13 @@ INT8 = models.ScalarQuantization(
 """Takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph (edge_index.py)."""
 FLOAT_BYTES = 4
 GRAPH_FROM = 10_000
-"""Vectors of a segment from which on a server builds a graph for them. Qdrant's own limit is 10 MB, which is 1 250
+"""Vectors of a segment from which on a server indexes them. Qdrant's own limit is 10 MB, which is 1 250
 vectors of the hashing embedder: building graphs took as much of the machine as all stages together. A search names an
 owner or a tenant, and compares with all of ten thousand vectors in a few milliseconds."""
+SCANNED_UP_TO = 50_000
+"""Vectors that a server compares one by one (as int8) where a filter leaves no more, instead of searching a graph. Up
+to there that takes no longer than a search with `engine.SEARCH`, and finds all of the best ten. Qdrant's own limit is
+10 MB."""
 LEAST_VERSION = (1, 18)
 """update_filter needs 1.16, update_mode 1.17, and adding named vectors later 1.18."""
 
@@ -119,8 +123,8 @@ async def _create(
             name,
             dense,
             sparse,
-            # One graph for each tenant instead of one for all, because every query names its tenant.
-            hnsw_config=models.HnswConfigDiff(m=0, payload_m=16) if spec.has_vectors else None,
+            # One graph for each large tenant instead of one for all, because every query names its tenant.
+            hnsw_config=_graphs(embedder) if spec.has_vectors else None,
             quantization_config=INT8 if spec.has_vectors else None,
             optimizers_config=_optimizers(embedder) if spec.has_vectors else None,
             sharding_method=models.ShardingMethod.CUSTOM if by_tenant else None,
@@ -132,8 +136,17 @@ async def _create(
 
 
 def _optimizers(embedder: EmbedderIdentity) -> models.OptimizersConfigDiff:
-    """Return from which size on (in KiB) a segment gets a graph."""
-    return models.OptimizersConfigDiff(indexing_threshold=GRAPH_FROM * embedder.dimension * FLOAT_BYTES // 1024)
+    """Return from which size on (in KiB) a segment gets int8 vectors, and graphs for tenants that are large enough."""
+    return models.OptimizersConfigDiff(indexing_threshold=_kib(GRAPH_FROM, embedder))
+
+
+def _graphs(embedder: EmbedderIdentity) -> models.HnswConfigDiff:
+    """Return how graphs are built, and up to which size (in KiB) all are compared."""
+    return models.HnswConfigDiff(m=0, payload_m=16, full_scan_threshold=_kib(SCANNED_UP_TO, embedder))
+
+
+def _kib(vectors: int, embedder: EmbedderIdentity) -> int:
+    return vectors * embedder.dimension * FLOAT_BYTES // 1024
 
 
 async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str, ours: EmbedderIdentity) -> None:

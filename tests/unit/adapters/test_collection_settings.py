@@ -26,16 +26,17 @@ class Recording:
         return True
 
 
-@pytest.mark.parametrize(("dimension", "kib"), [(2_048, 80_000), (384, 15_000)])
-async def test_a_graph_begins_with_as_many_vectors_whatever_their_size(dimension: int, kib: int) -> None:
+@pytest.mark.parametrize(("dimension", "indexed", "scanned"), [(2_048, 80_000, 400_000), (384, 15_000, 75_000)])
+async def test_limits_are_numbers_of_vectors_whatever_their_size(dimension: int, indexed: int, scanned: int) -> None:
     engine = Recording()
     embedder = EmbedderIdentity(name="any", dimension=dimension, version="1")
     await collections._create(cast(QdrantEngine, engine), spec_of(FACTS), "facts", embedder, by_tenant=False)
-    assert engine.made["optimizers_config"].indexing_threshold == kib
+    assert engine.made["optimizers_config"].indexing_threshold == indexed
+    assert engine.made["hnsw_config"].full_scan_threshold == scanned
 
 
 async def test_a_collection_without_vectors_has_qdrants_own_settings() -> None:
     engine = Recording()
     embedder = EmbedderIdentity(name="any", dimension=8, version="1")
     await collections._create(cast(QdrantEngine, engine), spec_of(BUDGETS), "budgets", embedder, by_tenant=False)
-    assert engine.made["optimizers_config"] is None
+    assert engine.made["optimizers_config"] is engine.made["hnsw_config"] is None
