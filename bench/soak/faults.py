@@ -57,7 +57,7 @@ async def _one(world: World, fault: Fault, done: list[Struck]) -> None:
             seat = world.add_seat(STAGES[int(fault.pick * len(STAGES))])
             struck.whom = seat.name
             await asyncio.sleep(fault.lasts)
-            await seat.stop()
+            await world.remove_seat(seat)
         case "broker restarted" | "broker killed":
             await _broker(world, fault)
         case "store away":

@@ -240,17 +240,28 @@ async def _beside(work: object) -> AsyncIterator[None]:
 
 
 async def _all_ready(world: World) -> None:
-    async with asyncio.timeout(START_WITHIN), aiohttp.ClientSession() as http:
-        waiting = {seat.name: seat for seat in world.seats}
-        while waiting:
-            for name, seat in list(waiting.items()):
-                try:
-                    async with http.get(f"http://127.0.0.1:{seat.health_port}/readyz") as answer:
-                        if answer.status == 200:
-                            del waiting[name]
-                except aiohttp.ClientError:
-                    pass
-            await asyncio.sleep(0.5)
+    """Return when every worker says that it is ready. `RuntimeError` after START_WITHIN, with what the others say."""
+    said = {seat.name: "nothing yet" for seat in world.seats}
+    try:
+        async with asyncio.timeout(START_WITHIN), aiohttp.ClientSession() as http:
+            while said:
+                for seat in world.seats:
+                    if seat.name in said and (answer := await _readiness(http, seat.health_port)) is not None:
+                        said[seat.name] = answer
+                    elif seat.name in said:
+                        del said[seat.name]
+                await asyncio.sleep(0.5)
+    except TimeoutError:
+        raise RuntimeError(f"not ready within {START_WITHIN:g} s: {said}") from None
+
+
+async def _readiness(http: aiohttp.ClientSession, port: int) -> str | None:
+    """Return what a worker says that is not ready; None: it is ready."""
+    try:
+        async with http.get(f"http://127.0.0.1:{port}/readyz") as answer:
+            return None if answer.status == 200 else await answer.text()
+    except aiohttp.ClientError as error:
+        return repr(error)
 
 
 async def _drained(world: World) -> None:

@@ -48,7 +48,7 @@ class World:
         self.group = Group()
         self.seats: list[Seat] = []
         self.left_seats: list[Seat] = []
-        """Seats of workers that were stopped so that the partitions could grow."""
+        """Seats of workers that were stopped: those that were added for a while, and all when the partitions grew."""
         self.partitions = PARTITIONS
         self.clock = time.monotonic()
         """The zero of all times; set again when the load begins."""
@@ -103,6 +103,12 @@ class World:
         seat = self._seat(f"{stage}-added-{self._added}", [stage], spared=False)
         self.seats.append(seat)
         return seat
+
+    async def remove_seat(self, seat: Seat) -> None:
+        """Stop the worker of a seat, which then is asked for nothing any more."""
+        await seat.stop()
+        self.seats.remove(seat)
+        self.left_seats.append(seat)
 
     def _seat(self, name: str, stages: Sequence[str], *, spared: bool, **more: str) -> Seat:
         return Seat(
