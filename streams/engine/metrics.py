@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -96,7 +96,10 @@ class Metrics:
             registry=registry,
         )
         self.lag = Gauge(
-            "memstream_lag", "Records behind the end of the log", ["stage", "topic", "partition"], registry=registry
+            "memstream_lag",
+            "Records behind the end of the log, of the partitions that this worker reads now",
+            ["stage", "topic", "partition"],
+            registry=registry,
         )
         self.model_calls = Counter(
             "memstream_model_calls_total", "Calls of a model", ["tenant", "task", "model"], registry=registry
@@ -129,6 +132,8 @@ class StageMetrics:
         self._of_topic: dict[tuple[Counter, str], Counter] = {}
         self._shown: dict[Gauge, set[str]] = {}
         """By gauge: the tenants that have a value now."""
+        self._behind: set[tuple[str, int]] = set()
+        """The partitions whose lag has a value now."""
 
     def _inc(self, family: Counter, topic: str, n: int = 1) -> None:
         counter = self._of_topic.get((family, topic))
@@ -217,3 +222,10 @@ class StageMetrics:
     def lag(self, topic: str, partition: int, records: int) -> None:
         """Set how many records a partition is behind."""
         self._metrics.lag.labels(self._stage, topic, str(partition)).set(records)
+        self._behind.add((topic, partition))
+
+    def forget_lag(self, *, but: Set[tuple[str, int]]) -> None:
+        """Remove the lag of all partitions but these. What another worker reads now would be told twice."""
+        for topic, partition in self._behind - but:
+            self._metrics.lag.remove(self._stage, topic, str(partition))
+        self._behind &= but

@@ -335,6 +335,7 @@ class StageRunner:
                 in_flight={unquote(tenant): count for tenant, count in self._lanes.running_by().items()},
                 paused=[name.partition(":")[2] for name in self.calls.paused()],
             )
+            self.metrics.forget_lag(but=self.app.assigned())
             for tp, offset in dict(consumer._committed_offset).items():
                 end = (
                     consumer.highwater(tp)

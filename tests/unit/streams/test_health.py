@@ -165,6 +165,17 @@ async def test_metrics_are_in_prometheus_form(worker: Worker, health: httpx.Asyn
     assert 'memstream_in_flight{stage="observer"} 1.0' in during.splitlines()
 
 
+async def test_the_lag_of_a_partition_that_was_given_away_is_not_told(
+    worker: Worker, health: httpx.AsyncClient
+) -> None:
+    for partition in range(3):
+        worker.metrics.lag("memory.turns", partition, 17)
+    worker.metrics.forget_lag(but={("memory.turns", 1), ("memory.turns", 5)})
+    worker.metrics.forget_lag(but={("memory.turns", 1)})
+    told = [line for line in (await health.get("/metrics")).text.splitlines() if line.startswith("memstream_lag{")]
+    assert told == ['memstream_lag{partition="1",stage="observer",topic="memory.turns"} 17.0']
+
+
 async def test_an_event_that_is_tried_again_came_in_once(worker: Worker, health: httpx.AsyncClient) -> None:
     worker.metrics.event_in(RECORD)
     for _ in range(3):
