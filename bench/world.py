@@ -64,12 +64,18 @@ class Worker:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Stop the process (SIGSTOP) during the block, for less than its session time-out."""
-        self.process.send_signal(signal.SIGSTOP)
+        """Hold the process during the block, for less than its session time-out."""
+        self.hold()
         try:
             yield
         finally:
-            self.process.send_signal(signal.SIGCONT)
+            self.let_go()
+
+    def hold(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def let_go(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
 
     def alive(self) -> bool:
         return self.process.poll() is None
