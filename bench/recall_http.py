@@ -73,7 +73,8 @@ class Served:
             nonlocal complete
             for cue in (*cues[first:], *cues[:first]):
                 began = time.perf_counter()
-                complete += await self.ask(path, cue)
+                whole = await self.ask(path, cue)  # apart: `+=` would read the count before the answer
+                complete += whole
                 took.append(time.perf_counter() - began)
 
         cpu = cpu_seconds(self.pid)
