@@ -47,7 +47,8 @@ QUICK = (Load(8, 0.05, 32, 12, 4),)
 
 
 def rate(stamps: Sequence[int], load: Load) -> float:
-    """Return the turns per second from the output timestamps in milliseconds."""
+    """Return the turns per second from the output timestamps, in whole milliseconds. Turns that are observed together
+    come out together; less than a millisecond counts as one."""
     ordered = sorted(stamps)
     first = SKIPPED_WAVES * load.in_flight
     # A wave comes out together: its middle stands for it.
@@ -55,7 +56,7 @@ def rate(stamps: Sequence[int], load: Load) -> float:
         median(ordered[first + wave * load.in_flight : first + (wave + 1) * load.in_flight])
         for wave in range(load.kept + 1)
     ]
-    return load.kept * load.in_flight * 1_000 / (middles[-1] - middles[0])
+    return load.kept * load.in_flight * 1_000 / max(1.0, middles[-1] - middles[0])
 
 
 async def measure(world: World, loads: Sequence[Load]) -> list[Figure]:
