@@ -46,12 +46,13 @@ async def measure(world: World, load: Load) -> list[Figure]:
     await world.model.reset(latency=load.latency)
     start_all(world)
     async with opened_store(world) as store, watched(world.log, FACTS_UPDATED.name, _mark_of_fact) as told:
-        speakers = Speakers(f"r9-{world.kind}", sessions=1_000_000)
+        speakers = Speakers(f"r9-{time.time_ns():x}", sessions=1_000_000)  # a server keeps what was said before
         warm = speakers.turns(load.warm_up)
         await produce_evenly(world.log, warm, rate=load.rate)
         await told.all_of((each.mark for each in warm), within=WITHIN)
         said = speakers.turns(load.turns)
-        looking = {each.mark: asyncio.create_task(_found_at(store, each)) for each in said}
+        due = {each.mark: n / load.rate for n, each in enumerate(said)}
+        looking = {each.mark: asyncio.create_task(_found_at(store, each, after=due[each.mark])) for each in said}
         sent = await produce_evenly(world.log, said, rate=load.rate)
         await told.all_of(sent, within=WITHIN)
         found = {mark: await task for mark, task in looking.items()}
@@ -119,8 +120,10 @@ async def opened_store(world: World) -> AsyncIterator[VectorStore]:
         await store.close()
 
 
-async def _found_at(store: VectorStore, said: Said) -> float:
-    """Return when the turn's message was found first. Starts to look when the turn is due."""
+async def _found_at(store: VectorStore, said: Said, *, after: float) -> float:
+    """Return when the turn's message was found first. Starts to look `after` so many seconds, when the turn is due: a
+    hundred that look at once keep the server busy."""
+    await asyncio.sleep(after)
     session = said.key.decode()
     point = ids.message_id(session, said.mark, 0)
     while point not in await store.get(TURNS, tenant_id=TENANT, ids=[point]):  # noqa: ASYNC110 - nobody tells
