@@ -1,23 +1,24 @@
 """The floor of R3′: a loop in plain aiokafka that makes only the calls that a stage cannot do without.
 
-    python -m bench.floor JSON
+    python -m bench.floor < OPTIONS
 
 For each record it sends the model's request, one read and one write of the store, then the records of the outcome, the
 changelog's included, with the bytes that the stage sent for one turn. It keeps no state and decides nothing.
+OPTIONS are JSON; it prints the milliseconds of processor time of a record.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import aiohttp
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from pydantic import TypeAdapter
 
 COMMIT_SECONDS = 0.5
 WARM_UP = 100
@@ -57,14 +58,9 @@ class Options:
     requests: Sequence[Request]
     sent: Sequence[Sent]
 
-    @classmethod
-    def from_json(cls, given: str) -> Self:
-        values: dict[str, Any] = json.loads(given)
-        requests = [Request(*each) for each in values.pop("requests")]
-        return cls(requests=requests, sent=[Sent(*each) for each in values.pop("sent")], **values)
 
-    def as_json(self) -> str:
-        return json.dumps(asdict(self))
+OPTIONS: Final = TypeAdapter(Options)
+"""From and to JSON."""
 
 
 async def run(options: Options) -> float:
@@ -74,20 +70,16 @@ async def run(options: Options) -> float:
     )
     consumer = AIOKafkaConsumer(bootstrap_servers=options.servers, group_id=options.name, enable_auto_commit=False)
     partitions = [TopicPartition(options.source, number) for number in range(len(options.start))]
-    free = asyncio.Semaphore(options.in_flight)
     requests = [(each.method, each.url, each.body.encode(), each.headers) for each in options.requests]
     sent = [(each.key.encode("latin-1"), each.value.encode("latin-1")) for each in options.sent]
 
     async def handle() -> None:
-        try:
-            for method, url, body, headers in requests:
-                async with http.request(method, url, data=body, headers=headers) as answer:
-                    said = await answer.read()
-                    assert answer.status == 200, said
-            delivered = [await producer.send(options.sink, value, key=key) for key, value in sent]
-            await asyncio.gather(*delivered)
-        finally:
-            free.release()
+        for method, url, body, headers in requests:
+            async with http.request(method, url, data=body, headers=headers) as answer:
+                said = await answer.read()
+                assert answer.status == 200, said
+        delivered = [await producer.send(options.sink, value, key=key) for key, value in sent]
+        await asyncio.gather(*delivered)
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
         await producer.start()
@@ -105,7 +97,6 @@ async def run(options: Options) -> float:
                             if seen == WARM_UP:
                                 began = time.process_time()
                             seen += 1
-                            await free.acquire()
                             group.create_task(handle())
                 if time.monotonic() - committed > COMMIT_SECONDS:
                     await consumer.commit()
@@ -118,4 +109,4 @@ async def run(options: Options) -> float:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(run(Options.from_json(sys.stdin.read()))))
+    print(asyncio.run(run(OPTIONS.validate_json(sys.stdin.read()))))

@@ -209,7 +209,7 @@ async def _floor(world: World, sample: Sample, source: Topic, start: Sequence[in
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.floor", cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    out, _ = await process.communicate(options.as_json().encode())
+    out, _ = await process.communicate(floor.OPTIONS.dump_json(options))
     if process.returncode:
         raise NotMeasured("the plain loop failed")
     return float(out)

@@ -25,10 +25,10 @@ INT8 = models.ScalarQuantization(
 )
 """Takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph (edge_index.py)."""
 FLOAT_BYTES = 4
-GRAPH_FROM = 10_000
-"""Vectors of a segment from which on a server indexes them. Qdrant's own limit is 10 MB, which is 1 250
-vectors of the hashing embedder: building graphs took as much of the machine as all stages together. A search names an
-owner or a tenant, and compares with all of ten thousand vectors in a few milliseconds."""
+INDEXED_FROM = 10_000
+"""Vectors of a segment from which on a server indexes them. Qdrant's own limit is 10 MB, which is 1 250 vectors of the
+hashing embedder, and indexing took as much of the machine as all stages together. A search names an owner or a tenant,
+and compares with all of ten thousand vectors in a few milliseconds."""
 SCANNED_UP_TO = 50_000
 """Vectors that a server compares one by one (as int8) where a filter leaves no more, instead of searching a graph. Up
 to there that takes no longer than a search with `engine.SEARCH`, and finds all of the best ten. Qdrant's own limit is
@@ -137,7 +137,7 @@ async def _create(
 
 def _optimizers(embedder: EmbedderIdentity) -> models.OptimizersConfigDiff:
     """Return from which size on (in KiB) a segment gets int8 vectors, and graphs for tenants that are large enough."""
-    return models.OptimizersConfigDiff(indexing_threshold=_kib(GRAPH_FROM, embedder))
+    return models.OptimizersConfigDiff(indexing_threshold=_kib(INDEXED_FROM, embedder))
 
 
 def _graphs(embedder: EmbedderIdentity) -> models.HnswConfigDiff:

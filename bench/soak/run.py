@@ -245,11 +245,12 @@ async def _all_ready(world: World) -> None:
     try:
         async with asyncio.timeout(START_WITHIN), aiohttp.ClientSession() as http:
             while said:
-                for seat in world.seats:
-                    if seat.name in said and (answer := await _readiness(http, seat.health_port)) is not None:
-                        said[seat.name] = answer
-                    elif seat.name in said:
+                for seat in [each for each in world.seats if each.name in said]:
+                    answer = await _readiness(http, seat.health_port)
+                    if answer is None:
                         del said[seat.name]
+                    else:
+                        said[seat.name] = answer
                 await asyncio.sleep(0.5)
     except TimeoutError:
         raise RuntimeError(f"not ready within {START_WITHIN:g} s: {said}") from None
