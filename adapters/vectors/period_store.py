@@ -28,7 +28,8 @@ from .period_merge import by_id, by_score, by_value, exhausted, scored, shares
 from .period_words import PeriodWords, weighed
 from .periods import PeriodPart, ended, forgotten, parts_of
 from .point_batcher import POLICY
-from .store import QdrantStore, VectorQuery
+from .point_encoder import VectorQuery
+from .store import QdrantStore
 
 LOOK_SECONDS = 5.0
 """How long a process goes on without looking for periods that another process opened or dropped. The process that opens
@@ -178,7 +179,7 @@ class PeriodStore(QdrantStore):
     ) -> list[StoredPoint]:
         if not self._spec(collection).by_period:
             return await super().lexical(collection, tenant_id=tenant_id, text=text, where=where, limit=limit)
-        words = self._encoder.query(text)
+        words = self._encoder.words(text)
         if words is None:
             return []
         weights = await self._words.weights(await self._parts(collection), words.indices)
@@ -202,7 +203,7 @@ class PeriodStore(QdrantStore):
                 collection, tenant_id=tenant_id, rankings=rankings, where=where, limit=limit, fields=fields
             )
         condition = of_tenant(tenant_id, where)
-        queries = [self._ranked(collection, each) for each in rankings]
+        queries = [self._encoder.ranking(self._spec(collection), each) for each in rankings]
         terms = {index for query, _ in queries if isinstance(query, models.SparseVector) for index in query.indices}
         parts = await self._parts(collection)
         weights = await self._words.weights(parts, terms)

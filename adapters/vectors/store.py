@@ -8,10 +8,9 @@ filled a collection.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from qdrant_client import models
 
@@ -21,7 +20,6 @@ from ...schemas.ids import is_derived
 from ..batching.coalescer import CoalescePolicy
 from ..ports import (
     CasResult,
-    DenseRanking,
     EmbedderIdentity,
     NewWindow,
     OrderDirection,
@@ -32,17 +30,16 @@ from ..ports import (
     StoredPoint,
 )
 from . import point_validation
-from .batch_requests import PAGE, CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher, VectorUpdate
+from .batch_requests import CompareAndSet, FilterQuery, PointIds, RequestBatcher
 from .collections import check_version, ensure_collections
-from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, WINDOW, EngineHit, EngineRow, QdrantEngine, SyncsLater
+from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, EngineHit, QdrantEngine, SyncsLater
 from .errors import translate_errors
 from .filters import of_tenant
-from .lexical import LexicalEncoder
+from .paged_reads import PagedReads
 from .point_batcher import POLICY, PointBatcher
+from .point_encoder import PointEncoder, VectorQuery, require_vectors
 from .shards import Shards, check_cluster, check_method
 
-VectorQuery = tuple[list[float] | models.SparseVector | None, str]
-"""What is searched for (None: it has no indexed word), and the name of the vector that is searched."""
 FEW = 64
 """Reads of up to this many records, or of all, first ask for this many in a shared request. Mostly these are all."""
 
@@ -77,7 +74,8 @@ class QdrantStore:
         self._records = PointBatcher(
             bulk=RequestBatcher(engine=engine, consistency=self._consistency, shards=self._shards), policy=gathering
         )
-        self._encoder = LexicalEncoder()
+        self._pages = PagedReads(engine=engine, consistency=self._consistency, shards=self._shards)
+        self._encoder = PointEncoder(embedder)
         self._together: ContextVar[set[str] | None] = ContextVar("memstream_written_together", default=None)
         self._specs = {spec.name: spec for spec in COLLECTIONS}
 
@@ -163,23 +161,26 @@ class QdrantStore:
                 return found
         wanted = True if fields is None else [TENANT_FIELD, *fields]
         if order_by is None:
-            return await self._select_by_id(collection, tenant_id, condition, limit, from_id, wanted=wanted)
+            return await self._pages.by_id(
+                collection, tenant_id=tenant_id, condition=condition, limit=limit, from_id=from_id, wanted=wanted
+            )
         if from_id is not None:
             raise Fatal(f"{collection}: from_id is for the order of ids, not for that of {order_by}")
-        result = await self._select_ordered(collection, tenant_id, condition, order_by, direction, limit, wanted)
-        if limit is None or len(result) < limit:
-            lacking = models.IsEmptyCondition(is_empty=models.PayloadField(key=order_by))
-            rest = None if limit is None else limit - len(result)
-            without = models.Filter(must=[condition, lacking])
-            result += await self._select_by_id(collection, tenant_id, without, rest, wanted=wanted)
-        return result
+        return await self._pages.by_field(
+            collection,
+            tenant_id=tenant_id,
+            condition=condition,
+            order_by=order_by,
+            direction=direction,
+            limit=limit,
+            wanted=wanted,
+        )
 
     async def nearest(
         self, collection: str, *, tenant_id: str, dense: Sequence[float], where: models.Filter | None = None, limit: int
     ) -> list[StoredPoint]:
-        self._with_vectors(collection)
-        point_validation.check_dense(dense, self._embedder.dimension, f"{collection}: query")
-        return await self._query(collection, tenant_id, list(dense), DENSE, where, limit)
+        query = self._encoder.dense(self._with_vectors(collection), dense)
+        return await self._query(collection, tenant_id, query, DENSE, where, limit)
 
     async def lexical(
         self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
@@ -190,7 +191,7 @@ class QdrantStore:
         included.
         """
         self._with_vectors(collection)
-        return await self._by_words(collection, tenant_id, self._encoder.query(text), where, limit)
+        return await self._by_words(collection, tenant_id, self._encoder.words(text), where, limit)
 
     async def _by_words(
         self,
@@ -214,8 +215,8 @@ class QdrantStore:
     ) -> list[Sequence[RankedPoint]]:
         """Run several rankings, as the port says. A ranking by words without an indexed word is empty and needs no
         request."""
-        self._with_vectors(collection)
-        queries = [self._ranked(collection, each) for each in rankings]
+        spec = self._with_vectors(collection)
+        queries = [self._encoder.ranking(spec, each) for each in rankings]
         condition, limits = of_tenant(tenant_id, where), [limit] * len(queries)
         found = await self._rank(collection, tenant_id, condition, queries, limits=limits, fields=fields)
         return [list(each) for each in found]
@@ -292,11 +293,11 @@ class QdrantStore:
 
     # -------------------------------------------------------------------------------------------- writes
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
-        await self._records.insert(collection, self._encoded(collection, points))
+        await self._records.insert(collection, self._encoder.points(self._spec(collection), points))
         await self._written(collection)
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
-        await self._records.put(collection, self._encoded(collection, points))
+        await self._records.put(collection, self._encoder.points(self._spec(collection), points))
         await self._written(collection)
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
@@ -310,18 +311,9 @@ class QdrantStore:
         await self._written(collection)
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
-        self._with_windows(collection)
-        given, weight = [], 0
-        for point in points:
-            vectors = self._indexed(f"{collection}: point {point.id}", {WINDOW: point.window}, point.text)
-            if vectors:
-                given.append(
-                    VectorUpdate(
-                        point_validation.require_tenant(tenant_id), models.PointVectors(id=point.id, vector=vectors)
-                    )
-                )
-                weight += len(point.text or "")
-        await self._records.update_vectors(collection, given, weight=weight)
+        updates = self._encoder.windows(self._spec(collection), points, tenant_id=tenant_id)
+        weight = sum(len(point.text or "") for point in points)
+        await self._records.update_vectors(collection, updates, weight=weight)
         await self._written(collection)
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
@@ -333,11 +325,11 @@ class QdrantStore:
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
         """Write one point conditionally, as the port says."""
-        [encoded] = self._encoded(collection, [point])
-        counted = self._spec(collection).counted
+        spec = self._spec(collection)
+        [encoded] = self._encoder.points(spec, [point])
         if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
-        swap = CompareAndSet(encoded, expected_version, cause, counted)
+        swap = CompareAndSet(encoded, expected_version, cause, spec.counted)
         result = await self._records.compare_and_set(collection, swap)
         await self._written(collection)
         return result
@@ -375,93 +367,10 @@ class QdrantStore:
         self._specs.setdefault(collection, spec)
         return spec
 
-    def _with_vectors(self, collection: str) -> None:
-        if not self._spec(collection).has_vectors:
-            raise Fatal(f"the collection {collection!r} has no vectors to search by")
-
-    def _with_windows(self, collection: str) -> None:
-        if not self._spec(collection).has_windows:
-            raise Fatal(f"the collection {collection!r} has no windows of neighbours")
-
-    def _ranked(self, collection: str, ranking: Ranking) -> VectorQuery:
-        """Return the query (None when it has no indexed word) and the name of the vector that it searches."""
-        if not isinstance(ranking, DenseRanking):
-            return self._encoder.query(ranking.text), SPARSE
-        if ranking.among == WINDOW:
-            self._with_windows(collection)
-        point_validation.check_dense(ranking.dense, self._embedder.dimension, f"{collection}: query")
-        return list(ranking.dense), ranking.among
-
-    async def _select_by_id(
-        self,
-        collection: str,
-        tenant_id: str,
-        condition: models.Filter,
-        limit: int | None,
-        from_id: str | None = None,
-        *,
-        wanted: bool | list[str],
-    ) -> list[StoredPoint]:
-        result: list[StoredPoint] = []
-        offset: Any = from_id
-        while limit is None or len(result) < limit:
-            size = PAGE if limit is None else min(PAGE, limit - len(result))
-            with translate_errors(f"reading from {collection}"):
-                records, offset = await self._engine.scroll(
-                    collection,
-                    condition,
-                    limit=size,
-                    offset=offset,
-                    with_payload=wanted,
-                    consistency=self._consistency,
-                    shard_key_selector=self._shards.keys(tenant_id),
-                )
-            result += self._found(records, tenant_id, collection)
-            if offset is None:
-                break
-            await asyncio.sleep(0)  # the embedded engine runs inline, so other tasks get a turn between pages
-        return result
-
-    async def _select_ordered(
-        self,
-        collection: str,
-        tenant_id: str,
-        condition: models.Filter,
-        order_by: str,
-        direction: OrderDirection,
-        limit: int | None,
-        wanted: bool | list[str],
-    ) -> list[StoredPoint]:
-        """Read ordered pages. They have no offset: the next page begins at the last value, without the ids that were
-        already returned with it."""
-        result: list[StoredPoint] = []
-        order = models.OrderBy(key=order_by, direction=models.Direction(direction))
-        seen: list[Any] = []
-        while limit is None or len(result) < limit:
-            size = PAGE if limit is None else min(PAGE, limit - len(result))
-            excluded = [models.HasIdCondition(has_id=seen)] if seen else None
-            with translate_errors(f"reading from {collection} in the order of {order_by}"):
-                records, _ = await self._engine.scroll(
-                    collection,
-                    models.Filter(must=[condition], must_not=excluded),
-                    limit=size,
-                    order_by=order,
-                    with_payload=wanted,
-                    consistency=self._consistency,
-                    shard_key_selector=self._shards.keys(tenant_id),
-                )
-            result += self._found(records, tenant_id, collection)
-            if len(records) < size:
-                break
-            last = records[-1].order_value
-            if last is None:
-                raise Fatal(f"{collection}: Qdrant did not return the value that a record was ordered by ({order_by})")
-            if last != order.start_from:
-                seen = []
-            seen += [each.id for each in records if each.order_value == last]
-            order = models.OrderBy(key=order_by, direction=order.direction, start_from=last)
-            await asyncio.sleep(0)
-        return result
+    def _with_vectors(self, collection: str) -> CollectionSpec:
+        spec = self._spec(collection)
+        require_vectors(spec)
+        return spec
 
     async def _query(
         self,
@@ -482,48 +391,6 @@ class QdrantStore:
             shard_key=self._shards.keys(tenant_id),
         )
         return await self._records.query(collection, FilterQuery(tenant_id, request))
-
-    def _found(self, records: Sequence[EngineRow], tenant_id: str, collection: str) -> list[StoredPoint]:
-        return point_validation.stored_points(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
-
-    def _encoded(self, collection: str, points: Sequence[Point]) -> list[EncodedPoint]:
-        """Encode points. All of them are validated before the first is written."""
-        spec = self._spec(collection)
-        encoded = []
-        for point in points:
-            what = f"{collection}: point {point.id}"
-            tenant_id = point_validation.tenant_of(point, collection)
-            size = point_validation.payload_size(point.payload, what)
-            vector = self._vectors(spec, point, what)
-            encoded.append(
-                # Built without validation: everything was checked before, and a vector has thousands of numbers.
-                EncodedPoint(
-                    tenant_id,
-                    size,
-                    models.PointStruct.model_construct(id=point.id, vector=vector, payload=point.payload),
-                )
-            )
-        return encoded
-
-    def _vectors(self, spec: CollectionSpec, point: Point, what: str) -> dict[str, Any]:
-        if not spec.has_vectors:
-            if point.dense is not None or point.text is not None or point.window is not None:
-                raise Fatal(f"{what}: the collection {spec.name!r} has no vectors")
-            return {}
-        if point.window is not None:
-            self._with_windows(spec.name)
-        return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point.text)
-
-    def _indexed(self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None) -> dict[str, Any]:
-        """Return the given vectors by name, after checking each."""
-        vectors: dict[str, Any] = {}
-        for name, vector in dense.items():
-            if vector is not None:
-                point_validation.check_dense(vector, self._embedder.dimension, what)
-                vectors[name] = list(vector)
-        if text is not None and (sparse := self._encoder.document(text)) is not None:
-            vectors[SPARSE] = sparse
-        return vectors
 
 
 def _named(tenant_id: str, ids: Sequence[str]) -> PointIds:

@@ -1,0 +1,106 @@
+"""Encoding of points and queries for an engine: their vectors and words by name, everything checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdrant_client import models
+
+from ...schemas.collections import CollectionSpec
+from ...schemas.errors import Fatal
+from ..ports import DenseRanking, EmbedderIdentity, NewWindow, Point, Ranking
+from . import point_validation
+from .batch_requests import EncodedPoint, VectorUpdate
+from .engine import DENSE, SPARSE, WINDOW
+from .lexical import LexicalEncoder
+
+VectorQuery = tuple[list[float] | models.SparseVector | None, str]
+"""What is searched for (None: it has no indexed word), and the name of the vector that is searched."""
+
+
+class PointEncoder:
+    """Encodes points for the collections that one embedder fills.
+
+    All methods raise `Fatal` for a vector that the collection does not have, and for NaN or an infinity in one;
+    `DeploymentFault` for a vector of another dimension.
+    """
+
+    def __init__(self, embedder: EmbedderIdentity) -> None:
+        self._embedder = embedder
+        self._words = LexicalEncoder()
+
+    def points(self, spec: CollectionSpec, points: Sequence[Point]) -> list[EncodedPoint]:
+        """Encode points. All of them are validated before the first is written."""
+        encoded = []
+        for point in points:
+            what = f"{spec.name}: point {point.id}"
+            tenant_id = point_validation.tenant_of(point, spec.name)
+            size = point_validation.payload_size(point.payload, what)
+            vector = self._vectors(spec, point, what)
+            encoded.append(
+                # Built without validation: everything was checked before, and a vector has thousands of numbers.
+                EncodedPoint(
+                    tenant_id,
+                    size,
+                    models.PointStruct.model_construct(id=point.id, vector=vector, payload=point.payload),
+                )
+            )
+        return encoded
+
+    def windows(self, spec: CollectionSpec, points: Sequence[NewWindow], *, tenant_id: str) -> list[VectorUpdate]:
+        """Encode new windows of records; one without anything new is left out."""
+        require_windows(spec)
+        tenant = point_validation.require_tenant(tenant_id)
+        updates = []
+        for point in points:
+            vectors = self._indexed(f"{spec.name}: point {point.id}", {WINDOW: point.window}, point.text)
+            if vectors:
+                updates.append(VectorUpdate(tenant, models.PointVectors(id=point.id, vector=vectors)))
+        return updates
+
+    def words(self, text: str) -> models.SparseVector | None:
+        """Encode what is searched for by words. None: it has no indexed word."""
+        return self._words.query(text)
+
+    def dense(self, spec: CollectionSpec, dense: Sequence[float]) -> list[float]:
+        """Check a vector that is searched for."""
+        point_validation.check_dense(dense, self._embedder.dimension, f"{spec.name}: query")
+        return list(dense)
+
+    def ranking(self, spec: CollectionSpec, ranking: Ranking) -> VectorQuery:
+        if not isinstance(ranking, DenseRanking):
+            return self.words(ranking.text), SPARSE
+        if ranking.among == WINDOW:
+            require_windows(spec)
+        return self.dense(spec, ranking.dense), ranking.among
+
+    def _vectors(self, spec: CollectionSpec, point: Point, what: str) -> dict[str, Any]:
+        if not spec.has_vectors:
+            if point.dense is not None or point.text is not None or point.window is not None:
+                raise Fatal(f"{what}: the collection {spec.name!r} has no vectors")
+            return {}
+        if point.window is not None:
+            require_windows(spec)
+        return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point.text)
+
+    def _indexed(self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None) -> dict[str, Any]:
+        """Return the given vectors by name, after checking each."""
+        vectors: dict[str, Any] = {}
+        for name, vector in dense.items():
+            if vector is not None:
+                point_validation.check_dense(vector, self._embedder.dimension, what)
+                vectors[name] = list(vector)
+        if text is not None and (sparse := self._words.document(text)) is not None:
+            vectors[SPARSE] = sparse
+        return vectors
+
+
+def require_vectors(spec: CollectionSpec) -> None:
+    if not spec.has_vectors:
+        raise Fatal(f"the collection {spec.name!r} has no vectors to search by")
+
+
+def require_windows(spec: CollectionSpec) -> None:
+    if not spec.has_windows:
+        raise Fatal(f"the collection {spec.name!r} has no windows of neighbours")
