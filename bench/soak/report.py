@@ -70,14 +70,14 @@ def page(found: Found) -> str:
             "too short" if slope.mb_a_minute is None else f"{slope.mb_a_minute:+.2f}",
             f"{cpu.get(slope.name, 0):.0f}",
         )
-        for slope in _longest(found.slopes)
+        for slope in longest(found.slopes)
     ]
     return "\n\n".join(
         [
             _table(("", ""), rows),
             "The history checker over everything that was written:",
             _table(("invariant", "holds when", "checked", "verdict"), verdicts),
-            f"Memory of the longest-lived process of each worker; the limit is {LIMIT:g} MB a minute:",
+            f"Memory of each worker's process that could be judged longest; the limit is {LIMIT:g} MB a minute:",
             _table(("worker", "minutes", "MB", "most", "MB a minute", "CPU s of all its processes"), memory),
         ]
     )
@@ -103,12 +103,12 @@ def _counts(counted: object) -> str:
     return ", ".join(f"{n} {what}" for what, n in counted.items()) if isinstance(counted, dict) else ""
 
 
-def _longest(slopes: Iterable[Slope]) -> list[Slope]:
+def longest(slopes: Iterable[Slope]) -> list[Slope]:
+    """Return the longest line of each worker, one that was judged before one that was not: after a growth the workers
+    that are judged are younger than those that it ended."""
     best: dict[str, Slope] = {}
-    for slope in slopes:
-        known = best.get(slope.name)
-        if known is None or slope.ended - slope.began > known.ended - known.began:
-            best[slope.name] = slope
+    for slope in sorted(slopes, key=lambda each: (each.mb_a_minute is not None, each.ended - each.began)):
+        best[slope.name] = slope
     return [best[name] for name in sorted(best)]
 
 

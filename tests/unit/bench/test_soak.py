@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 
 from bench.soak.conversation import noted
+from bench.soak.report import longest
 from bench.soak.sampling import Used
 from bench.soak.schedule import BAG, OUTAGE, planned
 from bench.soak.traffic import sessions
@@ -81,6 +82,14 @@ def test_a_process_that_was_started_again_begins_a_new_line_without_its_warm_up(
     assert second.began == 700 + WARM_UP
     assert second.ended - second.began >= AT_LEAST
     assert second.mb_a_minute is not None
+
+
+def test_the_table_shows_the_line_that_was_judged() -> None:
+    used = growing("observer-1", 1, began=0, ended=600) + growing("observer-1", 2, began=600, ended=1_200)
+    ended, judged = slopes(used, half=600, end=1_200, names=["observer-1"])
+    assert ended.ended - ended.began > judged.ended - judged.began
+    assert ended.mb_a_minute is None
+    assert longest([ended, judged]) == longest([judged, ended]) == [judged]
 
 
 def test_only_workers_are_looked_at() -> None:
