@@ -33,6 +33,7 @@ async def test_limits_are_numbers_of_vectors_whatever_their_size(dimension: int,
     await collections._create(cast(QdrantEngine, engine), spec_of(FACTS), "facts", embedder, by_tenant=False)
     assert engine.made["optimizers_config"].indexing_threshold == indexed
     assert engine.made["hnsw_config"].full_scan_threshold == scanned
+    assert engine.made["optimizers_config"].max_segment_size == scanned
 
 
 async def test_a_collection_without_vectors_has_qdrants_own_settings() -> None:
