@@ -54,6 +54,9 @@ PATIENT: Final = "30"
 """Session time-out in seconds."""
 OWN_PARTS: Final = 3
 """Parts of a row's key that make up the session's or owner's key. They decide its partition."""
+SOURCE: Final = re.compile(r'("source":\{"topic":"[^"]*"),"partition":\d+,"offset":\d+')
+"""Where the event of a row's outcome lies. A copy has its event in its own partition, before all that come; otherwise
+the stage would take the row for one that was moved, and send its outcome once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +149,8 @@ async def _fill_table(world: World, changelog: str, users: Sequence[User]) -> No
         key = user.instead_of(user.like, key)
         own = "/".join(key.split("/")[:OWN_PARTS])
         partition = partition_for(own.encode(), world.partitions)
-        told = user.instead_of(user.like, value).encode()
-        await world.log.append(changelog, key=key.encode(), value=told, partition=partition)
+        told = SOURCE.sub(rf'\1,"partition":{partition},"offset":-1', user.instead_of(user.like, value))
+        await world.log.append(changelog, key=key.encode(), value=told.encode(), partition=partition)
 
     for some in _batched(users):
         await asyncio.gather(*(write(user, *row) for user in some for row in of[user.like.number]))
