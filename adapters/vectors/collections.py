@@ -32,8 +32,8 @@ and compares with all of ten thousand vectors in a few milliseconds."""
 SCANNED_UP_TO = 50_000
 """Vectors that a server compares one by one (as int8) where a filter leaves no more, instead of searching a graph. Up
 to there that takes no longer than a search with `engine.SEARCH`, and finds all of the best ten. Qdrant's own limit is
-10 MB. No segment that a server merges is larger, so that none has a graph to build. By default Qdrant merges all into
-two, up to 256 MB a thread: each ten thousand new vectors had it write all earlier ones anew."""
+10 MB. A server also merges segments up to this size only. By default it merges all into two, up to 256 MB a thread, and
+so writes all earlier vectors again with each ten thousand new ones."""
 LEAST_VERSION = (1, 18)
 """update_filter needs 1.16, update_mode 1.17, and adding named vectors later 1.18."""
 

@@ -43,16 +43,9 @@ class PagedReads:
         result: list[StoredPoint] = []
         offset: Any = from_id
         while limit is None or len(result) < limit:
-            with translate_errors(f"reading from {collection}"):
-                records, offset = await self._engine.scroll(
-                    collection,
-                    condition,
-                    limit=_size(limit, result),
-                    offset=offset,
-                    with_payload=wanted,
-                    consistency=self._consistency,
-                    shard_key_selector=self._shards.keys(tenant_id),
-                )
+            records, offset = await self._page(
+                collection, tenant_id, condition, size=_size(limit, result), wanted=wanted, offset=offset
+            )
             result += _found(records, tenant_id, collection)
             if offset is None:
                 break
@@ -101,16 +94,8 @@ class PagedReads:
         while limit is None or len(result) < limit:
             size = _size(limit, result)
             excluded = [models.HasIdCondition(has_id=seen)] if seen else None
-            with translate_errors(f"reading from {collection} in the order of {order_by}"):
-                records, _ = await self._engine.scroll(
-                    collection,
-                    models.Filter(must=[condition], must_not=excluded),
-                    limit=size,
-                    order_by=order,
-                    with_payload=wanted,
-                    consistency=self._consistency,
-                    shard_key_selector=self._shards.keys(tenant_id),
-                )
+            rest = models.Filter(must=[condition], must_not=excluded)
+            records, _ = await self._page(collection, tenant_id, rest, size=size, wanted=wanted, order=order)
             result += _found(records, tenant_id, collection)
             if len(records) < size:
                 break
@@ -123,6 +108,30 @@ class PagedReads:
             order = models.OrderBy(key=order_by, direction=order.direction, start_from=last)
             await asyncio.sleep(0)
         return result
+
+    async def _page(
+        self,
+        collection: str,
+        tenant_id: str,
+        condition: models.Filter,
+        *,
+        size: int,
+        wanted: bool | list[str],
+        offset: Any = None,
+        order: models.OrderBy | None = None,
+    ) -> tuple[Sequence[EngineRow], Any]:
+        """Read one page. Also return where the next one begins, None after the last and for an ordered page."""
+        with translate_errors(f"reading from {collection}" + (f" in the order of {order.key}" if order else "")):
+            return await self._engine.scroll(
+                collection,
+                condition,
+                limit=size,
+                offset=offset,
+                order_by=order,
+                with_payload=wanted,
+                consistency=self._consistency,
+                shard_key_selector=self._shards.keys(tenant_id),
+            )
 
 
 def _size(limit: int | None, result: Sequence[StoredPoint]) -> int:

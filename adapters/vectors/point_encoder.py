@@ -22,8 +22,8 @@ VectorQuery = tuple[list[float] | models.SparseVector | None, str]
 class PointEncoder:
     """Encodes points for the collections that one embedder fills.
 
-    All methods raise `Fatal` for a vector that the collection does not have, and for NaN or an infinity in one;
-    `DeploymentFault` for a vector of another dimension.
+    Errors of all methods: `Fatal` for a vector that the collection does not have, for NaN or an infinity, and without a
+    tenant; `DeploymentFault` for a vector of another dimension; `Poison` for a payload that is not valid Unicode.
     """
 
     def __init__(self, embedder: EmbedderIdentity) -> None:
@@ -69,6 +69,7 @@ class PointEncoder:
         return list(dense)
 
     def ranking(self, spec: CollectionSpec, ranking: Ranking) -> VectorQuery:
+        """Encode one ranking of a search, by meaning or by words."""
         if not isinstance(ranking, DenseRanking):
             return self.words(ranking.text), SPARSE
         if ranking.among == WINDOW:
@@ -97,10 +98,12 @@ class PointEncoder:
 
 
 def require_vectors(spec: CollectionSpec) -> None:
+    """Raise `Fatal` for a collection without vectors."""
     if not spec.has_vectors:
         raise Fatal(f"the collection {spec.name!r} has no vectors to search by")
 
 
 def require_windows(spec: CollectionSpec) -> None:
+    """Raise `Fatal` for a collection without vectors of messages with their neighbours."""
     if not spec.has_windows:
         raise Fatal(f"the collection {spec.name!r} has no windows of neighbours")
