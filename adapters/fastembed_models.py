@@ -77,12 +77,14 @@ class ModelClass:
             )
         return ModelSource(registered_as=name, folder=folder)
 
-    def load(self, source: ModelSource) -> Any:
-        """Load the model, and download it first if need be. `Transient`: the download failed."""
+    def load(self, source: ModelSource, *, threads: int | None = None) -> Any:
+        """Load the model, and download it first if need be. It runs on so many threads; None: on all cores.
+        `Transient`: the download failed."""
+        options: dict[str, Any] = {"model_name": source.registered_as, "threads": threads}
         if source.folder is not None:
-            return self.library(model_name=source.registered_as, specific_model_path=str(source.folder))
+            return self.library(**options, specific_model_path=str(source.folder))
         try:
-            return self.library(model_name=source.registered_as)
+            return self.library(**options)
         except (OSError, ValueError) as error:  # fastembed raises these after all its download sources have failed
             raise Transient(
                 self.component,

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +32,28 @@ MAX_TEXT: Final = 2_000
 """The longest part of a text that is read, in code points. Such models read at most 512 tokens."""
 BATCH: Final = 16
 """Texts that the model reads at once. Larger batches need more padding."""
-HELD_TOKENS: Final = 65_536
-"""Token vectors that are held, those of the texts read last: some 3 000 messages, 50 MB with 384 dimensions."""
+HELD_BYTES: Final = 50_000_000
+"""Bytes of token vectors that are held, those of the texts read last: some 9 000 messages with 384 dimensions."""
+THREADS: Final = 1
+"""Threads of the model. More of them wait for each other actively: with two, a text took twice the processor time."""
+PRODUCT_MAX: Final = 2**17
+"""Multiplications in one matrix product. OpenBLAS wakes its other threads for twice as many, and they cost more than
+they do."""
 PLACE_K: Final = 10.0
 """How fast the place that recall gave loses weight, as k of the fusion."""
 _REMEDY: Final = f"does {SETTING} name a sentence encoder, and are its files complete?"
 
-Tokens = NDArray[np.float16]
-"""The vectors of a text's tokens, one a row, each of length 1."""
+
+class Tokens(NamedTuple):
+    """The vectors of a text's tokens, one a row, each of length 1: `codes` × `scales`."""
+
+    codes: NDArray[np.int8]
+    scales: NDArray[np.float32]
+    """One number a row."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.codes.nbytes + self.scales.nbytes
 
 
 class LateInteraction:
@@ -65,7 +79,7 @@ class LateInteraction:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="late-interaction")
         self._model: TextEmbedding | None = None
         self._held: OrderedDict[str, Tokens] = OrderedDict()
-        self._held_tokens = 0
+        self._held_bytes = 0
 
     async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
         if not candidates:
@@ -82,13 +96,10 @@ class LateInteraction:
     # -------------------------------------------------------------------------------------------- in the thread
     def _likeness(self, cue: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return for each text the mean, over the tokens of the cue, of the greatest cosine with one of its tokens."""
-        tokens = self._tokens([cue, *texts])
-        asked, shown = tokens[0].astype(np.float32), tokens[1:]
-        begins = np.cumsum([0, *(len(each) for each in shown[:-1])])
-        cosines = asked @ np.concatenate(shown).astype(np.float32).T
-        likeness: NDArray[np.float32] = np.maximum.reduceat(cosines, begins, axis=1).mean(axis=0)
-        if not np.isfinite(likeness).all():
-            raise Transient(COMPONENT, "the sentence encoder gave no number", remedy=_REMEDY)
+        asked, *shown = self._tokens([cue, *texts])
+        begins = np.cumsum([0, *(len(each.codes) for each in shown[:-1])])
+        cosines = _cosines(_join(shown), asked)
+        likeness: NDArray[np.float32] = np.maximum.reduceat(cosines, begins, axis=0).mean(axis=1)
         return likeness
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
@@ -104,7 +115,7 @@ class LateInteraction:
         try:
             model = self._model
             if model is None:
-                model = self._model = self._models.load(self._source)
+                model = self._model = self._models.load(self._source, threads=THREADS)
             output = model.model.onnx_embed(texts)
         except model_errors() as error:
             raise Transient(COMPONENT, f"the sentence encoder cannot be used: {error}", remedy=_REMEDY) from error
@@ -112,20 +123,42 @@ class LateInteraction:
             raise Transient(COMPONENT, "the sentence encoder gives no vector for each token", remedy=_REMEDY)
         vectors = output.model_output / np.linalg.norm(output.model_output, axis=2, keepdims=True)
         there = output.attention_mask.astype(bool)
+        if not np.isfinite(vectors[there]).all():
+            raise Transient(COMPONENT, "the sentence encoder gave no number", remedy=_REMEDY)
         # [CLS] and [SEP] are alike in all texts. A text without any word keeps them.
         words = there & ~np.isin(output.input_ids, list(model.model.special_token_to_id.values()))
         shown = np.where(words.any(axis=1, keepdims=True), words, there)
-        return [of_text[tokens].astype(np.float16) for of_text, tokens in zip(vectors, shown, strict=True)]
+        return [_int8(of_text[tokens]) for of_text, tokens in zip(vectors, shown, strict=True)]
 
     def _hold(self, found: dict[str, Tokens]) -> None:
         """Put these texts last, and let go of the first ones."""
         for text, tokens in found.items():
             if self._held.pop(text, None) is None:
-                self._held_tokens += len(tokens)
+                self._held_bytes += tokens.nbytes
             self._held[text] = tokens
-        while self._held_tokens > HELD_TOKENS:
+        while self._held_bytes > HELD_BYTES:
             _, gone = self._held.popitem(last=False)
-            self._held_tokens -= len(gone)
+            self._held_bytes -= gone.nbytes
+
+
+def _int8(vectors: NDArray[np.float32]) -> Tokens:
+    """Round the vectors to 8 bits. A cosine changes by less than 0.001."""
+    scales = np.abs(vectors).max(axis=1, keepdims=True) / 127
+    return Tokens(np.rint(vectors / scales).astype(np.int8), scales)
+
+
+def _join(texts: Sequence[Tokens]) -> Tokens:
+    codes, scales = zip(*texts, strict=True)
+    return Tokens(np.concatenate(codes), np.concatenate(scales))
+
+
+def _cosines(shown: Tokens, asked: Tokens) -> NDArray[np.float32]:
+    """Return the cosine of each shown token (row) with each token of the cue (column)."""
+    cue = (asked.codes * asked.scales).T
+    rows = max(1, PRODUCT_MAX // cue.size)
+    parts = [shown.codes[at : at + rows].astype(np.float32) @ cue for at in range(0, len(shown.codes), rows)]
+    cosines: NDArray[np.float32] = np.concatenate(parts) * shown.scales
+    return cosines
 
 
 def _from_0_to_1(likeness: NDArray[np.float32]) -> NDArray[np.float32]:

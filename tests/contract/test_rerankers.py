@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import structlog
 
@@ -246,11 +247,12 @@ class TestLateInteraction:
     async def test_what_is_held_is_bounded_and_the_oldest_goes(
         self, minilm_folder: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(late_interaction, "HELD_TOKENS", 40)
+        token = 384 + np.dtype(np.float32).itemsize
+        monkeypatch.setattr(late_interaction, "HELD_BYTES", 40 * token)
         made = LateInteraction(minilm_folder)
         for number in range(20):
             made._likeness(CUE, [f"text number {number}"])
-            assert made._held_tokens == sum(map(len, made._held.values())) <= 40
+            assert made._held_bytes == token * sum(len(each.codes) for each in made._held.values()) <= 40 * token
         assert "text number 19" in made._held
         assert CUE in made._held, "it was asked for again each time"
         assert "text number 0" not in made._held
@@ -258,8 +260,42 @@ class TestLateInteraction:
         assert len(made._likeness(CUE, many)) == 30, "more at once than can be held"
         await made.close()
 
+    async def test_eight_bits_say_what_the_model_said(self, minilm_folder: str) -> None:
+        made = LateInteraction(minilm_folder)
+        codes, scales = made._tokens([CUE])[0]
+        assert codes.dtype == np.int8
+        assert np.linalg.norm(codes * scales, axis=1) == pytest.approx(1, abs=0.001)
+        assert made._likeness(CUE, [CUE])[0] == pytest.approx(1, abs=0.002)
+        await made.close()
+
+    async def test_a_product_in_parts_is_the_product(self, minilm_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = LateInteraction(minilm_folder)
+        texts = [each.text for each in FOUND]
+        whole = made._likeness(CUE, texts)
+        for most in (1, 384 * 6 * 3):  # parts of one row, and parts that end within a text
+            monkeypatch.setattr(late_interaction, "PRODUCT_MAX", most)
+            assert list(made._likeness(CUE, texts)) == pytest.approx(list(whole), abs=1e-5)
+        await made.close()
+
+    async def test_the_model_runs_on_one_thread(self, minilm_folder: str) -> None:
+        made = LateInteraction(minilm_folder)
+        made._tokens([CUE])
+        assert made._model is not None
+        assert made._model.model.model.get_session_options().intra_op_num_threads == 1  # type: ignore[attr-defined]
+        await made.close()
+
 
 class TestLateInteractionWithoutAModel:
+    async def test_one_that_gives_no_numbers_is_away_and_nothing_of_it_is_held(self, tmp_path: Path) -> None:
+        folder = tiny_cross_encoder.make(tmp_path, words=WORDS, broken=True, by_token=True)
+        (folder / "config.json").write_text('{"pad_token_id": 0, "hidden_size": 1}')
+        made = LateInteraction(str(folder))
+        with pytest.raises(Transient, match="no number") as raised:
+            await made.rerank(CUE, FOUND, tenant_id="acme")
+        assert raised.value.component == "reranker"
+        assert not made._held
+        await made.close()
+
     async def test_a_model_without_token_vectors_is_away(self, tmp_path: Path) -> None:
         folder = tiny_cross_encoder.make(tmp_path, words=WORDS)
         (folder / "config.json").write_text('{"pad_token_id": 0, "hidden_size": 1}')

@@ -66,10 +66,13 @@ def _model(*, broken: bool, by_token: bool) -> bytes:
         _node("Sub", ["others", "others"], "nought"),
         _node("Div", ["others", "nought" if broken else "themselves"], "score"),
         _node("Unsqueeze", ["score"], "logits", axes=[1]),
+        _node("Sub", ["masked", "masked"], "noughts"),
+        _node("Div", ["masked", "noughts"], "no_numbers"),
     ]
     graph = b"".join(_bytes(1, node) for node in nodes) + _bytes(2, b"shared_words")
     graph += b"".join(_bytes(11, _value(name, INT64, ("pairs", "tokens"))) for name in ("input_ids", "attention_mask"))
-    told = ("masked", ("pairs", "tokens", "others")) if by_token else ("logits", ("pairs", "one"))
+    by_each = ("no_numbers" if broken else "masked", ("pairs", "tokens", "others"))
+    told = by_each if by_token else ("logits", ("pairs", "one"))
     graph += _bytes(12, _value(told[0], FLOAT, told[1]))
     return _int(1, 6) + _bytes(7, graph) + _bytes(8, _bytes(1, b"") + _int(2, 11))
 
