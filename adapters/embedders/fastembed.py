@@ -23,6 +23,9 @@ MAX_TEXT: Final = 8_000
 lost."""
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 """Where a folder of a sentence encoder may have its model."""
+THREADS: Final = 1
+"""Threads of a model. More of them wait for each other actively: with two, a batch took twice the processor time, and
+longer where others work on the same cores."""
 BATCH: Final = 16
 """Texts that the model reads at once. Larger batches are not faster on a CPU, and need more padding."""
 
@@ -31,8 +34,7 @@ class FastEmbedder:
     """`Embedder` on the CPU. `name` is one of fastembed's models or a folder with an ONNX sentence encoder.
 
     A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
-    first text, in the thread that embeds. There is one such thread: onnxruntime spreads a batch over the cores by
-    itself.
+    first text, and runs in the one thread that embeds (`THREADS`).
     """
 
     def __init__(self, name: str) -> None:
@@ -65,7 +67,7 @@ class FastEmbedder:
     def _embed(self, texts: list[str]) -> list[list[float]]:
         model = self._model
         if model is None:
-            model = self._model = self._models.load(self._source)
+            model = self._model = self._models.load(self._source, threads=THREADS)
         # The model pads every text of a batch to the longest one. Sorted by length, short texts need little padding.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         embedded = model.embed([texts[place] for place in order], batch_size=BATCH)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...schemas.errors import Transient
-from ..embedders.fastembed import MODEL_FILES, model_in_folder
+from ..embedders.fastembed import MODEL_FILES, THREADS, model_in_folder
 from ..fastembed_models import ModelClass, ModelSource, model_errors, require_fastembed
 from ..ports import RerankCandidate
 from ..unicode import replace_surrogates
@@ -34,8 +34,6 @@ BATCH: Final = 16
 """Texts that the model reads at once. Larger batches need more padding."""
 HELD_BYTES: Final = 50_000_000
 """Bytes of token vectors that are held, those of the texts read last: some 9 000 messages with 384 dimensions."""
-THREADS: Final = 1
-"""Threads of the model. More of them wait for each other actively: with two, a text took twice the processor time."""
 PRODUCT_MAX: Final = 2**17
 """Multiplications in one matrix product. OpenBLAS wakes its other threads for twice as many, and they cost more than
 they do."""

@@ -303,6 +303,13 @@ class TestFastEmbedder:
         assert loop_thread not in ran_in
         await embedder.close()
 
+    async def test_the_model_runs_on_one_thread(self, minilm: str) -> None:
+        embedder = make(minilm)
+        await embedder.embed(["loads the model"], tenant_id="acme")
+        session = embedder._model.model.model  # type: ignore[attr-defined]
+        assert session.get_session_options().intra_op_num_threads == 1
+        await embedder.close()
+
 
 class TestFactory:
     @pytest.mark.parametrize("name", [None, "", "hashing", " hashing "])
