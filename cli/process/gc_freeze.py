@@ -1,8 +1,9 @@
 """The garbage collector around a process's start: paused while modules are imported, blind to them afterwards.
 
 Python's collector looks through all that lives now and then: modules, classes and models are a quarter of a million
-objects. While they are imported nothing of them is garbage, and the looks were a sixth of a worker's start; later each
-look stopped a worker for a tenth of a second and more, in the middle of its turns.
+objects. While they are imported nothing of them is garbage, and the looks were a sixth of a worker's start. The first
+looks after that were another tenth; later each stopped a worker for a tenth of a second and more, in the middle of its
+turns.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect no garbage meanwhile; afterwards as before."""
+    """Collect no garbage meanwhile; afterwards as before, but never what exists then."""
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if collects:
             gc.enable()
 

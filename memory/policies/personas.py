@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...schemas.tools import TOOLS_BY_NAME
 from .checks import require, unit
 
 
@@ -38,6 +37,10 @@ class ToolsPolicy:
     """Names of the tools. Empty: all but those that one has to ask for."""
 
     def __post_init__(self) -> None:
+        if not self.pack:
+            return
+        from ...schemas.tools import TOOLS_BY_NAME  # imported here because its models load slowly
+
         unknown = sorted(set(self.pack) - TOOLS_BY_NAME.keys())
         known = ", ".join(TOOLS_BY_NAME)
         require(not unknown, f"tools.pack: there is no tool {', '.join(unknown)[:200]}; there are {known}")

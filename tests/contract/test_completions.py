@@ -119,6 +119,27 @@ class TestFormats:
         }
         assert ask.headers["Authorization"] == "Bearer k"
 
+    async def test_the_account_of_openais_own_clients_goes_along_and_no_key_where_there_is_none(
+        self, server: ModelServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+        monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+        client = OpenAICompletions(model="m", base_url=server.base_url, sink=ledger)
+        await client.complete(observe("user: hi"))
+        await client.close()
+        [ask] = server.asks
+        assert (ask.headers["OpenAI-Organization"], ask.headers["OpenAI-Project"]) == ("org-1", "proj-1")
+        assert "Authorization" not in ask.headers
+
+    async def test_a_proxy_that_the_environment_names_is_asked(
+        self, server: ModelServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+        client = OpenAICompletions(model="m", base_url="http://models.invalid/v1", sink=ledger)
+        await client.complete(observe("user: hi"))
+        await client.close()
+        assert len(server.asks) == 1
+
     @pytest.mark.parametrize(
         ("refused", "seen"),
         [
