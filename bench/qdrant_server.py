@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
@@ -89,5 +90,5 @@ class PrefixedEngine:
         return type(operation).model_validate(prefixed)
 
 
-def prefixed_engine(server: str, prefix: str) -> PrefixedEngine:
-    return PrefixedEngine(remote_engine(Address(server), seconds=REQUEST_SECONDS), prefix)
+def prefixed_engine(server: str, prefix: str, *, ca: Path | None = None) -> PrefixedEngine:
+    return PrefixedEngine(remote_engine(Address(server, ca=ca), seconds=REQUEST_SECONDS), prefix)

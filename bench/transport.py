@@ -1,6 +1,7 @@
-"""What a search of a Qdrant server costs over HTTP and over gRPC: `python -m bench.transport`.
+"""What a search of a Qdrant server costs over HTTP, over TLS and over gRPC: `python -m bench.transport`.
 
-MEMSTREAM_TEST_QDRANT names the server; gRPC is on the port after it. Each way asks the same query by bare means and
+MEMSTREAM_TEST_QDRANT names the server; gRPC is on the port after it. `--tls https://host:port --ca FILE` names a second
+server, which has TLS, and the certificate of its authority. Each way asks the same query by bare means and
 decodes the answer into dicts: aiohttp with and without compression, and the stubs of qdrant-client. The ways alternate
 in one run; the least of several rounds counts, because the machine is shared.
 """
@@ -9,10 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import statistics
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -74,30 +79,31 @@ async def measured(way: Way, *, calls: int, in_flight: int) -> tuple[float, floa
     return 1_000 * statistics.median(took), 1_000 * (time.process_time() - cpu) / len(took)
 
 
-async def measure(server: str, *, calls: int) -> Table:
+async def measure(server: str, *, tls: str | None, ca: Path | None, calls: int) -> Table:
     table = Table("dimensions", "answer", "in flight", "way", "p50 ms", "CPU ms", box=None)
     parts = urlsplit(server)
+    trusted = True if ca is None else ssl.create_default_context(cafile=ca)
     async with (
-        aiohttp.ClientSession(auto_decompress=True) as session,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted)) as session,
         grpc.aio.insecure_channel(
             f"{parts.hostname}:{(parts.port or 6333) + 1}", options=[("grpc.max_receive_message_length", -1)]
         ) as channel,
     ):
         for dimension in (384, 1_536):
+            vector = _vectors(1, dimension)[0]
             for kilobytes in (1, 10, 100):
-                engine = prefixed_engine(server, f"memstream-bench-{uuid.uuid4().hex[:8]}-")
-                try:
-                    await _fill(engine, dimension, 1_024 * kilobytes // POINTS)
-                    name, vector = f"{engine.prefix}c", _vectors(1, dimension)[0]
+                size = 1_024 * kilobytes // POINTS
+                async with AsyncExitStack() as stack:
+                    name = await stack.enter_async_context(_filled(server, dimension, size))
                     ways = _ways(session, stubs.PointsStub(channel), server, name, vector)
+                    if tls is not None:
+                        name = await stack.enter_async_context(_filled(tls, dimension, size, ca=ca))
+                        ways["HTTPS"] = partial(_over_http, session, tls, name, vector)
                     for in_flight in (1, 32):
                         best = await _alternated(ways, calls=calls, in_flight=in_flight)
                         for way, (latency, cpu) in best.items():
                             row = (f"{dimension}", f"{kilobytes} KB", f"{in_flight}", way)
                             table.add_row(*row, f"{latency:.2f}", f"{cpu:.2f}")
-                finally:
-                    await engine.drop()
-                    await engine.close()
     return table
 
 
@@ -112,16 +118,24 @@ async def _alternated(ways: Mapping[str, Way], *, calls: int, in_flight: int) ->
     return best
 
 
-async def _fill(engine: Any, dimension: int, size: int) -> None:
+@asynccontextmanager
+async def _filled(server: str, dimension: int, size: int, *, ca: Path | None = None) -> AsyncIterator[str]:
+    """Yield the name of a collection with payloads of this size, which is deleted afterwards."""
+    engine = prefixed_engine(server, f"memstream-bench-{uuid.uuid4().hex[:8]}-", ca=ca)
     chance = random.Random(7)
-    await engine.create_collection(
-        "c", vectors_config={"dense": models.VectorParams(size=dimension, distance=models.Distance.COSINE)}
-    )
-    points = [
-        models.PointStruct(id=number, vector={"dense": vector}, payload=_payload(size, chance))
-        for number, vector in enumerate(_vectors(STORED, dimension))
-    ]
-    await engine.upsert("c", points, wait=True)
+    try:
+        await engine.create_collection(
+            "c", vectors_config={"dense": models.VectorParams(size=dimension, distance=models.Distance.COSINE)}
+        )
+        points = [
+            models.PointStruct(id=number, vector={"dense": vector}, payload=_payload(size, chance))
+            for number, vector in enumerate(_vectors(STORED, dimension))
+        ]
+        await engine.upsert("c", points, wait=True)
+        yield f"{engine.prefix}c"
+    finally:
+        await engine.drop()
+        await engine.close()
 
 
 def _vectors(count: int, dimension: int) -> list[list[float]]:
@@ -129,18 +143,21 @@ def _vectors(count: int, dimension: int) -> list[list[float]]:
     return found
 
 
+async def _over_http(
+    session: aiohttp.ClientSession, server: str, name: str, vector: Sequence[float], encoding: str = "identity"
+) -> Any:
+    query = {"query": vector, "using": "dense", "limit": POINTS, "with_payload": True}
+    async with session.post(
+        f"{server}/collections/{name}/points/query/batch",
+        data=to_json({"searches": [query]}),
+        headers={"Content-Type": "application/json", "Accept-Encoding": encoding},
+    ) as response:
+        return from_json(await response.read())["result"]
+
+
 def _ways(
     session: aiohttp.ClientSession, points: Any, server: str, name: str, vector: Sequence[float]
 ) -> dict[str, Way]:
-    async def over_http(encoding: str) -> Any:
-        query = {"query": vector, "using": "dense", "limit": POINTS, "with_payload": True}
-        async with session.post(
-            f"{server}/collections/{name}/points/query/batch",
-            data=to_json({"searches": [query]}),
-            headers={"Content-Type": "application/json", "Accept-Encoding": encoding},
-        ) as response:
-            return from_json(await response.read())["result"]
-
     async def over_grpc() -> Any:
         query = stubs.QueryPoints(
             collection_name=name,
@@ -159,20 +176,22 @@ def _ways(
         ]
 
     return {
-        "HTTP": lambda: over_http("identity"),
-        "HTTP, gzip": lambda: over_http("gzip, deflate"),
+        "HTTP": partial(_over_http, session, server, name, vector),
+        "HTTP, gzip": partial(_over_http, session, server, name, vector, "gzip, deflate"),
         "gRPC, bare stubs": over_grpc,
     }
 
 
 @click.command()
 @click.option("--calls", default=64, help="Calls of each way in a round.")
-def main(calls: int) -> None:
+@click.option("--tls", help="Address of a server with TLS.")
+@click.option("--ca", type=click.Path(path_type=Path), help="Certificate of its authority.")
+def main(calls: int, tls: str | None, ca: Path | None) -> None:
     """Compare the ways to a Qdrant server."""
     server = given_server()
     if server is None:
         raise click.ClickException("MEMSTREAM_TEST_QDRANT names no server")
-    Console(width=120).print(asyncio.run(measure(server, calls=calls)))
+    Console(width=120).print(asyncio.run(measure(server, tls=tls, ca=ca, calls=calls)))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
+import aiohttp
 from pydantic import ValidationError
 from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
@@ -14,8 +17,18 @@ from ...schemas.errors import DeploymentFault, Fatal, Transient
 from .engine import EngineRefused
 
 COMPONENT = "store"
-AWAY_REMEDY = "Check that Qdrant runs and that MEMSTREAM_QDRANT names it."
+AWAY_REMEDY = "Check that Qdrant runs and that MEMSTREAM_QDRANT names it, with https:// if it has TLS."
 KEY_REMEDY = "Set QDRANT_API_KEY to a key of this Qdrant that may read and write."
+
+SCHEME_REMEDY = "Write http:// in MEMSTREAM_QDRANT if this Qdrant has no TLS."
+TRUST_REMEDY = (
+    "Set MEMSTREAM_QDRANT_CA to a PEM file with the certificate of the authority that signed Qdrant's, "
+    "or with Qdrant's own if nobody signed it."
+)
+NAME_REMEDY = "Name Qdrant in MEMSTREAM_QDRANT as its certificate does."
+TIME_REMEDY = "Renew Qdrant's certificate, or set this machine's clock."
+REMEDIES: Final = {9: TIME_REMEDY, 10: TIME_REMEDY, 62: NAME_REMEDY, 64: NAME_REMEDY}
+"""What helps against a certificate that is refused, by OpenSSL's code (X509_V_ERR_…) if it is not `TRUST_REMEDY`."""
 
 
 class ForeignAnswer(Exception):
@@ -37,9 +50,8 @@ def translate_errors(doing: str) -> Iterator[None]:
     except ResponseHandlingException as error:
         if isinstance(error.source, ValidationError):
             raise foreign_answer(doing, "an answer of another form") from error
-        raise Transient(
-            COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
-        ) from error
+        said = f"{doing}: Qdrant does not answer: {_said(error.source)}"
+        raise Transient(COMPONENT, said, remedy=_remedy_of(error.source)) from error
     except (json.JSONDecodeError, UnicodeDecodeError, QdrantException, ForeignAnswer) as error:
         # A proxy's page instead of an answer, or a Retry-After that is a date. The client does not translate these.
         raise foreign_answer(doing, _said(error)) from error
@@ -65,6 +77,14 @@ def _for_status(status: int, message: str) -> Transient | Fatal:
             "Qdrant, or fill `facts` again with `memstream rebuild facts`."
         )
     return Fatal(message)
+
+
+def _remedy_of(error: object) -> str:
+    """Return what helps against an error of a connection."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        cause = error.certificate_error
+        return REMEDIES.get(cause.verify_code if isinstance(cause, ssl.SSLCertVerificationError) else 0, TRUST_REMEDY)
+    return SCHEME_REMEDY if isinstance(error, aiohttp.ClientSSLError) else AWAY_REMEDY
 
 
 def _said(error: object) -> str:

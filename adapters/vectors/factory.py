@@ -43,6 +43,7 @@ async def open_store(
     *,
     embedder: EmbedderIdentity,
     api_key: str | None = None,
+    ca: Path | None = None,
     holds_folder: bool = False,
     serve_loopback: bool = False,
     consistency: Consistency = "one",
@@ -53,14 +54,15 @@ async def open_store(
     For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). If it does, the
     engine runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds
     the folder, this one connects to the endpoint that the holder announces, and raises `Transient` after 10 s. A remote
-    Qdrant is not contacted here; `ping` does that. `consistency` says how many replicas of it a read asks, and
+    Qdrant is not contacted here; `ping` does that. `ca` is the file of the certificates that it is checked against,
+    `consistency` says how many replicas of it a read asks, and
     `sharding` how its collections are divided; a folder has no shards.
     """
     folder = embedded_folder(url)
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is not an address: write http://host:6333 or embedded:///folder")
-        engine_of_server = remote_engine(Address(url, api_key), seconds=REQUEST_SECONDS)
+        engine_of_server = remote_engine(Address(url, api_key, ca), seconds=REQUEST_SECONDS)
         return PeriodStore(engine=engine_of_server, embedder=embedder, consistency=consistency, sharding=sharding)
     if sharding != "auto":
         raise Fatal(f"MEMSTREAM_QDRANT_SHARDING={sharding} needs a Qdrant server: the engine in a folder has no shards")

@@ -8,8 +8,10 @@ release, and parses address, headers and cookies each time (docs/adr/0010-qdrant
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -42,10 +44,12 @@ for a delayed acknowledgement: 43 ms instead of 0.3 (docs/adr/0010-qdrant-client
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address and key of a Qdrant server."""
+    """Address and key of a Qdrant server. `ca`: the certificates that a TLS server's own is checked against, in a PEM
+    file; None: the system's."""
 
     url: str
     api_key: str | None = None
+    ca: Path | None = None
 
     @property
     def base(self) -> str:
@@ -143,7 +147,8 @@ class RestTransport:
     def _opened(self) -> aiohttp.ClientSession:
         """Return the session. It is opened with the first request, in the event loop of that request."""
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE)
+            trusted = True if self._address.ca is None else ssl.create_default_context(cafile=self._address.ca)
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE, ssl=trusted)
             timeout = aiohttp.ClientTimeout(total=self._seconds)
             self._session = aiohttp.ClientSession(
                 connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), headers=UNCOMPRESSED

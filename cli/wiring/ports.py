@@ -132,6 +132,7 @@ async def new_store(
         settings.qdrant,
         embedder=identity,
         api_key=secret(settings.qdrant_api_key),
+        ca=settings.qdrant_ca,
         holds_folder=folders.holds(settings.qdrant_folder),
         serve_loopback=serve_loopback,
         consistency=settings.qdrant_consistency,

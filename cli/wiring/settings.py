@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import ssl
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,6 +61,15 @@ def _qdrant(value: str) -> str:
     raise ValueError("expected http://host:6333, https://host or embedded:///folder with an absolute path")
 
 
+def _certificates(value: Path) -> Path:
+    file = Path(os.path.abspath(value.expanduser()))
+    try:
+        ssl.create_default_context(cafile=file)
+    except OSError as error:  # ssl.SSLError is one
+        raise ValueError(f"expected a PEM file with certificates: {error.strerror or error}") from error
+    return file
+
+
 def _embedder(value: str) -> str:
     kind, _, rest = value.partition(":")
     if value == "hashing" or (kind in ("fastembed", "openai") and rest):
@@ -81,6 +91,8 @@ class Settings(BaseSettings):
     qdrant: Annotated[str, AfterValidator(_qdrant)] = ""
     """Where Qdrant is: `http://host:6333`, `https://…`, or `embedded:///folder`. Unset: the folder
     MEMSTREAM_DATADIR."""
+    qdrant_ca: Annotated[Path, AfterValidator(_certificates)] | None = None
+    """PEM file of the authorities that may have signed the certificate of an `https` Qdrant. Unset: the system's."""
     qdrant_consistency: Consistency = "one"
     """How many replicas of a Qdrant server a read asks: `one`, `quorum` or `majority`. See below."""
     qdrant_sharding: Sharding = "auto"
@@ -156,6 +168,13 @@ class Settings(BaseSettings):
     def _names(cls, value: str) -> str:
         if value and not all(name.strip() for name in value.split(",")):
             raise ValueError("expected a model name, or several with commas")
+        return value
+
+    @field_validator("qdrant_ca")
+    @classmethod
+    def _needs_tls(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is not None and not str(info.data.get("qdrant", "https")).startswith("https"):
+            raise ValueError("needs a Qdrant with TLS: write MEMSTREAM_QDRANT=https://…")
         return value
 
     @field_validator("qdrant_sharding")

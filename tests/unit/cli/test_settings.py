@@ -12,10 +12,12 @@ from memstream.cli.wiring.settings import Settings, load, variable
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import Ceiling, Price
 from memstream.memory.policies.tiers import LONG_TIERS
+from tests.support.certificates import Authority
 
 CONTRACT = {
     "MEMSTREAM_BROKER",
     "MEMSTREAM_QDRANT",
+    "MEMSTREAM_QDRANT_CA",
     "MEMSTREAM_QDRANT_CONSISTENCY",
     "MEMSTREAM_QDRANT_SHARDING",
     "MEMSTREAM_MODEL",
@@ -126,6 +128,28 @@ def test_empty_variables_are_unset(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     assert refusal().startswith(f"{name}={value!r}: ")
+
+
+@pytest.mark.parametrize("content", [None, "", "no certificate"])
+def test_a_file_without_certificates_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None
+) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("MEMSTREAM_QDRANT", "https://qdrant")
+    monkeypatch.setenv("MEMSTREAM_QDRANT_CA", str(file))
+    assert "MEMSTREAM_QDRANT_CA" in (refused := refusal())
+    assert "expected a PEM file with certificates" in refused
+
+
+@pytest.mark.parametrize("qdrant", ["http://qdrant:6333", "embedded:///var/memstream", ""])
+def test_certificates_need_a_qdrant_with_tls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, qdrant: str) -> None:
+    monkeypatch.setenv("MEMSTREAM_QDRANT", qdrant)
+    monkeypatch.setenv("MEMSTREAM_QDRANT_CA", str(Authority(tmp_path).file))
+    assert "write MEMSTREAM_QDRANT=https://" in refusal()
+    monkeypatch.setenv("MEMSTREAM_QDRANT", "https://qdrant")
+    assert load()[0].qdrant_ca == tmp_path / "ca.pem"
 
 
 def test_a_wrong_name_is_refused_with_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
