@@ -1,0 +1,49 @@
+"""The garbage collector of a process that has started (cli/process/gc_freeze.py)."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from memstream.cli.process.gc_freeze import NEW_OBJECTS, keep_what_is_there
+
+
+class _Node:
+    me: _Node
+
+
+@pytest.fixture
+def collections() -> Iterator[list[int]]:
+    """The generations that were collected since the process has started."""
+    before, seen = gc.get_threshold(), list[int]()
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(info["generation"])
+
+    keep_what_is_there()
+    gc.callbacks.append(note)
+    yield seen
+    gc.callbacks.remove(note)
+    gc.set_threshold(*before)
+
+
+def test_objects_of_events_in_flight_are_not_looked_at(collections: list[int]) -> None:
+    for _ in range(5):
+        held = [[] for _ in range(NEW_OBJECTS // 2)]  # type: ignore[var-annotated]
+        del held
+    assert collections == []
+
+
+def test_what_holds_itself_is_freed(collections: list[int]) -> None:
+    node = _Node()
+    node.me = node
+    gone = weakref.ref(node)
+    del node
+    held = [[] for _ in range(NEW_OBJECTS + 1)]  # type: ignore[var-annotated]
+    assert held
+    assert gone() is None
+    assert collections == [0]
