@@ -36,7 +36,6 @@ from .qdrant_server import given_server, prefixed_engine
 POINTS: Final = 10
 """Points of one answer."""
 STORED: Final = 200
-ROUNDS: Final = 3
 Way = Callable[[], Awaitable[Any]]
 
 
@@ -79,7 +78,9 @@ async def measured(way: Way, *, calls: int, in_flight: int) -> tuple[float, floa
     return 1_000 * statistics.median(took), 1_000 * (time.process_time() - cpu) / len(took)
 
 
-async def measure(server: str, *, tls: str | None, ca: Path | None, calls: int) -> Table:
+async def measure(
+    server: str, *, tls: str | None, ca: Path | None, calls: int, rounds: int, wanted: Sequence[str]
+) -> Table:
     table = Table("dimensions", "answer", "in flight", "way", "p50 ms", "CPU ms", box=None)
     parts = urlsplit(server)
     trusted = True if ca is None else ssl.create_default_context(cafile=ca)
@@ -99,17 +100,20 @@ async def measure(server: str, *, tls: str | None, ca: Path | None, calls: int) 
                     if tls is not None:
                         name = await stack.enter_async_context(_filled(tls, dimension, size, ca=ca))
                         ways["HTTPS"] = partial(_over_http, session, tls, name, vector)
+                    ways = {way: call for way, call in ways.items() if way in (wanted or ways)}
                     for in_flight in (1, 32):
-                        best = await _alternated(ways, calls=calls, in_flight=in_flight)
+                        best = await _alternated(ways, calls=calls, in_flight=in_flight, rounds=rounds)
                         for way, (latency, cpu) in best.items():
                             row = (f"{dimension}", f"{kilobytes} KB", f"{in_flight}", way)
                             table.add_row(*row, f"{latency:.2f}", f"{cpu:.2f}")
     return table
 
 
-async def _alternated(ways: Mapping[str, Way], *, calls: int, in_flight: int) -> dict[str, tuple[float, float]]:
+async def _alternated(
+    ways: Mapping[str, Way], *, calls: int, in_flight: int, rounds: int
+) -> dict[str, tuple[float, float]]:
     best: dict[str, tuple[float, float]] = {}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, way in ways.items():
             await way()
             latency, cpu = await measured(way, calls=calls, in_flight=in_flight)
@@ -184,14 +188,16 @@ def _ways(
 
 @click.command()
 @click.option("--calls", default=64, help="Calls of each way in a round.")
+@click.option("--rounds", default=3, help="Rounds, of which the least counts.")
+@click.option("--way", "wanted", multiple=True, help="A way to measure. [default: all]")
 @click.option("--tls", help="Address of a server with TLS.")
 @click.option("--ca", type=click.Path(path_type=Path), help="Certificate of its authority.")
-def main(calls: int, tls: str | None, ca: Path | None) -> None:
+def main(calls: int, rounds: int, wanted: tuple[str, ...], tls: str | None, ca: Path | None) -> None:
     """Compare the ways to a Qdrant server."""
     server = given_server()
     if server is None:
         raise click.ClickException("MEMSTREAM_TEST_QDRANT names no server")
-    Console(width=120).print(asyncio.run(measure(server, tls=tls, ca=ca, calls=calls)))
+    Console(width=120).print(asyncio.run(measure(server, tls=tls, ca=ca, calls=calls, rounds=rounds, wanted=wanted)))
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from .. import __version__
+from ..adapters.hidden_package import FASTEMBED, hidden_package
 from .context import CommandContext
 from .output import logs
 from .process.gc_freeze import collection_paused
-from .process.hidden_package import hidden_package
 
 COMMANDS = {
     "demo": "Run the whole pipeline on one conversation, without a server or a key.",
@@ -70,8 +70,6 @@ MODULES = {
     **dict.fromkeys(HELD, "held"),
 }
 """Command → its module in commands/, if the names differ."""
-FASTEMBED = "fastembed"
-"""qdrant-client imports it where it finds it: a quarter of a second, and 24 MB. A local embedder imports it itself."""
 
 
 class LazyCommands(click.Group):

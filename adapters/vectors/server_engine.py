@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from qdrant_client import AsyncQdrantClient, models
 
+from ..hidden_package import FASTEMBED, hidden_package
 from .engine import ReadConsistency
 from .errors import ForeignAnswer
 
@@ -56,7 +57,8 @@ class ServerEngine(AsyncQdrantClient):
     """`QdrantEngine` over a server. What is seldom asked goes through qdrant-client itself."""
 
     def __init__(self, *, requests: RestTransport, **options: Any) -> None:
-        super().__init__(**options)
+        with hidden_package(FASTEMBED):
+            super().__init__(**options)
         self._requests = requests
         for api in vars(self.http).values():
             if hasattr(api, "api_client"):

@@ -9,13 +9,15 @@ import sys
 
 import pytest
 
+from memstream.adapters.hidden_package import hidden_package
 from memstream.cli.process.gc_freeze import collection_paused
-from memstream.cli.process.hidden_package import hidden_package
 
 SHOW = """
 import sys
 from memstream.cli.main import cli
 cli.get_command(None, "worker")
+from memstream.adapters.vectors.remote import Address, remote_engine
+remote_engine(Address("http://127.0.0.1:1"), seconds=1.0)
 print(*sys.modules)
 """
 
