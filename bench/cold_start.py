@@ -34,9 +34,9 @@ TARGET: Final = 1.5
 
 
 def memory_mb(worker: Worker) -> float:
-    """Return the resident memory of a process, in MiB. Linux alone."""
+    """Return the memory that is a process's own (no mapped files), in MiB. Linux alone."""
     lines = Path(f"/proc/{worker.process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1_024
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1_024
 
 
 async def started(world: World, stage: StageName) -> Worker:
