@@ -70,7 +70,7 @@ hooks: $(VENV)/.ready-dev ## lint and types before each commit
 COMPILE = $(BIN)/pip-compile --quiet --no-header --no-annotate --strip-extras --allow-unsafe \
 	--no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 pins: $(VENV)/.ready-dev ## compiles requirements*.txt anew from pyproject.toml
-	$(COMPILE) --extra server --extra examples --output-file requirements.txt pyproject.toml
+	$(COMPILE) --extra server --output-file requirements.txt pyproject.toml
 	@mkdir -p build
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], "-c ../requirements.txt", sep="\n")' > build/dev.in
 	$(COMPILE) --extra server --extra fastembed --output-file requirements-dev.txt pyproject.toml build/dev.in
