@@ -1,9 +1,9 @@
 """Client for an OpenAI-compatible server: it posts JSON and returns the bytes of the answer. One client keeps its
 connections alive.
 
-It is the `openai` client on its aiohttp transport, with the body as bytes. A call costs a third of what it costs over
-httpx with typed parameters (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). Other modules decode the answers;
-streams/engine/error_boundary.py retries.
+Address, keys and headers are those of the `openai` client, and its aiohttp transport sends the request. Its own `post`
+would take twice as long for that (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). Other modules decode the
+answers; streams/engine/error_boundary.py retries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import Final
 
 import httpx2
@@ -83,13 +84,8 @@ class OpenAIServer:
         limits = httpx2.Limits(
             max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=KEEP_ALIVE
         )
-        self._client = openai.AsyncOpenAI(
-            api_key=self._key,
-            base_url=base_url,
-            timeout=None,  # post() limits the whole call; this one would limit each read
-            max_retries=0,
-            http_client=openai.DefaultAioHttpClient(timeout=None, limits=limits),
-        )
+        self._http = openai.DefaultAioHttpClient(timeout=None, limits=limits)  # post() limits the whole call
+        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=base_url, http_client=self._http)
 
     async def post(self, path: str, body: Mapping[str, JsonValue], *, tenant_id: str) -> bytes:
         """Post the body and return the body of the answer. Raises `RequestRefused`, and `Transient` for everything
@@ -98,8 +94,8 @@ class OpenAIServer:
         async with self._places.place(tenant_id):
             try:
                 async with asyncio.timeout(self._timeout):
-                    answer = await self._client.post(
-                        path, content=data, options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
+                    answer = await self._http.send(
+                        httpx2.Request("POST", self._url(path), headers=self._headers, content=data)
                     )
             except TimeoutError as error:
                 raise NoAnswer(
@@ -107,9 +103,22 @@ class OpenAIServer:
                     f"{self._model} did not answer within {self._timeout:g} s",
                     remedy="raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow",
                 ) from error
-            except (openai.APIError, httpx2.HTTPError) as error:
-                raise self._raised(error, body) from error
+            except (httpx2.HTTPError, OSError) as error:
+                raise self._unanswered(error) from error
+        if not answer.is_success:
+            raise self._refused(answer, body)
         return answer.content
+
+    def _url(self, path: str) -> str:
+        return f"{self._client.base_url}{path.removeprefix('/')}"
+
+    @cached_property
+    def _headers(self) -> httpx2.Headers:
+        """The headers of every request: those of the client, which its environment variables change."""
+        client, headers = self._client, httpx2.Headers(self._http.headers)
+        given = {**client.default_headers, **client.auth_headers}
+        headers.update({name: value for name, value in given.items() if isinstance(value, str)})
+        return headers
 
     def post_blocking(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
         """Post as `post` does, but blocking. Used for the one call before the event loop runs (the dimension of an
@@ -119,26 +128,27 @@ class OpenAIServer:
                 return client.post(
                     path, content=encode_json(body), options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
                 ).content
+            except openai.APIStatusError as error:
+                raise self._refused(error.response, body) from error
             except (openai.APIError, httpx2.HTTPError) as error:
-                raise self._raised(error, body) from error
+                raise self._unanswered(error.__cause__ or error) from error
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _raised(
-        self, error: openai.APIError | httpx2.HTTPError, body: Mapping[str, JsonValue]
-    ) -> Transient | RequestRefused:
-        if isinstance(error, openai.APIStatusError):
-            response = error.response
-            failure = without_echo(failure_of(response.status_code, response.headers, response.content), body)
-            if is_filtered(failure):
-                return ContentRefused(shorten(failure.message))
-            if is_refusal(failure):
-                return RequestRefused(shorten(failure.message))
-            return to_transient(failure, component=self._component, model=self._model, setting=self._setting)
-        cause = error.__cause__ or error
-        why = shorten(str(cause) or type(cause).__name__, limit=200)
-        not_made = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+    def _refused(self, answer: httpx2.Response, body: Mapping[str, JsonValue]) -> Transient | RequestRefused:
+        """Return the error of an answer with a status above 299."""
+        failure = without_echo(failure_of(answer.status_code, answer.headers, answer.content), body)
+        if is_filtered(failure):
+            return ContentRefused(shorten(failure.message))
+        if is_refusal(failure):
+            return RequestRefused(shorten(failure.message))
+        return to_transient(failure, component=self._component, model=self._model, setting=self._setting)
+
+    def _unanswered(self, error: BaseException) -> Transient:
+        """Return the error of a request without an answer."""
+        why = shorten(str(error) or type(error).__name__, limit=200)
+        not_made = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         kind = Transient if not_made else NoAnswer
         return kind(
             self._component,

@@ -119,17 +119,20 @@ class TestFormats:
         }
         assert ask.headers["Authorization"] == "Bearer k"
 
-    async def test_the_account_of_openais_own_clients_goes_along(
-        self, server: ModelServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("base", ["", "/"])
+    async def test_is_configured_as_the_openai_client_is(
+        self, server: ModelServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, base: str
     ) -> None:
-        monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
-        monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
-        client = OpenAICompletions(model="m", base_url=server.base_url, sink=ledger)
+        monkeypatch.setenv("OPENAI_ORG_ID", "an-organization")
+        monkeypatch.setenv("OPENAI_PROJECT_ID", "a-project")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url + base)
+        client = OpenAICompletions(model="gpt-test", api_key="k", timeout=10, concurrency=4, sink=ledger)
         await client.complete(observe("user: hi"))
         await client.close()
         [ask] = server.asks
-        sent = {name.lower(): value for name, value in ask.headers.items()}
-        assert (sent["openai-organization"], sent["openai-project"]) == ("org-1", "proj-1")
+        headers = {name.lower(): value for name, value in ask.headers.items()}
+        told = [headers[name] for name in ("openai-organization", "openai-project", "authorization", "content-type")]
+        assert told == ["an-organization", "a-project", "Bearer k", "application/json"]
 
     async def test_a_proxy_that_the_environment_names_is_asked(
         self, server: ModelServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
