@@ -247,8 +247,7 @@ def test_no_control_character_and_no_statement_twice(memories: Memories, policy:
     text = render(memories, policy, mark=MARK).text
     assert remove_controls(text) == text
     if not policy.sections & {"blocks", "digest"}:
-        items = [ids.canonical(item.removeprefix("- [identity] ").removeprefix("- [goal] ").removeprefix("- "))
-                 for item in _items(text)]  # fmt: skip
+        items = _items_by_subject(text)
         assert len(items) == len(set(items))
 
 
@@ -270,3 +269,15 @@ def test_a_frame_ends_at_its_own_mark_only() -> None:
 
 def _items(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("- ")]
+
+
+def _items_by_subject(text: str) -> list[tuple[str, str]]:
+    """Return each item with the heading that says about whom it is. A statement is the same only with one subject."""
+    items, about = [], ""
+    for line in text.splitlines():
+        if line.startswith("- "):
+            said = line.removeprefix("- [identity] ").removeprefix("- [goal] ").removeprefix("- ")
+            items.append((about, ids.canonical(said)))
+        else:
+            about = line if line.startswith("About ") else "About user:"
+    return items
