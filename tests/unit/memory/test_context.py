@@ -206,7 +206,7 @@ TEXTS = st.text(st.sampled_from("ab \n\u200b\u202e[]-:é"), max_size=12)
 STATEMENTS = st.lists(
     st.builds(
         ContextItem,
-        TEXTS,
+        TEXTS | st.sampled_from(("a", "A  b")),  # so that some are equal
         subject=st.sampled_from(("user", "tom", "acme-labs")),
         category=st.sampled_from(("identity", "goal")),
         sensitivity=st.sampled_from(("public", "internal", "secret")),
