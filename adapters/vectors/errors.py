@@ -19,7 +19,6 @@ from .engine import EngineRefused
 COMPONENT = "store"
 AWAY_REMEDY = "Check that Qdrant runs and that MEMSTREAM_QDRANT names it, with https:// if it has TLS."
 KEY_REMEDY = "Set QDRANT_API_KEY to a key of this Qdrant that may read and write."
-
 SCHEME_REMEDY = "Write http:// in MEMSTREAM_QDRANT if this Qdrant has no TLS."
 TRUST_REMEDY = (
     "Set MEMSTREAM_QDRANT_CA to a PEM file with the certificate of the authority that signed Qdrant's, "
@@ -27,8 +26,13 @@ TRUST_REMEDY = (
 )
 NAME_REMEDY = "Name Qdrant in MEMSTREAM_QDRANT as its certificate does."
 TIME_REMEDY = "Renew Qdrant's certificate, or set this machine's clock."
-REMEDIES: Final = {9: TIME_REMEDY, 10: TIME_REMEDY, 62: NAME_REMEDY, 64: NAME_REMEDY}
-"""What helps against a certificate that is refused, by OpenSSL's code (X509_V_ERR_…) if it is not `TRUST_REMEDY`."""
+REMEDIES: Final = {
+    9: TIME_REMEDY,  # not yet valid
+    10: TIME_REMEDY,  # expired
+    62: NAME_REMEDY,  # another host name
+    64: NAME_REMEDY,  # another IP address
+}
+"""What helps against a refused certificate, by OpenSSL's code (`X509_V_ERR_…`). Any other code: `TRUST_REMEDY`."""
 
 
 class ForeignAnswer(Exception):

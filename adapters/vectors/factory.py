@@ -54,9 +54,9 @@ async def open_store(
     For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). If it does, the
     engine runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds
     the folder, this one connects to the endpoint that the holder announces, and raises `Transient` after 10 s. A remote
-    Qdrant is not contacted here; `ping` does that. `ca` is the file of the certificates that it is checked against,
-    `consistency` says how many replicas of it a read asks, and
-    `sharding` how its collections are divided; a folder has no shards.
+    Qdrant is not contacted here; `ping` does that. Its certificate is checked against those in the file `ca`.
+    `consistency` says how many replicas of it a read asks, and `sharding` how its collections are divided; a folder has
+    no shards.
     """
     folder = embedded_folder(url)
     if folder is None:
