@@ -18,6 +18,7 @@ from typing import Final
 
 import click
 import httpx
+import psutil
 from rich.console import Console
 
 from memstream.schemas.topics import STAGES, StageName
@@ -35,8 +36,8 @@ TARGET: Final = 1.5
 
 def memory_mb(worker: Worker) -> float:
     """Return the memory that is a process's own (no mapped files), in MiB. Linux alone."""
-    lines = Path(f"/proc/{worker.process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1_024
+    used = psutil.Process(worker.process.pid).memory_info()
+    return (used.rss - used.shared) / 2**20
 
 
 async def started(world: World, stage: StageName) -> Worker:
