@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memstream.cli.process.gc_freeze import keep_what_is_there
+from memstream.cli.process.garbage_collection import tune_garbage_collection
 
 Run = Callable[[], Awaitable[Any]]
 
@@ -34,7 +34,7 @@ async def taken(runs: Sequence[Run]) -> Taken:
 
 async def alternated(one: Sequence[Run], other: Sequence[Run], *, pairs: int) -> list[tuple[Taken, Taken]]:
     """Run both in pairs: A/B, then B/A. The garbage collector skips modules, as in a process that serves reads."""
-    keep_what_is_there()
+    tune_garbage_collection()
     await taken(one[:10])
     await taken(other[:10])
     found = []

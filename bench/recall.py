@@ -32,7 +32,7 @@ from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.edge_index import GraphBuilder
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.period_store import PeriodStore
-from memstream.cli.process.gc_freeze import keep_what_is_there
+from memstream.cli.process.garbage_collection import tune_garbage_collection
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallService
@@ -216,7 +216,7 @@ async def of_many_readers(memory: Memory, effort: Effort) -> Figure:
             await memory.recall(cue)
             took.append(time.perf_counter() - began)
 
-    keep_what_is_there()
+    tune_garbage_collection()
     cpu = time.process_time()
     await asyncio.gather(*(reader(number % len(memory.cues)) for number in range(READERS)))
     cpu = time.process_time() - cpu

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.api.credentials import Credentials
-from memstream.cli.process.gc_freeze import keep_what_is_there
+from memstream.cli.process.garbage_collection import tune_garbage_collection
 from memstream.cli.wiring.server import HttpServer, ServerParts, listening, url_of
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.tenant_policies import TenantPolicies
@@ -45,7 +45,7 @@ async def serve(qdrant: str, prefix: str, folder: Path, *, whose: Whose, count: 
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stopping.set)
     with listening("127.0.0.1", 0) as sockets:
         server = HttpServer(parts=parts, policy=policy, credentials=Credentials(None))
-        keep_what_is_there()
+        tune_garbage_collection()
         print(url_of(sockets), flush=True)
         await server.run(sockets, stopping=stopping)
     await parts.store.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .process.gc_freeze import collection_paused
+from .process.garbage_collection import collection_paused
 
 OWNER_ONLY = 0o077
 """Mask of file modes: what the command writes holds people's memory, so only its owner may read it."""

@@ -14,7 +14,7 @@ from .. import __version__
 from ..adapters.hidden_package import FASTEMBED, hidden_package
 from .context import CommandContext
 from .output import logs
-from .process.gc_freeze import collection_paused
+from .process.garbage_collection import collection_paused
 
 COMMANDS = {
     "demo": "Run the whole pipeline on one conversation, without a server or a key.",

@@ -17,7 +17,7 @@ from ...memory.policies import MemoryPolicy
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
 from ..output import logs
-from ..process.gc_freeze import keep_what_is_there
+from ..process.garbage_collection import tune_garbage_collection
 from ..process.signals import until_stopped
 from ..wiring.http_connections import connections_that_fit
 from ..wiring.server import HttpServer, listening, read_credentials, server_parts, url_of
@@ -86,7 +86,7 @@ async def _serve(
                 credentials=credentials,
                 limits=replace(limits, connections=connections_that_fit(limits.connections)),
             )
-            keep_what_is_there()
+            tune_garbage_collection()
             return await server.run(sockets, stopping=stopping)
 
     return await until_stopped(serving, name="serve")

@@ -13,7 +13,7 @@ from ...schemas.topics import STAGES, StageName
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
 from ..output import logs
-from ..process.gc_freeze import keep_what_is_there
+from ..process.garbage_collection import tune_garbage_collection
 from ..process.malloc_trim import bound_arenas
 from ..process.signals import until_stopped
 from ..wiring.ports import own_folders
@@ -48,7 +48,7 @@ async def _work(settings: Settings, policy: MemoryPolicy, names: tuple[StageName
             own_folders(settings, purpose=f"worker {' '.join(names)}") as folders,
             built_stages(names, settings=settings, policy=policy, folders=folders) as stages,
         ):
-            keep_what_is_there()
+            tune_garbage_collection()
             running.set()
             return await stages.run(stopping=stopping)
 

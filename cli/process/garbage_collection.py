@@ -33,7 +33,7 @@ def collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def keep_what_is_there() -> None:
+def tune_garbage_collection() -> None:
     """Exclude every object that exists now from garbage collection, and look seldom at later ones."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The garbage collector of a process that has started (cli/process/gc_freeze.py)."""
+"""The garbage collector of a process that has started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memstream.cli.process.gc_freeze import NEW_OBJECTS, keep_what_is_there
+from memstream.cli.process.garbage_collection import NEW_OBJECTS, tune_garbage_collection
 
 
 class _Node:
@@ -24,11 +24,12 @@ def collections() -> Iterator[list[int]]:
         if phase == "start":
             seen.append(info["generation"])
 
-    keep_what_is_there()
+    tune_garbage_collection()
     gc.callbacks.append(note)
     yield seen
     gc.callbacks.remove(note)
     gc.set_threshold(*before)
+    gc.unfreeze()
 
 
 def test_objects_of_events_in_flight_are_not_looked_at(collections: list[int]) -> None:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from memstream.adapters.hidden_package import hidden_package
-from memstream.cli.process.gc_freeze import collection_paused
+from memstream.cli.process.garbage_collection import collection_paused
 
 SHOW = """
 import sys
