@@ -2,21 +2,21 @@
 connections alive.
 
 Address, keys and headers are those of the `openai` client, and its aiohttp transport sends the request. Its own `post`
-would take twice as long for that (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). Other modules decode the
-answers; streams/engine/error_boundary.py retries.
+would take twice as long for that (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). The first call imports it,
+beside the event loop, because that takes a quarter of a second of each start. Other modules decode the answers;
+streams/engine/error_boundary.py retries.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property
-from typing import Final
+from types import ModuleType
+from typing import Any, Final, NamedTuple
 
 import httpx2
-import openai
-from openai import HttpxBinaryResponseContent
 from pydantic import JsonValue
 from pydantic_core import to_json
 
@@ -54,6 +54,15 @@ class _FirstCome:
         return self._free
 
 
+class _Connection(NamedTuple):
+    """The aiohttp transport of an openai client, and what each request has of the client."""
+
+    transport: httpx2.AsyncClient
+    address: str
+    """Ends with a slash."""
+    headers: httpx2.Headers
+
+
 class OpenAIServer:
     """One server with models.
 
@@ -81,22 +90,21 @@ class OpenAIServer:
         self._base_url = base_url
         self._timeout = timeout
         self._places = places or _FirstCome(concurrency)
-        limits = httpx2.Limits(
+        self._limits = httpx2.Limits(
             max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=KEEP_ALIVE
         )
-        self._http = openai.DefaultAioHttpClient(timeout=None, limits=limits)  # post() limits the whole call
-        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=base_url, http_client=self._http)
+        self._connection: _Connection | None = None
 
     async def post(self, path: str, body: Mapping[str, JsonValue], *, tenant_id: str) -> bytes:
         """Post the body and return the body of the answer. Raises `RequestRefused`, and `Transient` for everything
         else: outage, time-out, overload, wrong settings."""
         data = encode_json(body)
+        transport, address, headers = await self._connected()
+        url = f"{address}{path.removeprefix('/')}"
         async with self._places.place(tenant_id):
             try:
                 async with asyncio.timeout(self._timeout):
-                    answer = await self._http.send(
-                        httpx2.Request("POST", self._url(path), headers=self._headers, content=data)
-                    )
+                    answer = await transport.send(httpx2.Request("POST", url, headers=headers, content=data))
             except TimeoutError as error:
                 raise NoAnswer(
                     self._component,
@@ -109,24 +117,35 @@ class OpenAIServer:
             raise self._refused(answer, body)
         return answer.content
 
-    def _url(self, path: str) -> str:
-        return f"{self._client.base_url}{path.removeprefix('/')}"
+    async def _connected(self) -> _Connection:
+        """Return the connection; the first call makes it."""
+        if self._connection is None:
+            module = await asyncio.to_thread(importlib.import_module, "openai")
+            self._connection = self._connection or self._connect(module)  # another call may have been faster
+        return self._connection
 
-    @cached_property
-    def _headers(self) -> httpx2.Headers:
-        """The headers of every request: those of the client, which its environment variables change."""
-        client, headers = self._client, httpx2.Headers(self._http.headers)
-        given = {**client.default_headers, **client.auth_headers}
+    def _connect(self, openai: ModuleType) -> _Connection:
+        """Return the transport, with address and headers of every request: those of the client, which its environment
+        variables change."""
+        transport = openai.DefaultAioHttpClient(timeout=None, limits=self._limits)  # post() limits the whole call
+        client = openai.AsyncOpenAI(api_key=self._key, base_url=self._base_url, http_client=transport)
+        headers = httpx2.Headers(transport.headers)
+        given: dict[str, Any] = {**client.default_headers, **client.auth_headers}
         headers.update({name: value for name, value in given.items() if isinstance(value, str)})
-        return headers
+        return _Connection(transport, str(client.base_url), headers)
 
     def post_blocking(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
         """Post as `post` does, but blocking. Used for the one call before the event loop runs (the dimension of an
         embedder)."""
+        import openai  # as in `_connected`
+
         with openai.OpenAI(api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0) as client:
             try:
                 return client.post(
-                    path, content=encode_json(body), options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
+                    path,
+                    content=encode_json(body),
+                    options={"headers": JSON},
+                    cast_to=openai.HttpxBinaryResponseContent,
                 ).content
             except openai.APIStatusError as error:
                 raise self._refused(error.response, body) from error
@@ -134,7 +153,8 @@ class OpenAIServer:
                 raise self._unanswered(error.__cause__ or error) from error
 
     async def close(self) -> None:
-        await self._client.close()
+        if self._connection is not None:
+            await self._connection.transport.aclose()
 
     def _refused(self, answer: httpx2.Response, body: Mapping[str, JsonValue]) -> Transient | RequestRefused:
         """Return the error of an answer with a status above 299."""

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..adapters.hidden_package import FASTEMBED, hidden_package
+from ..adapters.lean_imports import FASTEMBED, deferred_models, hidden_package
 from .context import CommandContext
 from .output import logs
 from .process.garbage_collection import collection_paused
@@ -81,7 +81,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        with collection_paused(), hidden_package(FASTEMBED):
+        with collection_paused(), hidden_package(FASTEMBED), deferred_models("qdrant_client"):
             module = importlib.import_module(f".commands.{MODULES.get(cmd_name, cmd_name)}", __package__)
         command: click.Command = getattr(module, cmd_name)
         return command

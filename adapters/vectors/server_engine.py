@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from qdrant_client import AsyncQdrantClient, models
 
-from ..hidden_package import FASTEMBED, hidden_package
+from ..lean_imports import FASTEMBED, hidden_package
 from .engine import ReadConsistency
 from .errors import ForeignAnswer
 

@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from pydantic import BaseModel
 
-from memstream.adapters.hidden_package import hidden_package
+from memstream.adapters.lean_imports import deferred_models, hidden_package
 from memstream.cli.process.garbage_collection import collection_paused
 
 SHOW = """
@@ -18,12 +19,27 @@ from memstream.cli.main import cli
 cli.get_command(None, "worker")
 from memstream.adapters.vectors.remote import Address, remote_engine
 remote_engine(Address("http://127.0.0.1:1"), seconds=1.0)
+{more}
 print(*sys.modules)
+"""
+WITH_A_MODEL = """
+from memstream.adapters.completions.factory import create_completions
+create_completions(
+    model="m", api_key="k", base_url="http://127.0.0.1:1", timeout=1.0, concurrency=1, sink=None, models=None
+)
+"""
+INCOMPLETE = """
+from qdrant_client.http.models import models
+made = [each for each in vars(models).values() if isinstance(each, type) and hasattr(each, "model_fields")]
+assert sum(each.__pydantic_complete__ for each in made) < len(made) / 2
+assert models.QueryRequest(filter=models.Filter(must=[]), limit=1).model_dump(exclude_unset=True)
+assert models.QueryRequest.__pydantic_complete__
 """
 
 
-def imported_by_a_worker() -> set[str]:
-    return {*subprocess.run([sys.executable, "-c", SHOW], check=True, capture_output=True, text=True).stdout.split()}
+def imported_by_a_worker(more: str = "") -> set[str]:
+    program = SHOW.format(more=more)
+    return {*subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()}
 
 
 def test_a_worker_imports_no_stage_and_no_model_before_it_is_asked_for_one() -> None:
@@ -36,6 +52,37 @@ def test_a_worker_imports_no_package_of_local_models_and_no_tools_of_agents() ->
     imported = imported_by_a_worker()
     assert "qdrant_client" in imported
     assert not {"fastembed", "onnxruntime", "openai", "memstream.schemas.tools"} & imported
+
+
+def test_the_openai_client_is_imported_by_the_first_call_of_a_model() -> None:
+    imported = imported_by_a_worker(WITH_A_MODEL)
+    assert "memstream.adapters.completions.openai" in imported
+    assert "openai" not in imported
+
+
+def test_models_of_the_qdrant_client_are_completed_at_their_first_use() -> None:
+    assert imported_by_a_worker(INCOMPLETE)
+
+
+def test_only_the_models_of_the_named_package_are_deferred() -> None:
+    class Theirs(BaseModel):
+        other: Later
+
+    class Ours(BaseModel):
+        other: Later
+
+    class Later(BaseModel):
+        number: int
+
+    Theirs.__module__ = "their_package.models"
+    before = BaseModel.__dict__["model_rebuild"]
+    with deferred_models("their_package"):
+        Theirs.model_rebuild()
+        Ours.model_rebuild()
+        assert Ours.__pydantic_complete__
+        assert not Theirs.__pydantic_complete__
+    assert BaseModel.__dict__["model_rebuild"] is before
+    assert Theirs.model_validate({"other": {"number": 1}}).other.number == 1
 
 
 def test_a_hidden_package_can_be_imported_afterwards() -> None:
