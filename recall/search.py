@@ -4,7 +4,8 @@ once.
 The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) go out in
 one request, so they answer together or not at all. From a server the fields that a read needs (payloads.py) come in the
 same answer, without a second round trip. In the process that has the engine the lists are ids, and then the
-candidates are read, because the lists name twice as many records. Each part has the read's deadline and fails alone.
+candidates are read, because the lists name twice as many records. So it is with messages everywhere: three lists of a
+hundred, of which the best thirty are read (docs/adr/0054). Each part has the read's deadline and fails alone.
 """
 
 from __future__ import annotations
@@ -85,14 +86,16 @@ class MemorySearch:
         request: RecallRequest,
         now: datetime,
         parts: DeadlineReads,
+        messages: int,
     ) -> None:
         """`collections` are the existing ones that are wanted; a tier without its collection is empty. `parts` records
-        what does not answer."""
+        what does not answer. Of the messages that are found, the best `messages` are read."""
         self._store = store
         self._embedder = embedder
         self._policy = policy
         self._request = request
         self._parts = parts
+        self._messages = messages
         wheres = {tier: where(tier, request, now=now) for tier in TIERS if COLLECTION_OF[tier] in collections}
         self._where = {tier: condition for tier, condition in wheres.items() if condition is not None}
         self._pools: dict[Tier, Pool] = {tier: Pool() for tier in self._where}
@@ -228,19 +231,20 @@ class MemorySearch:
 
     async def _candidates(self, tier: Tier, rankings: Mapping[ListName, Ranking], names: Collection[str]) -> Pool:
         collection, condition = self._place(tier)
-        fields = self._fields[tier]
+        fields, most = self._fields[tier], self._messages if tier == "turns" else self._policy.pool
+        apart = most < self._policy.pool and not names
         answers = await self._store.search(
             collection,
             tenant_id=self._request.tenant_id,
             rankings=list(rankings.values()),
             where=condition,
             limit=self._policy.pool,
-            fields=(*fields, "name") if names else fields,
+            fields=() if apart else (*fields, "name") if names else fields,
         )
         payloads = {each.id: each.payload for found in answers for each in found}
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
         preferred = await self._said_by(names, payloads) if names else frozenset[str]()
-        fused = fuse(lists, policy=self._policy.fused, pool=self._policy.pool, preferred=preferred)
+        fused = fuse(lists, policy=self._policy.fused, pool=most, preferred=preferred)
         rows = await self._rows(tier, [each for each in fused if payloads[each] is None], condition, fields)
         read = {each.id: each.payload for each in rows}
         near = next((found for name, found in zip(rankings, answers, strict=True) if name == "dense"), ())

@@ -92,6 +92,10 @@ LEXICAL_EMBEDDER = "hashing"
 """The embedder whose cosines compare words, not meanings."""
 RERANKER_SHARE = 0.9
 """The share of the patience after which the reranker is given up; the check which episodes are believed follows it."""
+MESSAGES_MIN = 30
+MESSAGES_A_PLACE = 3
+"""So many of the best messages are read, and so many for each place of the answer. Some go because they only ask, are
+old, or stand in a fact of the answer already; then the next ones take their places."""
 BEHIND = 32
 """How many further episodes are checked at once, after an episode of the answer was removed."""
 
@@ -139,15 +143,19 @@ class RecallService:
         def best(ordered: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
             return choose(ordered, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
 
-        return await self._read(request, best, self._reranker, now)
+        shown = 1 if self._reranker is None else self._policy.rerank_pool
+        messages = max(MESSAGES_MIN, MESSAGES_A_PLACE * request.limit, shown)
+        return await self._read(request, best, self._reranker, now, messages=messages)
 
     async def shortlist(self, request: RecallRequest, pick: Pick, *, now: datetime) -> RecallResult:
         """Return what `pick` chooses from the candidates, whatever the request's limit. They are read, scored and
         checked as those of `recall`, but for the reranker."""
-        return await self._read(request, pick, None, now)
+        return await self._read(request, pick, None, now, messages=self._policy.pool)
 
     # -------------------------------------------------------------------------------------------- steps
-    async def _read(self, request: RecallRequest, pick: Pick, reranker: Reranker | None, now: datetime) -> RecallResult:
+    async def _read(
+        self, request: RecallRequest, pick: Pick, reranker: Reranker | None, now: datetime, *, messages: int
+    ) -> RecallResult:
         parts = DeadlineReads(patience=self._policy.patience)
         helping = (LINKS,) if uses_links(request, self._policy) else ()
         collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
@@ -159,6 +167,7 @@ class RecallService:
             request=request,
             now=now,
             parts=parts,
+            messages=min(messages, self._policy.pool),
         )
         found = dict(self._found(await searching.run(), request))
         links = searching.links

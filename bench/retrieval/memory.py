@@ -148,6 +148,7 @@ async def lists(
                 request=_request(conversation, question),
                 now=datetime.now(UTC),
                 parts=DeadlineReads(patience=policy.patience),
+                messages=policy.pool,
             )
             pool = (await searching.run())["turns"]
             named = [identity for each in pool.lists for identity in each.ids]

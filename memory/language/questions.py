@@ -37,20 +37,26 @@ def only_asks(text: str, packs: tuple[Locale, ...]) -> bool:
 @lru_cache(maxsize=4_096)
 def _only_asks(text: str, packs: tuple[Locale, ...]) -> bool:
     known = [pack.questions for pack in packs]
-    sentences = [each for each in _SENTENCE.findall(text) if _WORD.search(each)]
-    rest = [each for each in sentences if _ASKED.search(each) or not _says_nothing(each, known)]
-    return bool(rest) and all(_asks(each.strip(), known) for each in rest)
+    asks = False
+    for sentence in _SENTENCE.findall(text):
+        marked = _ASKED.search(sentence) is not None
+        if not marked and _says_nothing(_words(sentence), known):
+            continue
+        if _WORD.search(sentence) is not None:
+            if not _asks(sentence.strip(), marked, known):
+                return False
+            asks = True
+    return asks
 
 
-def _says_nothing(sentence: str, known: Sequence[QuestionWords]) -> bool:
-    found = _words(sentence)
-    return any(all(word in each.fillers for word in found) for each in known)
+def _says_nothing(found: list[str], known: Sequence[QuestionWords]) -> bool:
+    return any(each.fillers.issuperset(found) for each in known)
 
 
-def _asks(sentence: str, known: Sequence[QuestionWords]) -> bool:
-    if _ENDS.search(sentence.rstrip(".!。！?？ ")):
+def _asks(sentence: str, marked: bool, known: Sequence[QuestionWords]) -> bool:
+    """Return whether a sentence asks. `marked`: it has a question mark."""
+    if not sentence.isascii() and _ENDS.search(sentence.rstrip(".!。！?？ ")):
         return True
-    marked = _ASKED.search(sentence) is not None
     if marked and (opening := sentence.find("¿")) >= 0:
         return len(_words(sentence[:opening])) < _LONG
     clauses = [found for each in _CLAUSE.split(sentence) if (found := _words(each))]
@@ -58,16 +64,18 @@ def _asks(sentence: str, known: Sequence[QuestionWords]) -> bool:
 
 
 def _asks_in(clauses: list[list[str]], marked: bool, known: QuestionWords) -> bool:
-    """Return whether the clauses of a sentence ask by the words of one language. `marked`: it has a question mark."""
+    """Return whether the clauses of a sentence ask by the words of one language. Without a question mark the first one
+    decides, unless another one states something."""
     told = [found for each in clauses if (found := _without_fillers(_uncontracted(each, known), known))]
     if not told:
         return marked
-    asking = [_opens_question(each, marked, known) for each in told]
+    asks_first = _opens_question(told[0], marked, known)
+    if not (asks_first or marked):
+        return False
+    asking = [asks_first, *(_opens_question(each, marked, known) for each in told[1:])]
     if any(each[0] in known.speakers and not asks for each, asks in zip(told, asking, strict=True)):
         return False
-    if asking[0]:
-        return True
-    return marked and all(asks or len(each) < _LONG for each, asks in zip(told[:-1], asking, strict=False))
+    return asks_first or all(asks or len(each) < _LONG for each, asks in zip(told[:-1], asking, strict=False))
 
 
 def _without_fillers(found: list[str], known: QuestionWords) -> list[str]:
@@ -109,4 +117,6 @@ def _is_subject(found: list[str], marked: bool, known: QuestionWords) -> bool:
 
 
 def _words(text: str) -> list[str]:
+    if text.isascii():
+        return _WORD.findall(text.lower())
     return [word.replace("’", "'").lower() for word in _WORD.findall(text)]

@@ -80,6 +80,8 @@ def remove_framed(text: str) -> str:
 
 def remove_controls(text: str) -> str:
     """Remove zero-width and bidirectional controls (category Cf) and other controls, except line breaks and tabs."""
+    if text.isprintable():  # then it has none; a context has a hundred texts
+        return text
     return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf"))
 
 

@@ -9,13 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from memstream.adapters.ports import Embedder, EmbedderIdentity, StoredPoint, VectorStore
+from memstream.adapters.ports import Embedder, EmbedderIdentity, RerankCandidate, StoredPoint, VectorStore
 from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import RecallResult
+from memstream.recall.service import RecallResult, RecallService
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.recall_service import U1, Faulty, World
+from tests.support.stored_memory import NOW
 
 NOBODY = RecallPolicy(fusion=FusionPolicy(speaker=0))
 TURNS = RecallRequest(tenant_id="acme", owner=U1, tiers=("turns",))
@@ -46,15 +47,33 @@ class Requests:
     def __init__(self, store: VectorStore) -> None:
         self._store = store
         self.asked: list[str] = []
+        self.read = Counter[str]()
+        """How many records came back."""
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
 
         async def asked(collection: str, **arguments: Any) -> list[StoredPoint]:
             self.asked.append(f"{collection}.{name}")
-            return cast(list[StoredPoint], await real(collection, **arguments))
+            found = cast(list[StoredPoint], await real(collection, **arguments))
+            if name == "select":
+                self.read[f"{collection}.{name}"] += len(found)
+            return found
 
         return asked
+
+
+class NoChange:
+    """A reranker that keeps the order, with what it was shown."""
+
+    shown: Sequence[RerankCandidate] = ()
+
+    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+        self.shown = candidates
+        return list(range(len(candidates)))
+
+    async def close(self) -> None:
+        return None
 
 
 @pytest.fixture
@@ -159,11 +178,13 @@ def test_only_speakers_that_the_reader_may_hear_are_known(remembering: World) ->
 def test_a_cue_costs_a_search_a_collection_and_a_look_at_names(
     talk: World, cue: str, asked: list[str], here: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the engine is in this process, the candidates' rows and what of it somebody said are read besides."""
+    """The best messages are read besides, but by a server where somebody is named; what of it somebody said is read
+    besides where the engine is in this process."""
     monkeypatch.setattr(cast(PeriodStore, talk.store), "_is_engine_here", here)
     store = Requests(talk.store)
     talk.recall(replace(TURNS, tiers=("turns", "semantic", "episodic")), cue=cue, store=cast(VectorStore, store))
-    selected = 1 + len(asked) if here else sum(each.startswith("whether") for each in asked)
+    known = "what of it Ann said" in asked
+    selected = 1 + len(asked) - (0 if here or not known else 2)
     assert Counter(each for each in store.asked if not each.endswith(".exists")) == Counter(
         {
             **dict.fromkeys(("episodes.search", "facts.search", "turns.search"), 1),
@@ -190,3 +211,38 @@ def test_a_broken_invariant_in_one_search_is_told_as_it_is(talk: World) -> None:
 
     with pytest.raises(Fatal, match="of another tenant"):
         talk.recall(TURNS, cue="plans", store=cast(VectorStore, Foreign(talk.store)))
+
+
+@pytest.mark.parametrize("here", [False, True], ids=["server", "engine here"])
+def test_the_best_messages_are_read_and_as_many_as_an_answer_may_need(
+    remembering: World, here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cast(PeriodStore, remembering.store), "_is_engine_here", here)
+
+    async def said() -> None:
+        for n in range(70):
+            await remembering.memory.message(f"tea of kind {n}", session=f"s{n % 5}")
+
+    remembering.do(said())
+    store, asked = Requests(remembering.store), {"cue": "tea", "policy": NOBODY}
+    for limit, read in ((1, 30), (10, 30), (20, 60), (100, 70)):
+        store.read.clear()
+        found = remembering.recall(TURNS, limit=limit, store=cast(VectorStore, store), **asked)
+        at_once = limit == 100 and not here  # all that is found, with the answer of the search
+        assert store.read == ({} if at_once else {"turns.select": read})
+        assert found.items == remembering.recall(TURNS, limit=100, **asked).items[:limit]
+
+    reranker = NoChange()
+    remembering.recall(TURNS, cue="tea", reranker=reranker, policy=replace(NOBODY, rerank_pool=50))
+    assert len(reranker.shown) == 50
+
+
+def test_who_chooses_from_the_candidates_has_all_messages(remembering: World) -> None:
+    async def said() -> None:
+        for n in range(40):
+            await remembering.memory.message(f"tea of kind {n}")
+
+    remembering.do(said())
+    service = RecallService(store=remembering.store, embedder=remembering.memory.embedder, policy=NOBODY)
+    found = remembering.do(service.shortlist(replace(TURNS, cue="tea", limit=1), tuple, now=NOW))
+    assert len(found.items) == 40
