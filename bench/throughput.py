@@ -7,10 +7,11 @@ end, where fewer sessions than slots are left, do not count.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import median
 
-from memstream.schemas.topics import OBSERVATIONS
+from memstream.schemas.topics import OBSERVATIONS, group_of
 
 from . import overhead
 from .report import Figure
@@ -19,6 +20,8 @@ from .world import World
 
 TARGET = 0.97
 SKIPPED_WAVES = 2
+WORKERS = 2
+"""One worker is one process and uses one core at most, so as many as this machine has cores are measured, too."""
 TURNS_A_SESSION = (1, 10)
 """Of a backlog that the defaults take: a session waits for further turns while it is read."""
 
@@ -63,6 +66,9 @@ async def measure(world: World, loads: Sequence[Load]) -> list[Figure]:
     figures = []
     for load in loads:
         figures.append(_figure(world, load, "machinery alone", await _machinery(world, load)))
+        if world.kind == "kafka":  # a folder has one process
+            two = await _machinery(world, load, workers=WORKERS)
+            figures.append(_figure(world, load, f"machinery alone, {WORKERS} workers", two))
         alone = await _observer(world, load, load.sessions, MEMSTREAM_OBSERVE_TOGETHER="1")
         figures.append(_figure(world, load, "observer over the wire", alone))
     for turns in TURNS_A_SESSION:
@@ -82,27 +88,42 @@ def _figure(world: World, load: Load, who: str, turns_per_second: float) -> Figu
     )
 
 
-async def _machinery(world: World, load: Load) -> float:
+async def _machinery(world: World, load: Load, *, workers: int = 1) -> float:
+    """`workers` processes share the turns in flight. The load comes when all of them have worked, while they are
+    held."""
     source, sink = await world.fresh_topics("in", "out")
-    await produce(world.log, Speakers(source, load.sessions).turns(load.turns), topic=source)
-    await overhead.start(
-        world,
-        overhead.Options(
-            name=source,
-            broker=world.broker,
-            folder=str(world.folder),
-            source=source,
-            sink=sink,
-            partitions=world.partitions,
-            in_flight=load.in_flight,
-            table=True,
-            pause=load.latency,
-        ),
-    )
-    since = await world.log.ends(sink)
-    await world.grown(sink, [0] * len(since), load.turns)
+    running = [
+        await overhead.start(
+            world,
+            overhead.Options(
+                name=source,
+                broker=world.broker,
+                folder=str(world.folder / str(number)),
+                source=source,
+                sink=sink,
+                partitions=world.partitions,
+                in_flight=load.in_flight // workers,
+                table=True,
+                pause=load.latency,
+            ),
+        )
+        for number in range(workers)
+    ]
+    speakers, nothing = Speakers(source, load.sessions), await world.log.ends(sink)
+    await world.until(lambda: _joined(world, source, workers), f"{workers} workers in the group")
+    await produce(world.log, speakers.turns(load.in_flight), topic=source)
+    await world.grown(sink, nothing, load.in_flight)
+    with ExitStack() as held:
+        for worker in running:
+            held.enter_context(worker.held())
+        await produce(world.log, speakers.turns(load.turns), topic=source)
+    await world.grown(sink, nothing, load.in_flight + load.turns)
     await world.stop()
     return rate([record.timestamp async for record in world.log.read(sink)], load)
+
+
+async def _joined(world: World, name: str, workers: int) -> bool:
+    return await world.log.members(group_of(name)) == workers
 
 
 async def _observer(world: World, load: Load, sessions: int, **env: str) -> float:
