@@ -317,11 +317,13 @@ class VectorStore(Protocol):
         where: models.Filter | None = None,
         limit: int,
         fields: Sequence[str] = (),
+        wanted: int | None = None,
     ) -> list[Sequence[RankedPoint]]:
         """Run several rankings of the same records in one request, and return the best `limit` of each, as `nearest`
         and `lexical` do. All of them answer, or none. Each record has these `fields` of its payload, as it was when it
-        was found, where that costs less than another read. In a process that has the engine it costs more, because
-        lists are longer than what is wanted of them: there `payload` is None, and `select` reads the records."""
+        was found, where that costs less than another read. Otherwise `payload` is None, and `select` reads the records:
+        in a process that has the engine, because lists are longer than what is wanted of them, and elsewhere where the
+        caller wants the fields of few of the records (`wanted`; None: of all)."""
         ...
 
     async def last(

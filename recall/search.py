@@ -4,8 +4,9 @@ once.
 The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) go out in
 one request, so they answer together or not at all. From a server the fields that a read needs (payloads.py) come in the
 same answer, without a second round trip. In the process that has the engine the lists are ids, and then the
-candidates are read, because the lists name twice as many records. So it is with messages everywhere: three lists of a
-hundred, of which the best thirty are read (docs/adr/0054). Each part has the read's deadline and fails alone.
+candidates are read, because the lists name twice as many records. So it mostly is with messages from a server, too:
+three lists of a hundred, of which the best thirty are read (docs/adr/0054). Each part has the read's deadline and fails
+alone.
 """
 
 from __future__ import annotations
@@ -232,14 +233,14 @@ class MemorySearch:
     async def _candidates(self, tier: Tier, rankings: Mapping[ListName, Ranking], names: Collection[str]) -> Pool:
         collection, condition = self._place(tier)
         fields, most = self._fields[tier], self._messages if tier == "turns" else self._policy.pool
-        apart = most < self._policy.pool and not names
         answers = await self._store.search(
             collection,
             tenant_id=self._request.tenant_id,
             rankings=list(rankings.values()),
             where=condition,
             limit=self._policy.pool,
-            fields=() if apart else (*fields, "name") if names else fields,
+            fields=(*fields, "name") if names else fields,
+            wanted=None if names else most,
         )
         payloads = {each.id: each.payload for found in answers for each in found}
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]

@@ -212,9 +212,12 @@ class QdrantStore:
         where: models.Filter | None = None,
         limit: int,
         fields: Sequence[str] = (),
+        wanted: int | None = None,
     ) -> list[Sequence[RankedPoint]]:
         """Run several rankings, as the port says. A ranking by words without an indexed word is empty and needs no
         request."""
+        if wanted is not None and wanted < limit:
+            fields = ()
         spec = self._with_vectors(collection)
         queries = [self._encoder.ranking(spec, each) for each in rankings]
         condition, limits = of_tenant(tenant_id, where), [limit] * len(queries)
