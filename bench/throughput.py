@@ -21,7 +21,7 @@ from .world import World
 TARGET = 0.97
 SKIPPED_WAVES = 2
 WORKERS = 2
-"""One worker is one process and uses one core at most, so as many as this machine has cores are measured, too."""
+"""One worker is one process and uses one core at most. Two show what a second core adds."""
 TURNS_A_SESSION = (1, 10)
 """Of a backlog that the defaults take: a session waits for further turns while it is read."""
 
