@@ -145,7 +145,7 @@ class _CueWords:
         forms = _forms(asked, frozenset[str]().union(*said, *quoted))
         same = topics(pack)
         self._weights = {word: math.log(1 + len(said) / (1 + frequency[word])) for word in asked}
-        self._total = math.fsum(self._weights.values())
+        self._total = sum(self._weights.values())
         self._counts: dict[str, list[tuple[str, float]]] = {}
         for word in asked:
             related = frozenset[str]().union(*(same.get(each, frozenset()) for each in (word, *forms[word])))
@@ -170,10 +170,10 @@ class _CueWords:
                     for word, counts in counting[each]:
                         if share * counts > most.get(word, 0.0):
                             most[word] = share * counts
-        if not most or not self._total:
+        if not most:
             return 0.0
-        weights = self._weights
-        return math.fsum([weights[word] * counts for word, counts in most.items()]) / self._total
+        found = sum([weight * most[word] for word, weight in self._weights.items() if word in most])
+        return found / self._total if self._total else 0.0
 
     def name(self, words: AbstractSet[str]) -> bool:
         """Return whether the cue contains one of these words."""
