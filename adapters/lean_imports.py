@@ -30,15 +30,14 @@ def hidden_package(name: str) -> Iterator[None]:
 @contextmanager
 def deferred_models(package: str) -> Iterator[None]:
     """Let a package that is imported meanwhile not complete its pydantic models. Pydantic completes a model by itself
-    where it is used for the first time: of the 340 that qdrant-client completes at once, a process uses some forty.
-    """
+    where it is used for the first time. qdrant-client completes 340 at once, of which a process uses a part."""
     complete = BaseModel.__dict__["model_rebuild"]
 
     def deferred(
         cls: type[BaseModel], /, *, raise_errors: bool = True, _parent_namespace_depth: int = 2, **options: Any
     ) -> bool | None:
-        asked_for = raise_errors  # pydantic itself, at the first use, wants no error
-        if asked_for and cls.__module__.startswith(f"{package}."):
+        by_itself = not raise_errors  # pydantic, at the first use
+        if not by_itself and cls.__module__.startswith(f"{package}."):
             return None
         done: bool | None = complete.__get__(None, cls)(
             raise_errors=raise_errors,

@@ -13,8 +13,7 @@ import asyncio
 import importlib
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import httpx2
 from pydantic import JsonValue
@@ -59,7 +58,7 @@ class _Connection(NamedTuple):
 
     transport: httpx2.AsyncClient
     address: str
-    """Ends with a slash."""
+    """Without a slash at its end."""
     headers: httpx2.Headers
 
 
@@ -83,6 +82,7 @@ class OpenAIServer:
         concurrency: int,
         places: Places | None = None,
     ) -> None:
+        _check_settings(base_url, api_key)
         self._model = model
         self._component = component
         self._setting = setting
@@ -100,7 +100,7 @@ class OpenAIServer:
         else: outage, time-out, overload, wrong settings."""
         data = encode_json(body)
         transport, address, headers = await self._connected()
-        url = f"{address}{path.removeprefix('/')}"
+        url = f"{address}/{path.removeprefix('/')}"
         async with self._places.place(tenant_id):
             try:
                 async with asyncio.timeout(self._timeout):
@@ -120,19 +120,22 @@ class OpenAIServer:
     async def _connected(self) -> _Connection:
         """Return the connection; the first call makes it."""
         if self._connection is None:
-            module = await asyncio.to_thread(importlib.import_module, "openai")
-            self._connection = self._connection or self._connect(module)  # another call may have been faster
+            await asyncio.to_thread(importlib.import_module, "openai")
+            self._connection = self._connection or self._connect()  # another call may have been faster
         return self._connection
 
-    def _connect(self, openai: ModuleType) -> _Connection:
+    def _connect(self) -> _Connection:
         """Return the transport, with address and headers of every request: those of the client, which its environment
         variables change."""
+        import openai
+
         transport = openai.DefaultAioHttpClient(timeout=None, limits=self._limits)  # post() limits the whole call
         client = openai.AsyncOpenAI(api_key=self._key, base_url=self._base_url, http_client=transport)
         headers = httpx2.Headers(transport.headers)
-        given: dict[str, Any] = {**client.default_headers, **client.auth_headers}
+        given = {**client.default_headers, **client.auth_headers}
         headers.update({name: value for name, value in given.items() if isinstance(value, str)})
-        return _Connection(transport, str(client.base_url), headers)
+        address = str(client.base_url).removesuffix("/")  # a slash only where the address has a path
+        return _Connection(transport, address, headers)
 
     def post_blocking(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
         """Post as `post` does, but blocking. Used for the one call before the event loop runs (the dimension of an
@@ -175,6 +178,17 @@ class OpenAIServer:
             f"the server of {self._model} cannot be reached: {why}",
             remedy="check OPENAI_BASE_URL and that the server is up",
         )
+
+
+def _check_settings(base_url: str | None, api_key: str | None) -> None:
+    """Refuse at the start what no request can have. With the first call it would be the fault of a turn."""
+    key = (api_key or "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("OPENAI_API_KEY has characters that no key has: copy it again")
+    try:
+        httpx2.URL(base_url or "")
+    except httpx2.InvalidURL as error:
+        raise ValueError(f"OPENAI_BASE_URL is no address: {error}") from error
 
 
 def encode_json(body: Mapping[str, JsonValue]) -> bytes:

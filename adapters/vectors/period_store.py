@@ -32,8 +32,8 @@ from .point_encoder import VectorQuery
 from .store import QdrantStore
 
 READ_APART = 3
-"""Up to so many parts are asked a second time for the few records that are wanted of what they found. A request more to
-each costs as much as the fields of some fifty records that are not wanted."""
+"""Up to so many parts are asked a second time for the few records that are wanted of what they found. With four parts
+that costs the reader as much as the fields of all records do, with eight more (docs/adr/0054)."""
 LOOK_SECONDS = 5.0
 """How long a process goes on without looking for periods that another process opened or dropped. The process that opens
 one knows it at once."""

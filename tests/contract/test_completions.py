@@ -119,6 +119,16 @@ class TestFormats:
         }
         assert ask.headers["Authorization"] == "Bearer k"
 
+    async def test_an_address_without_a_path_is_asked_as_it_stands(self, server: ModelServer, ledger: Ledger) -> None:
+        """What many forget: the remedy names the end that is missing."""
+        address = server.base_url.removesuffix("/v1")
+        for base in (address, f"{address}/"):
+            client = OpenAICompletions(model="gpt-test", api_key="k", base_url=base, timeout=10, sink=ledger)
+            with pytest.raises(Transient) as caught:
+                await client.complete(observe("user: hi"))
+            await client.close()
+            assert "it usually ends with /v1" in caught.value.remedy
+
     @pytest.mark.parametrize("base", ["", "/"])
     async def test_is_configured_as_the_openai_client_is(
         self, server: ModelServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, base: str
@@ -377,6 +387,21 @@ class TestFactory:
     async def test_a_model_without_key_and_server_is_refused_by_name(self) -> None:
         with pytest.raises(ValueError, match="OPENAI_API_KEY"):
             await self.make(model="gpt-5-mini")
+
+    @pytest.mark.parametrize(
+        ("setting", "given"),
+        [
+            ("OPENAI_BASE_URL", {"base_url": "http://models:port/v1"}),
+            ("OPENAI_BASE_URL", {"base_url": "http://models\x00/v1"}),
+            ("OPENAI_API_KEY", {"api_key": "schlüssel"}),
+            ("OPENAI_API_KEY", {"api_key": "two\nlines"}),
+        ],
+    )
+    async def test_what_no_request_can_have_is_refused_at_the_start(
+        self, setting: str, given: dict[str, object]
+    ) -> None:
+        with pytest.raises(ValueError, match=setting):
+            await self.make(**{"model": "m", "api_key": "k", **given})
 
 
 class TestOfflineConsolidation:
