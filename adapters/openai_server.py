@@ -3,8 +3,8 @@ connections alive.
 
 Address, keys and headers are those of the `openai` client, and its aiohttp transport sends the request. Its own `post`
 would take twice as long for that (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). The first call imports it,
-beside the event loop, because that takes a quarter of a second of each start. Other modules decode the answers;
-streams/engine/error_boundary.py retries.
+beside the event loop, because that takes a quarter of a second of each start. Where a read waits for that call,
+cli/wiring/reranker.py imports it before. Other modules decode the answers; streams/engine/error_boundary.py retries.
 """
 
 from __future__ import annotations

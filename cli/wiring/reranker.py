@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from ...adapters.ports import Reranker, UsageSink
 from ...memory.policies import MemoryPolicy
 from ...recall.llm_reranker import LlmReranker
@@ -51,6 +53,7 @@ def _selector(settings: Settings, policy: MemoryPolicy, sink: UsageSink, *, need
 
     if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:
         raise ValueError(f"{needed_by} needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL")
+    importlib.import_module("openai")  # now, not with the first call: a read waits for that one, and not for long
     return LlmReranker(
         completions=create_completions(
             model=settings.model or None,

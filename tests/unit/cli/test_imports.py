@@ -28,6 +28,14 @@ create_completions(
     model="m", api_key="k", base_url="http://127.0.0.1:1", timeout=1.0, concurrency=1, sink=None, models=None
 )
 """
+READS_WITH_A_MODEL = """
+from memstream.cli.wiring.reranker import new_selector
+from memstream.cli.wiring.settings import Settings
+from memstream.memory.policies import MemoryPolicy, RecallPolicy
+from memstream.memory.policies.recall import RecallToolPolicy
+policy = MemoryPolicy(recall=RecallPolicy(tool=RecallToolPolicy(strategy="model")))
+new_selector(Settings(model="m", OPENAI_BASE_URL="http://127.0.0.1:1"), policy, sink=None)
+"""
 INCOMPLETE = """
 from qdrant_client.http.models import models
 made = [each for each in vars(models).values() if isinstance(each, type) and hasattr(each, "model_fields")]
@@ -58,6 +66,10 @@ def test_the_openai_client_is_imported_by_the_first_call_of_a_model() -> None:
     imported = imported_by_a_worker(WITH_A_MODEL)
     assert "memstream.adapters.completions.openai" in imported
     assert "openai" not in imported
+
+
+def test_a_read_that_asks_a_model_does_not_wait_for_its_client_to_be_imported() -> None:
+    assert "openai" in imported_by_a_worker(READS_WITH_A_MODEL)
 
 
 def test_models_of_the_qdrant_client_are_completed_at_their_first_use() -> None:
