@@ -33,6 +33,8 @@ class EmbedderIdentity:
     """As in MEMSTREAM_EMBEDDER; of a folder only the last part: `hashing`, `fastembed:all-minilm-l6-v2-int8`."""
     dimension: int
     version: str = "1"
+    mostly_zeros: bool = field(default=False, compare=False)
+    """Whether nearly all numbers of a vector are zero. A new collection then stores its vectors as sparse ones."""
 
     @property
     def slug(self) -> str:

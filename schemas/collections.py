@@ -55,11 +55,11 @@ class CollectionSpec:
     name: str
     """The name that readers use: an alias in Qdrant."""
     has_vectors: bool
-    """Whether records have a dense vector of the embedder's dimension (cosine) and a sparse one of words (BM25,
-    IDF)."""
+    """Whether records have an embedding (cosine; adapters/vectors/sparse_form.py says in which form), and a sparse
+    vector of words (BM25, IDF)."""
     fields: tuple[IndexedField, ...]
     has_windows: bool = False
-    """Whether records have a second dense vector, of the record with its neighbours. An older collection gets this
+    """Whether records have a second embedding, of the record with its neighbours. An older collection gets this
     vector, empty, when it is ensured; its records are found by their other vectors."""
     counted: tuple[str, ...] = ()
     """Fields that another stage than the record's writer counts in, with set_payload. A compare and set leaves them as

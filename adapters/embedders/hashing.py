@@ -30,7 +30,7 @@ class HashingEmbedder:
     """`Embedder`, pure: equal texts have equal vectors in every process and on every machine."""
 
     def __init__(self) -> None:
-        self._identity = EmbedderIdentity(name="hashing", dimension=DIMENSION)
+        self._identity = EmbedderIdentity(name="hashing", dimension=DIMENSION, mostly_zeros=True)
         self._known = lru_cache(maxsize=WORDS_KEPT)(_place)
 
     @property

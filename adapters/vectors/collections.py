@@ -25,6 +25,8 @@ INT8 = models.ScalarQuantization(
 )
 """Takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph (edge_index.py)."""
 FLOAT_BYTES = 4
+SPARSE_BYTES = 8 * 32
+"""What Qdrant counts for a sparse vector: eight bytes a number. A message with its neighbours has some thirty words."""
 INDEXED_FROM = 10_000
 """Vectors of a segment from which on a server indexes them. Qdrant's own limit is 10 MB, which is 1 250 vectors of the
 hashing embedder, and indexing took as much of the machine as all stages together. A search names an owner or a tenant,
@@ -115,6 +117,9 @@ async def _create(
             "version": embedder.version,
         }
         for vector in (DENSE, WINDOW) if spec.has_windows else (DENSE,):
+            if embedder.mostly_zeros:
+                sparse[vector] = models.SparseVectorParams()
+                continue
             # Searches use the int8 vectors below, which stay in memory. The floats on disk are read for the final order
             # of a few hundred.
             dense[vector] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE, on_disk=True)
@@ -125,8 +130,8 @@ async def _create(
             dense,
             sparse,
             # One graph for each large tenant instead of one for all, because every query names its tenant.
-            hnsw_config=_graphs(embedder) if spec.has_vectors else None,
-            quantization_config=INT8 if spec.has_vectors else None,
+            hnsw_config=_graphs(embedder) if dense else None,
+            quantization_config=INT8 if dense else None,
             optimizers_config=_optimizers(embedder) if spec.has_vectors else None,
             sharding_method=models.ShardingMethod.CUSTOM if by_tenant else None,
             metadata={NAMESPACE: remembered},
@@ -149,7 +154,7 @@ def _graphs(embedder: EmbedderIdentity) -> models.HnswConfigDiff:
 
 
 def _kib(vectors: int, embedder: EmbedderIdentity) -> int:
-    return vectors * embedder.dimension * FLOAT_BYTES // 1024
+    return vectors * (SPARSE_BYTES if embedder.mostly_zeros else embedder.dimension * FLOAT_BYTES) // 1024
 
 
 async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str, ours: EmbedderIdentity) -> None:
@@ -182,8 +187,9 @@ def _described(embedder: EmbedderIdentity) -> str:
 
 async def _create_windows(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
     """Add the vector `window` to a collection of an earlier version (0.1 had none)."""
-    standing = (await engine.get_collection(name)).config.params.vectors
-    if spec.has_windows and WINDOW not in (standing if isinstance(standing, dict) else {}):
+    params = (await engine.get_collection(name)).config.params
+    standing = {*(params.vectors if isinstance(params.vectors, dict) else {}), *(params.sparse_vectors or {})}
+    if spec.has_windows and WINDOW not in standing:
         dense = models.DenseVectorConfig(size=embedder.dimension, distance=models.Distance.COSINE)
         await engine.create_vector_name(name, WINDOW, models.DenseVectorNameConfig(dense=dense))
 

@@ -14,6 +14,7 @@ from . import point_validation
 from .batch_requests import EncodedPoint, VectorUpdate
 from .engine import DENSE, SPARSE, WINDOW
 from .lexical import LexicalEncoder
+from .sparse_form import Encode
 
 VectorQuery = tuple[list[float] | models.SparseVector | None, str]
 """What is searched for (None: it has no indexed word), and the name of the vector that is searched."""
@@ -30,14 +31,14 @@ class PointEncoder:
         self._embedder = embedder
         self._words = LexicalEncoder()
 
-    def points(self, spec: CollectionSpec, points: Sequence[Point]) -> list[EncodedPoint]:
-        """Encode points. All of them are validated before the first is written."""
+    def points(self, spec: CollectionSpec, points: Sequence[Point], *, encode: Encode) -> list[EncodedPoint]:
+        """Encode points, their embeddings by `encode`. All of them are validated before the first is written."""
         encoded = []
         for point in points:
             what = f"{spec.name}: point {point.id}"
             tenant_id = point_validation.tenant_of(point, spec.name)
             size = point_validation.payload_size(point.payload, what)
-            vector = self._vectors(spec, point, what)
+            vector = self._vectors(spec, point, what, encode)
             encoded.append(
                 # Built without validation: everything was checked before, and a vector has thousands of numbers.
                 EncodedPoint(
@@ -48,13 +49,15 @@ class PointEncoder:
             )
         return encoded
 
-    def windows(self, spec: CollectionSpec, points: Sequence[NewWindow], *, tenant_id: str) -> list[VectorUpdate]:
+    def windows(
+        self, spec: CollectionSpec, points: Sequence[NewWindow], *, tenant_id: str, encode: Encode
+    ) -> list[VectorUpdate]:
         """Encode new windows of records; one without anything new is left out."""
         require_windows(spec)
         tenant = point_validation.require_tenant(tenant_id)
         updates = []
         for point in points:
-            vectors = self._indexed(f"{spec.name}: point {point.id}", {WINDOW: point.window}, point.text)
+            vectors = self._indexed(f"{spec.name}: point {point.id}", {WINDOW: point.window}, point.text, encode)
             if vectors:
                 updates.append(VectorUpdate(tenant, models.PointVectors(id=point.id, vector=vectors)))
         return updates
@@ -76,22 +79,24 @@ class PointEncoder:
             require_windows(spec)
         return self.dense(spec, ranking.dense), ranking.among
 
-    def _vectors(self, spec: CollectionSpec, point: Point, what: str) -> dict[str, Any]:
+    def _vectors(self, spec: CollectionSpec, point: Point, what: str, encode: Encode) -> dict[str, Any]:
         if not spec.has_vectors:
             if point.dense is not None or point.text is not None or point.window is not None:
                 raise Fatal(f"{what}: the collection {spec.name!r} has no vectors")
             return {}
         if point.window is not None:
             require_windows(spec)
-        return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point.text)
+        return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point.text, encode)
 
-    def _indexed(self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None) -> dict[str, Any]:
+    def _indexed(
+        self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None, encode: Encode
+    ) -> dict[str, Any]:
         """Return the given vectors by name, after checking each."""
         vectors: dict[str, Any] = {}
         for name, vector in dense.items():
             if vector is not None:
                 point_validation.check_dense(vector, self._embedder.dimension, what)
-                vectors[name] = list(vector)
+                vectors[name] = encode(vector)
         if text is not None and (sparse := self._words.document(text)) is not None:
             vectors[SPARSE] = sparse
         return vectors

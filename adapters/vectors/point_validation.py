@@ -10,10 +10,13 @@ import json
 import math
 from collections.abc import Collection, Iterable, Sequence
 
+from qdrant_client import models
+
 from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import DeploymentFault, Fatal, Poison
 from ..ports import Payload, Point, StoredPoint
 from .engine import EngineHit, EngineRow
+from .sparse_form import to_dense
 
 
 def payload_size(payload: Payload, what: str) -> int:
@@ -94,4 +97,6 @@ def _dense(vector: object, name: str) -> list[float] | None:
     if not isinstance(vector, dict):
         return None
     value = vector.get(name)
+    if isinstance(value, models.SparseVector):
+        return to_dense(value)
     return list(value) if isinstance(value, list) else None

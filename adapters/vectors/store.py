@@ -30,7 +30,7 @@ from ..ports import (
     StoredPoint,
 )
 from . import point_validation
-from .batch_requests import CompareAndSet, FilterQuery, PointIds, RequestBatcher
+from .batch_requests import CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher
 from .collections import check_version, ensure_collections
 from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, EngineHit, QdrantEngine, SyncsLater
 from .errors import translate_errors
@@ -39,6 +39,7 @@ from .paged_reads import PagedReads
 from .point_batcher import POLICY, PointBatcher
 from .point_encoder import PointEncoder, VectorQuery, require_vectors
 from .shards import Shards, check_cluster, check_method
+from .sparse_form import EmbeddingForms
 
 FEW = 64
 """Reads of up to this many records, or of all, first ask for this many in a shared request. Mostly these are all."""
@@ -76,6 +77,7 @@ class QdrantStore:
         )
         self._pages = PagedReads(engine=engine, consistency=self._consistency, shards=self._shards)
         self._encoder = PointEncoder(embedder)
+        self._forms = EmbeddingForms(engine=engine, embedder=embedder)
         self._together: ContextVar[set[str] | None] = ContextVar("memstream_written_together", default=None)
         self._specs = {spec.name: spec for spec in COLLECTIONS}
 
@@ -90,6 +92,7 @@ class QdrantStore:
             await ensure_collections(
                 self._engine, specs=specs, embedder=self._embedder, by_tenant=self._shards.by_tenant
             )
+        self._forms.forget()
 
     async def exists(self, collection: str) -> bool:
         """Tell whether readers can use the collection: its alias exists and leads to a collection. `Fatal` when that
@@ -235,11 +238,12 @@ class QdrantStore:
         fields: Sequence[str],
     ) -> list[Sequence[RankedPoint]]:
         """Run one search for each query; a query of None and a limit of 0 are none."""
+        encode = await self._forms.encode(collection)
         wanted = [TENANT_FIELD, *fields] if fields and not self._is_engine_here else False
         requests = [
             # Built without validation: the vectors were checked before, and each has thousands of numbers.
             models.QueryRequest.model_construct(
-                query=query,
+                query=encode(query) if isinstance(query, list) else query,
                 using=using,
                 filter=condition,
                 params=SEARCH,
@@ -296,11 +300,11 @@ class QdrantStore:
 
     # -------------------------------------------------------------------------------------------- writes
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
-        await self._records.insert(collection, self._encoder.points(self._spec(collection), points))
+        await self._records.insert(collection, await self._encoded(collection, points))
         await self._written(collection)
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
-        await self._records.put(collection, self._encoder.points(self._spec(collection), points))
+        await self._records.put(collection, await self._encoded(collection, points))
         await self._written(collection)
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
@@ -314,7 +318,8 @@ class QdrantStore:
         await self._written(collection)
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
-        updates = self._encoder.windows(self._spec(collection), points, tenant_id=tenant_id)
+        encode = await self._forms.encode(collection)
+        updates = self._encoder.windows(self._spec(collection), points, tenant_id=tenant_id, encode=encode)
         weight = sum(len(point.text or "") for point in points)
         await self._records.update_vectors(collection, updates, weight=weight)
         await self._written(collection)
@@ -329,7 +334,7 @@ class QdrantStore:
     ) -> CasResult:
         """Write one point conditionally, as the port says."""
         spec = self._spec(collection)
-        [encoded] = self._encoder.points(spec, [point])
+        [encoded] = await self._encoded(collection, [point])
         if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
         swap = CompareAndSet(encoded, expected_version, cause, spec.counted)
@@ -355,6 +360,11 @@ class QdrantStore:
             await self._engine.close()
 
     # -------------------------------------------------------------------------------------------- within
+    async def _encoded(self, collection: str, points: Sequence[Point]) -> list[EncodedPoint]:
+        spec = self._spec(collection)
+        encode = await self._forms.encode(collection) if spec.has_vectors else list
+        return self._encoder.points(spec, points, encode=encode)
+
     async def _written(self, collection: str) -> None:
         """Return when the writes of a collection are durable; within `writes_together` its end does."""
         together = self._together.get()
@@ -384,8 +394,9 @@ class QdrantStore:
         where: models.Filter | None,
         limit: int,
     ) -> list[StoredPoint]:
+        encode = await self._forms.encode(collection)
         request = models.QueryRequest.model_construct(  # as in `search`
-            query=query,
+            query=encode(query) if isinstance(query, list) else query,
             using=using,
             filter=of_tenant(tenant_id, where),
             params=SEARCH,

@@ -29,6 +29,8 @@ from ...streams.engine.retry import Calls
 Vector = Sequence[float]
 FEW: Final = 8
 """Rows of an owner that seemed to have none: if it has so many, only those that matter are read."""
+SIMILARITY_DIGITS: Final = 6
+"""The store's similarities have 32 bits and ours 64: neighbours that are equally near must compare as equal."""
 LOOK_MORE: Final = 3
 """Nearest rows that are read beyond those that are compared, where changes of the same outcome may close some."""
 
@@ -213,10 +215,10 @@ class FactOverlay:
             more = limit + len(self._changed)
             found = await self._calls.call("store", partial(self._ask_near, subject, dense, more))
             self._remember(found)
-        similarity = {each.id: each.score for each in found if each.score is not None}
+        similarity = {each.id: round(each.score, SIMILARITY_DIGITS) for each in found if each.score is not None}
         for fact_id, changed in self._changed.items():
             if changed.dense is not None:
-                similarity[fact_id] = cosine(dense, changed.dense)
+                similarity[fact_id] = round(cosine(dense, changed.dense), SIMILARITY_DIGITS)
         rows = ((self._current(fact_id), score) for fact_id, score in similarity.items())
         near = [
             NearFact(fact, score)

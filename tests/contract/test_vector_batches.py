@@ -21,7 +21,7 @@ from memstream.adapters.ports import Payload, Point, StoredPoint, VectorStore
 from memstream.adapters.vectors.engine import EngineRefused
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal, StageError, Transient
-from tests.support.vector_backends import PLACES, make_id, make_point, make_row, place
+from tests.support.vector_backends import FORMS, make_id, make_point, make_row, place
 
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
 TENANTS = ("acme", "rival")
@@ -29,7 +29,7 @@ NAMES = ("p", "q", "r", "s")
 Call = Callable[[VectorStore], Awaitable[Any]]
 
 
-@pytest_asyncio.fixture(params=PLACES, scope="module", loop_scope="module")
+@pytest_asyncio.fixture(params=FORMS, scope="module", loop_scope="module")
 async def opened(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[QdrantStore]:

@@ -16,14 +16,14 @@ from memstream.adapters.ports import DenseRanking, LexicalRanking, NewWindow, Po
 from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.schemas.errors import Fatal
 from memstream.schemas.periods import Period
-from tests.support.vector_backends import PLACES, Backend, make_id, match, place
+from tests.support.vector_backends import FORMS, Backend, make_id, match, place
 
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
 OLD, LAST, NOW = Period(2025, 4), Period(2026, 3), Period(2026, 4)
 EAST, NORTH, BETWEEN = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.6, 0.8, 0.0, 0.0]
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=FORMS)
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     async with place(request.param, tmp_path / "held") as empty:
         yield empty
@@ -37,7 +37,7 @@ async def store(backend: Backend) -> AsyncIterator[PeriodStore]:
     await opened.close()
 
 
-@pytest_asyncio.fixture(params=PLACES, scope="module", loop_scope="module")
+@pytest_asyncio.fixture(params=FORMS, scope="module", loop_scope="module")
 async def filled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[PeriodStore]:

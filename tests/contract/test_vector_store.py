@@ -17,13 +17,13 @@ from qdrant_client import models
 
 from memstream.adapters.ports import Payload, Point, StoredPoint, VectorStore
 from memstream.schemas.errors import Fatal, Poison
-from tests.support.vector_backends import PLACES, make_id, make_point, make_row, match, place
+from tests.support.vector_backends import FORMS, make_id, make_point, make_row, match, place
 
 NAN = float("nan")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest_asyncio.fixture(params=PLACES, scope="module", loop_scope="module")
+@pytest_asyncio.fixture(params=FORMS, scope="module", loop_scope="module")
 async def ensured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[VectorStore]:

@@ -15,14 +15,14 @@ from memstream.adapters.vectors import collections as making
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.collections import COLLECTIONS, CollectionSpec
 from memstream.schemas.errors import Fatal
-from tests.support.vector_backends import PLACES, Backend, make_id, match, place
+from tests.support.vector_backends import EMBEDDER, FORMS, Backend, make_id, match, place
 
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
 EAST, NORTH, UP = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]
 TENANTS = ("acme", "rival")
 
 
-@pytest_asyncio.fixture(params=PLACES, scope="module", loop_scope="module")
+@pytest_asyncio.fixture(params=FORMS, scope="module", loop_scope="module")
 async def opened(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[QdrantStore]:
@@ -222,7 +222,7 @@ async def test_what_is_asked_last_at_once_is_one_request(store: QdrantStore, mon
 
 
 # ------------------------------------------------------------------------------------------------ old collections
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=FORMS)
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     async with place(request.param, tmp_path / "held") as empty:
         yield empty
@@ -231,7 +231,7 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 async def test_a_collection_that_was_made_without_windows_gets_them(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await backend.open()
+    first = await backend.open(EMBEDDER)
     await as_made_by_0_1(first, monkeypatch)
     await first.insert("turns", [said("old", text="tea")])
     with pytest.raises(Fatal, match="window"):

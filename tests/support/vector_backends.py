@@ -20,6 +20,8 @@ from memstream.schemas.collections import Sharding
 from .qdrant import GIVEN, given_qdrant, has_real_qdrant, has_shards, real_qdrant_url
 
 EMBEDDER = EmbedderIdentity(name="hashing", dimension=4)
+MOSTLY_ZEROS = EmbedderIdentity(name="hashing", dimension=4, mostly_zeros=True)
+"""The same embedder; collections that are made for it store its vectors as sparse ones."""
 
 
 class Backend(Protocol):
@@ -29,17 +31,21 @@ class Backend(Protocol):
     many: bool
     """Whether several stores can be open at once."""
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore: ...
+    async def open(self, embedder: EmbedderIdentity | None = None) -> PeriodStore:
+        """Open a store of the place's embedder, or of another one."""
+        ...
 
 
 class EmbeddedBackend:
     name = "embedded"
     many = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, embedder: EmbedderIdentity) -> None:
         self._folder = folder
+        self._embedder = embedder
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore:
+    async def open(self, embedder: EmbedderIdentity | None = None) -> PeriodStore:
+        embedder = embedder or self._embedder
         return await open_store(f"embedded://{self._folder}", embedder=embedder, holds_folder=True)
 
 
@@ -49,23 +55,25 @@ class AttachedBackend:
     name = "loopback"
     many = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, embedder: EmbedderIdentity) -> None:
         self._folder = folder
+        self._embedder = embedder
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore:
-        return await open_store(f"embedded://{self._folder}", embedder=embedder)
+    async def open(self, embedder: EmbedderIdentity | None = None) -> PeriodStore:
+        return await open_store(f"embedded://{self._folder}", embedder=embedder or self._embedder)
 
 
 class ServerBackend:
     name = "qdrant"
     many = True
 
-    def __init__(self, url: str, sharding: Sharding = "auto") -> None:
+    def __init__(self, url: str, embedder: EmbedderIdentity, sharding: Sharding = "auto") -> None:
         self._url = url
+        self._embedder = embedder
         self._sharding = sharding
 
-    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> PeriodStore:
-        return await open_store(self._url, embedder=embedder, sharding=self._sharding)
+    async def open(self, embedder: EmbedderIdentity | None = None) -> PeriodStore:
+        return await open_store(self._url, embedder=embedder or self._embedder, sharding=self._sharding)
 
 
 SHARDED = "sharded"
@@ -76,23 +84,28 @@ PLACES = (
     *(("qdrant",) if has_real_qdrant() else ()),
     *((SHARDED,) if has_shards() else ()),
 )
+SPARSE = "-sparse"
+FORMS = (*PLACES, *(f"{each}{SPARSE}" for each in PLACES if each in ("embedded", "qdrant")))
+"""The places, and those engines again with collections that store embeddings as sparse vectors."""
 
 
 @asynccontextmanager
 async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
-    """Yield one of `PLACES`, without any collection."""
+    """Yield one of `FORMS`, without any collection."""
+    embedder = MOSTLY_ZEROS if name.endswith(SPARSE) else EMBEDDER
+    name = name.removesuffix(SPARSE)
     if name in ("qdrant", SHARDED):
         with given_qdrant(real_qdrant_url()) as part:
-            yield ServerBackend(part.url, "tenant" if name == SHARDED else "auto")
+            yield ServerBackend(part.url, embedder, "tenant" if name == SHARDED else "auto")
         return
     with FolderLock(folder=folder) as lock:
         assert lock.try_acquire()
         if name == "embedded":
-            yield EmbeddedBackend(folder)
+            yield EmbeddedBackend(folder, embedder)
             return
         holder = await open_store(f"embedded://{folder}", embedder=EMBEDDER, holds_folder=True, serve_loopback=True)
         try:
-            yield AttachedBackend(folder)
+            yield AttachedBackend(folder, embedder)
         finally:
             await holder.close()
 

@@ -36,6 +36,15 @@ async def test_limits_are_numbers_of_vectors_whatever_their_size(dimension: int,
     assert engine.made["optimizers_config"].max_segment_size == scanned
 
 
+async def test_sparse_embeddings_have_no_graph_and_limits_of_their_own() -> None:
+    engine = Recording()
+    embedder = EmbedderIdentity(name="any", dimension=2_048, mostly_zeros=True)
+    await collections._create(cast(QdrantEngine, engine), spec_of(FACTS), "facts", embedder, by_tenant=False)
+    assert engine.made["optimizers_config"].indexing_threshold == 2_500
+    assert engine.made["optimizers_config"].max_segment_size == 12_500
+    assert engine.made["hnsw_config"] is engine.made["quantization_config"] is None
+
+
 async def test_a_collection_without_vectors_has_qdrants_own_settings() -> None:
     engine = Recording()
     embedder = EmbedderIdentity(name="any", dimension=8, version="1")

@@ -1,0 +1,90 @@
+"""The sparse form of embeddings: for an embedder whose vectors are nearly all zeros, such as `hashing`.
+
+A text of ten words has ten numbers that are not zero among 2 048. Stored as they are, all are kept, compared and sent.
+In the sparse form only the others are: a search among 50 000 takes 0.4 ms instead of 16 (docs/adr/0055).
+
+A search in a sparse index finds only records that share a number with the query. A search by cosine also finds the
+rest, behind them, and recall and the conflict pipeline rely on it in a small memory. So each stored and each searched
+vector has one more number, `COMMON`, at the place behind the last one. Then all records share it, and the order is that
+of the cosine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from qdrant_client import models
+
+from ..ports import EmbedderIdentity
+from .engine import DENSE, QdrantEngine
+from .errors import translate_errors
+
+COMMON: Final = 2.0**-14
+"""Adds four billionths to a cosine: less than 32 bits tell of any but the smallest. It is added last, so a sum that is
+zero without it is not zero with it."""
+LOOK_SECONDS: Final = 60.0
+"""How long a process goes on without looking at how a collection stores embeddings. It changes only where a collection
+was deleted and made again; until then the engine refuses what this process sends."""
+
+EncodedVector = list[float] | models.SparseVector
+Encode = Callable[[Sequence[float]], EncodedVector]
+
+
+def to_sparse(dense: Sequence[float]) -> models.SparseVector:
+    """Encode a vector; it is scaled to length 1."""
+    places = [place for place, number in enumerate(dense) if number]
+    length = math.sqrt(sum(dense[place] * dense[place] for place in places)) or 1.0
+    common = COMMON * length
+    whole = math.hypot(length, common)
+    return models.SparseVector.model_construct(
+        indices=[*places, len(dense)], values=[*(dense[place] / whole for place in places), common / whole]
+    )
+
+
+def to_dense(sparse: models.SparseVector) -> list[float]:
+    """Decode a stored vector. The place of `COMMON` tells how many numbers it has."""
+    dense = [0.0] * max(sparse.indices)
+    for place, number in zip(sparse.indices, sparse.values, strict=True):
+        if place < len(dense):
+            dense[place] = number
+    return dense
+
+
+class EmbeddingForms:
+    """How the collections of an engine store embeddings. One that an earlier version made has them dense, also of an
+    embedder whose vectors are nearly all zeros."""
+
+    def __init__(self, *, engine: QdrantEngine, embedder: EmbedderIdentity) -> None:
+        self._engine = engine
+        self._embedder = embedder
+        self._seen: dict[str, tuple[float, Encode]] = {}
+        self._looking = asyncio.Lock()
+
+    async def encode(self, collection: str) -> Encode:
+        """Return how the embeddings of a collection are encoded. The engine's errors when there is no such
+        collection."""
+        if not self._embedder.mostly_zeros:
+            return list
+        return self._known(collection) or await self._look(collection)
+
+    def _known(self, collection: str) -> Encode | None:
+        seen, encode = self._seen.get(collection, (-math.inf, None))
+        return encode if time.monotonic() - seen <= LOOK_SECONDS else None
+
+    async def _look(self, collection: str) -> Encode:
+        async with self._looking:
+            encode = self._known(collection)  # another call may have looked while this one waited
+            if encode is None:
+                with translate_errors(f"looking at {collection}"):
+                    described = await self._engine.get_collection(collection)
+                encode = to_sparse if DENSE in (described.config.params.sparse_vectors or {}) else list
+                self._seen[collection] = (time.monotonic(), encode)
+            return encode
+
+    def forget(self) -> None:
+        """Look anew from now on: collections were made."""
+        self._seen.clear()
