@@ -70,28 +70,29 @@ class EmbeddingForms:
         self._engine = engine
         self._embedder = embedder
         self._seen: dict[str, tuple[float, Encode]] = {}
-        self._looking = asyncio.Lock()
+        self._looking: dict[str, asyncio.Task[Encode]] = {}
 
     async def encode(self, collection: str) -> Encode:
         """Return how the embeddings of a collection are encoded. The engine's errors when there is no such
         collection."""
         if not self._embedder.mostly_zeros:
             return list
-        return self._known(collection) or await self._look(collection)
-
-    def _known(self, collection: str) -> Encode | None:
         seen, encode = self._seen.get(collection, (-math.inf, None))
-        return encode if time.monotonic() - seen <= LOOK_SECONDS else None
+        if encode is not None and time.monotonic() - seen <= LOOK_SECONDS:
+            return encode
+        looking = self._looking.get(collection)
+        if looking is None:
+            looking = self._looking[collection] = asyncio.create_task(self._look(collection))
+            looking.add_done_callback(lambda _: self._looking.pop(collection, None))
+        # All that wait go on in the same turn of the loop, so what they ask next goes out together.
+        return await asyncio.shield(looking)
 
     async def _look(self, collection: str) -> Encode:
-        async with self._looking:
-            encode = self._known(collection)  # another call may have looked while this one waited
-            if encode is None:
-                with translate_errors(f"looking at {collection}"):
-                    described = await self._engine.get_collection(collection)
-                encode = to_sparse if DENSE in (described.config.params.sparse_vectors or {}) else list
-                self._seen[collection] = (time.monotonic(), encode)
-            return encode
+        with translate_errors(f"looking at {collection}"):
+            described = await self._engine.get_collection(collection)
+        encode = to_sparse if DENSE in (described.config.params.sparse_vectors or {}) else list
+        self._seen[collection] = (time.monotonic(), encode)
+        return encode
 
     def forget(self) -> None:
         """Look anew from now on: collections were made."""
