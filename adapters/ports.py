@@ -208,7 +208,7 @@ class StoredPoint(NamedTuple):
 
 
 class RankedPoint(Protocol):
-    """A record in the answer to a ranking, in the form in which the store has it, because a read has hundreds. Scores
+    """A place in the answer to a ranking, in the form in which the store has it, because a read has hundreds. Scores
     compare within one answer only."""
 
     @property
@@ -216,11 +216,6 @@ class RankedPoint(Protocol):
 
     @property
     def score(self) -> float: ...
-
-    @property
-    def payload(self) -> Payload | None:
-        """The fields that were asked for. None: none were, or the store leaves them to `select`."""
-        ...
 
 
 VectorName = Literal["dense", "window"]
@@ -318,14 +313,10 @@ class VectorStore(Protocol):
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-        fields: Sequence[str] = (),
-        wanted: int | None = None,
     ) -> list[Sequence[RankedPoint]]:
-        """Run several rankings of the same records in one request, and return the best `limit` of each, as `nearest`
-        and `lexical` do. All of them answer, or none. Each record has these `fields` of its payload, as it was when it
-        was found, where that costs less than another read. Otherwise `payload` is None, and `select` reads the records:
-        in a process that has the engine, because lists are longer than what is wanted of them, and elsewhere where the
-        caller wants the fields of few of the records (`wanted`; None: of all)."""
+        """Run several rankings of the same records in one request, and return ids and scores of the best `limit` of
+        each, as `nearest` and `lexical` find them. All of them answer, or none. `select` reads the records of those
+        that are wanted: the lists of a search name more of them, and many twice."""
         ...
 
     async def last(

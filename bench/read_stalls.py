@@ -57,8 +57,6 @@ def _reads(store: PeriodStore, cue: Cue) -> dict[str, Run]:
         "last": lambda: store.last(FACTS, tenant_id=tenant, where=owned, order_by="recorded_at", limit=10),
         "nearest": lambda: store.nearest(FACTS, tenant_id=tenant, dense=cue.vector, where=owned, limit=10),
         "words": lambda: store.lexical(FACTS, tenant_id=tenant, text=cue.text, where=owned, limit=10),
-        "search": lambda: store.search(
-            FACTS, tenant_id=tenant, rankings=rankings, where=owned, limit=10, fields=("content",)
-        ),
+        "search": lambda: store.search(FACTS, tenant_id=tenant, rankings=rankings, where=owned, limit=10),
         "count": lambda: store.count(FACTS, tenant_id=tenant, where=owned),
     }

@@ -1,7 +1,8 @@
 """Speed of reads: `python -m bench.recall`.
 
 R4: recall p95 ÷ p95 of the identical raw query, which means the engine requests by which this recall searched and read
-its candidates, captured once and sent again; on a server by a bare HTTP client that decodes nothing. R5: recall p95
+its candidates, captured once and sent again; on a server its searches, which answer with the fields that recall reads,
+by a bare HTTP client that decodes nothing. R5: recall p95
 with many facts ÷ with 1 000. Stall: each kind of read that we make ÷ the same bytes by that bare client. Both sides
 alternate (A/B/B/A) in pairs, and the median counts. The cue's vector is known, so no embedder is measured. Embedded
 collections have the graphs that a holder would have built by then.
@@ -34,7 +35,9 @@ from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.cli.process.garbage_collection import tune_garbage_collection
 from memstream.memory.policies import RecallPolicy
+from memstream.recall.payloads import FIELDS
 from memstream.recall.request import RecallRequest
+from memstream.recall.search import COLLECTION_OF
 from memstream.recall.service import RecallService
 from memstream.schemas.recall import TIERS, Tier
 
@@ -43,7 +46,7 @@ from .alternation import Run, alternated, taken
 from .qdrant_server import PrefixedEngine, given_server, prefixed_engine
 from .read_stalls import stalls
 from .recall_corpus import EACH, IDENTITY, MESSAGES_EACH, NOW, Cue, Embedded, Whose, cues, fill
-from .recorded_requests import Recorder
+from .recorded_requests import Recorder, SentRequest
 from .report import Figure, as_json, as_markdown, as_table, machine
 from .world import NotMeasured
 
@@ -119,6 +122,16 @@ class Caught:
         return noted
 
 
+def _with_fields(search: SentRequest) -> SentRequest:
+    """Return the search with the records in its answer: the same candidates in one request."""
+    collection = search.path.split("/")[2]
+    [tier] = [tier for tier, name in COLLECTION_OF.items() if collection.endswith(name)]
+    content = json.loads(search.content or b"")
+    for each in content["searches"]:
+        each["with_payload"] = ["tenant_id", *FIELDS[tier]]
+    return search._replace(content=json.dumps(content).encode())
+
+
 def _by_id(condition: Any) -> bool:
     if isinstance(condition, models.Filter):
         must = condition.must if isinstance(condition.must, list) else []
@@ -156,7 +169,7 @@ class Memory:
         if self.recorder is not None:
             with self.recorder.taking() as sent:
                 await self.recall(cue, tiers=tiers)
-            searches = [each for each in sent if each.path.endswith("/query/batch")]
+            searches = [_with_fields(each) for each in sent if each.path.endswith("/query/batch")]
             recorder = self.recorder
             return lambda: asyncio.gather(*(recorder.repeat(each) for each in searches))
         caught = Caught(self.engine)
@@ -185,7 +198,7 @@ async def against_raw(memory: Memory, effort: Effort) -> Figure:
     allowed = 0.0 if bare else ALLOWED
     raw = [await memory.raw(cue) for cue in memory.cues]
     pairs = await alternated([_asking(memory, cue) for cue in memory.cues], raw, pairs=effort.pairs)
-    what = "recall p95 ÷ p95 of its searches by a bare client" if bare else "(recall p95 − 2 ms) ÷ raw query p95"
+    what = "recall p95 ÷ p95 of its candidates by a bare client" if bare else "(recall p95 − 2 ms) ÷ raw query p95"
     return Figure(
         ratio="R4",
         what=f"{what}, {memory.facts} facts, {memory.shape.value}",

@@ -2,11 +2,9 @@
 once.
 
 The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) go out in
-one request, so they answer together or not at all. From a server the fields that a read needs (payloads.py) come in the
-same answer, without a second round trip. In the process that has the engine the lists are ids, and then the
-candidates are read, because the lists name twice as many records. So it mostly is with messages from a server, too:
-three lists of a hundred, of which the best thirty are read (docs/adr/0054). Each part has the read's deadline and fails
-alone.
+one request, so they answer together or not at all. They are lists of ids. Once they are fused, the fields that a read
+needs (payloads.py) of the best are read: of messages thirty, else a hundred (docs/adr/0056). Each part has the read's
+deadline and fails alone.
 """
 
 from __future__ import annotations
@@ -239,30 +237,25 @@ class MemorySearch:
             rankings=list(rankings.values()),
             where=condition,
             limit=self._policy.pool,
-            fields=(*fields, "name") if names else fields,
-            wanted=None if names else most,
         )
-        payloads = {each.id: each.payload for found in answers for each in found}
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
-        preferred = await self._said_by(names, payloads) if names else frozenset[str]()
+        preferred = await self._said_by(names, lists) if names else frozenset[str]()
         fused = fuse(lists, policy=self._policy.fused, pool=most, preferred=preferred)
-        rows = await self._rows(tier, [each for each in fused if payloads[each] is None], condition, fields)
-        read = {each.id: each.payload for each in rows}
+        rows = await self._rows(tier, list(fused), condition, fields)
         near = next((found for name, found in zip(rankings, answers, strict=True) if name == "dense"), ())
         return Pool(
-            {each: found for each, payload in payloads.items() if (found := payload or read.get(each)) is not None},
+            {each.id: each.payload for each in rows},
             fused,
             lists,
             preferred,
             {each.id: each.score for each in near},
         )
 
-    async def _said_by(self, names: Collection[str], found: Mapping[str, Payload | None]) -> frozenset[str]:
-        """Return which of these messages were said by the speaker whom the cue names."""
-        unread = [each for each, payload in found.items() if payload is None]
-        rows = await self._rows("turns", unread, said_by(sorted(names), self._where["turns"]), ())
-        named = (each for each, payload in found.items() if payload is not None and payload.get("name") in names)
-        return frozenset((*named, *(each.id for each in rows)))
+    async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
+        """Return which of the messages that were found were said by the speaker whom the cue names."""
+        found = list(dict.fromkeys(identity for each in lists for identity in each.ids))
+        rows = await self._rows("turns", found, said_by(sorted(names), self._where["turns"]), ())
+        return frozenset(each.id for each in rows)
 
     async def _rows(
         self, tier: Tier, identities: Sequence[str], condition: models.Filter, fields: Sequence[str]

@@ -31,9 +31,6 @@ from .point_batcher import POLICY
 from .point_encoder import VectorQuery
 from .store import QdrantStore
 
-READ_APART = 3
-"""Up to so many parts are asked a second time for the few records that are wanted of what they found. With four parts
-that costs the reader as much as the fields of all records do, with eight more (docs/adr/0054)."""
 LOOK_SECONDS = 5.0
 """How long a process goes on without looking for periods that another process opened or dropped. The process that opens
 one knows it at once."""
@@ -199,25 +196,13 @@ class PeriodStore(QdrantStore):
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-        fields: Sequence[str] = (),
-        wanted: int | None = None,
     ) -> list[Sequence[RankedPoint]]:
         if not self._spec(collection).by_period:
-            return await super().search(
-                collection,
-                tenant_id=tenant_id,
-                rankings=rankings,
-                where=where,
-                limit=limit,
-                fields=fields,
-                wanted=wanted,
-            )
+            return await super().search(collection, tenant_id=tenant_id, rankings=rankings, where=where, limit=limit)
         condition = of_tenant(tenant_id, where)
         queries = [self._encoder.ranking(self._spec(collection), each) for each in rankings]
         terms = {index for query, _ in queries if isinstance(query, models.SparseVector) for index in query.indices}
         parts = await self._parts(collection)
-        if wanted is not None and wanted < limit and len(parts) <= READ_APART:
-            fields = ()
         weights = await self._words.weights(parts, terms)
         share = await self._shares(parts, limit)
 
@@ -226,7 +211,7 @@ class PeriodStore(QdrantStore):
                 (weighed(query, weights.get(name)) if isinstance(query, models.SparseVector) else query, using)
                 for query, using in queries
             ]
-            return await self._rank(name, tenant_id, condition, own, limits=limits, fields=fields)
+            return await self._rank(name, tenant_id, condition, own, limits=limits)
 
         found = dict(await self._ask(collection, lambda name: read(name, [share.get(name, limit)] * len(queries))))
         asked = [share.get(name, limit) for name in found]

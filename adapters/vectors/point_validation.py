@@ -82,13 +82,6 @@ def scored_points(hits: Iterable[EngineHit], *, tenants: Collection[str], collec
     return result
 
 
-def check_tenant(hits: Iterable[EngineHit], *, tenant_id: str, collection: str) -> None:
-    """Check that every result of a query belongs to the tenant. `Fatal` for another one."""
-    for each in hits:
-        if (each.payload or {}).get(TENANT_FIELD) != tenant_id:
-            raise _foreign(each, collection)
-
-
 def _foreign(record: EngineRow, collection: str) -> Fatal:
     return Fatal(f"{collection}: point {record.id} of another tenant came back from a query that names its tenants")
 

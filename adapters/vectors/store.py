@@ -32,7 +32,7 @@ from ..ports import (
 from . import point_validation
 from .batch_requests import CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher
 from .collections import check_version, ensure_collections
-from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, EngineHit, QdrantEngine, SyncsLater
+from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, QdrantEngine, SyncsLater
 from .errors import translate_errors
 from .filters import of_tenant
 from .paged_reads import PagedReads
@@ -69,8 +69,6 @@ class QdrantStore:
         self._embedder = embedder
         self._on_close = tuple(on_close)
         self._consistency = READ_CONSISTENCY[consistency]
-        self._is_engine_here = isinstance(engine, SyncsLater)
-        """The engine runs in this process, so that a second read costs no round trip (`search`)."""
         self._shards = Shards(sharding)
         self._records = PointBatcher(
             bulk=RequestBatcher(engine=engine, consistency=self._consistency, shards=self._shards), policy=gathering
@@ -214,17 +212,13 @@ class QdrantStore:
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-        fields: Sequence[str] = (),
-        wanted: int | None = None,
     ) -> list[Sequence[RankedPoint]]:
         """Run several rankings, as the port says. A ranking by words without an indexed word is empty and needs no
         request."""
-        if wanted is not None and wanted < limit:
-            fields = ()
         spec = self._with_vectors(collection)
         queries = [self._encoder.ranking(spec, each) for each in rankings]
         condition, limits = of_tenant(tenant_id, where), [limit] * len(queries)
-        found = await self._rank(collection, tenant_id, condition, queries, limits=limits, fields=fields)
+        found = await self._rank(collection, tenant_id, condition, queries, limits=limits)
         return [list(each) for each in found]
 
     async def _rank(
@@ -235,11 +229,9 @@ class QdrantStore:
         queries: Sequence[VectorQuery],
         *,
         limits: Sequence[int],
-        fields: Sequence[str],
     ) -> list[Sequence[RankedPoint]]:
         """Run one search for each query; a query of None and a limit of 0 are none."""
         encode = await self._forms.encode(collection)
-        wanted = [TENANT_FIELD, *fields] if fields and not self._is_engine_here else False
         requests = [
             # Built without validation: the vectors were checked before, and each has thousands of numbers.
             models.QueryRequest.model_construct(
@@ -248,7 +240,7 @@ class QdrantStore:
                 filter=condition,
                 params=SEARCH,
                 limit=limit,
-                with_payload=wanted,
+                with_payload=False,
                 shard_key=self._shards.keys(tenant_id),
             )
             for (query, using), limit in zip(queries, limits, strict=True)
@@ -258,14 +250,10 @@ class QdrantStore:
             return [() for _ in queries]
         with translate_errors(f"searching {collection}"):
             answers = iter(await self._engine.query_batch_points(collection, requests, consistency=self._consistency))
-        found: list[Sequence[EngineHit]] = [
+        return [
             () if query is None or limit <= 0 else next(answers).points
             for (query, _), limit in zip(queries, limits, strict=True)
         ]
-        if wanted:
-            for hits in found:
-                point_validation.check_tenant(hits, tenant_id=tenant_id, collection=collection)
-        return [*found]
 
     async def last(
         self,

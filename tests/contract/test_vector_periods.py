@@ -257,31 +257,6 @@ async def test_a_search_finds_the_best_when_all_of_them_lie_in_one_period(store:
     assert [each.id for each in found] == [make_id(f"1-{each}") for each in range(30)]
 
 
-async def test_fields_of_few_are_left_to_select_but_where_there_are_many_periods(store: PeriodStore) -> None:
-    here = store._is_engine_here
-
-    async def payloads(wanted: int | None, *, of: str = "turns") -> list[Any]:
-        [found] = await store.search(
-            of, tenant_id="acme", rankings=[DenseRanking(EAST)], limit=9, fields=("name",), wanted=wanted
-        )
-        return [each.payload for each in found]
-
-    for period in (OLD, LAST, NOW):
-        await insert(store, period, said(str(period)))
-    assert await payloads(3) == [None] * 3
-    for wanted in (None, 9):  # all that is found
-        told = await payloads(wanted)
-        assert told == [None] * 3 if here else all(each["name"] for each in told)
-
-    await insert(store, Period(2025, 3), said("earlier"))
-    told = await payloads(3)
-    assert told == [None] * 4 if here else all(each["name"] for each in told)
-
-    await store.ensure("facts")
-    await store.insert("facts", [Point(make_id("fact"), {"tenant_id": "acme", "name": "fact"}, dense=EAST)])
-    assert await payloads(3, of="facts") == [None]
-
-
 WORDS = ("tea", "coffee", "garden", "lemon", "violin", "harbour", "piano")
 
 

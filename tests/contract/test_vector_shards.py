@@ -133,7 +133,7 @@ async def use(store: PeriodStore, tenant: str) -> list[object]:
     await store.delete("facts", tenant_id=tenant, ids=ids("Oslo"))
     rankings = [DenseRanking(DENSE), LexicalRanking("Rome")]
     found = await store.get("facts", tenant_id=tenant, ids=ids("Rome", "Oslo", "Bonn"), with_dense=True)
-    ranked = await store.search("facts", tenant_id=tenant, rankings=rankings, limit=9, fields=["version"])
+    ranked = await store.search("facts", tenant_id=tenant, rankings=rankings, limit=9)
     lists = [
         list(found.values()),
         await store.select("facts", tenant_id=tenant),

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from memstream.adapters.ports import Embedder, EmbedderIdentity, RerankCandidate, StoredPoint, VectorStore
-from memstream.adapters.vectors.period_store import PeriodStore
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallResult, RecallService
@@ -174,21 +173,15 @@ def test_only_speakers_that_the_reader_may_hear_are_known(remembering: World) ->
         ("What are Ann's plans in Oslo?", ["whether Ann speaks", "whether Oslo does", "what of it Ann said"]),
     ],
 )
-@pytest.mark.parametrize("here", [False, True], ids=["server", "engine here"])
-def test_a_cue_costs_a_search_a_collection_and_a_look_at_names(
-    talk: World, cue: str, asked: list[str], here: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_cue_costs_a_search_and_a_read_a_collection_and_a_look_at_names(
+    talk: World, cue: str, asked: list[str]
 ) -> None:
-    """The best messages are read besides, but by a server where somebody is named; what of it somebody said is read
-    besides where the engine is in this process."""
-    monkeypatch.setattr(cast(PeriodStore, talk.store), "_is_engine_here", here)
     store = Requests(talk.store)
     talk.recall(replace(TURNS, tiers=("turns", "semantic", "episodic")), cue=cue, store=cast(VectorStore, store))
-    known = "what of it Ann said" in asked
-    selected = 1 + len(asked) - (0 if here or not known else 2)
     assert Counter(each for each in store.asked if not each.endswith(".exists")) == Counter(
         {
             **dict.fromkeys(("episodes.search", "facts.search", "turns.search"), 1),
-            "turns.select": selected,  # the other tiers hold nothing
+            "turns.select": 1 + len(asked),  # the other tiers hold nothing
         }
     )
 
@@ -213,12 +206,7 @@ def test_a_broken_invariant_in_one_search_is_told_as_it_is(talk: World) -> None:
         talk.recall(TURNS, cue="plans", store=cast(VectorStore, Foreign(talk.store)))
 
 
-@pytest.mark.parametrize("here", [False, True], ids=["server", "engine here"])
-def test_the_best_messages_are_read_and_as_many_as_an_answer_may_need(
-    remembering: World, here: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cast(PeriodStore, remembering.store), "_is_engine_here", here)
-
+def test_the_best_messages_are_read_and_as_many_as_an_answer_may_need(remembering: World) -> None:
     async def said() -> None:
         for n in range(70):
             await remembering.memory.message(f"tea of kind {n}", session=f"s{n % 5}")
@@ -228,8 +216,7 @@ def test_the_best_messages_are_read_and_as_many_as_an_answer_may_need(
     for limit, read in ((1, 30), (10, 30), (20, 60), (100, 70)):
         store.read.clear()
         found = remembering.recall(TURNS, limit=limit, store=cast(VectorStore, store), **asked)
-        at_once = limit == 100 and not here  # all that is found, with the answer of the search
-        assert store.read == ({} if at_once else {"turns.select": read})
+        assert store.read == {"turns.select": read}
         assert found.items == remembering.recall(TURNS, limit=100, **asked).items[:limit]
 
     reranker = NoChange()

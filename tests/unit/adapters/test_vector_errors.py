@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from qdrant_client import models
 
-from memstream.adapters.ports import DenseRanking, EmbedderIdentity, Point
+from memstream.adapters.ports import EmbedderIdentity, Point
 from memstream.adapters.vectors import factory
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
@@ -172,7 +172,6 @@ async def test_a_foreign_tenants_record_that_comes_back_is_fatal() -> None:
                 store.select("facts", tenant_id="acme", order_by="version"),
                 store.nearest("facts", tenant_id="acme", dense=[1, 0], limit=1),
                 store.lexical("facts", tenant_id="acme", text="secret", limit=1),
-                store.search("facts", tenant_id="acme", rankings=[DenseRanking([1, 0])], limit=1, fields=("content",)),
             ):
                 with pytest.raises(Fatal, match="another tenant") as raised:
                     await read
