@@ -157,15 +157,20 @@ class RerankCandidate:
     text: str
     subject: str | None = None
     """Whom the memory is about. None for a message."""
+    by_speaker: bool = False
+    """A message of the speaker whom the cue names."""
 
 
 class Reranker(Protocol):
     """Reranker: it improves the order of candidates by reading each together with the cue. Without one, Reciprocal Rank
     Fusion alone orders them."""
 
-    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+    async def rerank(
+        self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
+    ) -> list[int]:
         """Return places in `candidates`, best first, each at most once. They come in recall's own order, best first.
-        Candidates that are not named fit worse than those that are.
+        Candidates that are not named fit worse than those that are. `as_speaker`: the cue as the speaker whom it names
+        would put it ("Ann's plans": "my plans"), for comparison with messages. None: it names nobody who speaks.
 
         Raises `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
         """

@@ -45,7 +45,9 @@ class LlmReranker:
     def __init__(self, *, completions: Completions) -> None:
         self._completions = completions
 
-    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+    async def rerank(
+        self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
+    ) -> list[int]:
         return list((await self.select(cue, candidates, tenant_id=tenant_id)).places)
 
     async def select(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> SelectionAnswer:

@@ -102,6 +102,8 @@ class MemorySearch:
         self._linked = LINKS in collections
         self.links: Sequence[Links] = ()
         """Set by `run`: the co-recall links of all owners whose memory is read, when links are used."""
+        self.as_speaker: str | None = None
+        """Set by `run`: the cue as the speaker whom it names would put it. None: it names nobody who speaks."""
 
     async def run(self) -> dict[Tier, Pool]:
         """Run all searches and return the candidates by tier. `Fatal`: an invariant is broken."""
@@ -165,6 +167,7 @@ class MemorySearch:
             return
         cues = dict.fromkeys(tiers, _TierCue(cue, cue))
         if "turns" in tiers and (named := await self._speaker(cue)) is not None:
+            self.as_speaker = named.first_person
             cues["turns"] = _TierCue(named.first_person, named.without_name, named.names)
         vectors = await self._embedded(list(dict.fromkeys(each.meaning for each in cues.values())))
         async with asyncio.TaskGroup() as group:

@@ -111,6 +111,8 @@ class _Found(NamedTuple):
     """The lists that named candidates of its tier."""
     similarity: float | None = None
     """Its cosine with the cue, where the search by meaning found it."""
+    by_speaker: bool = False
+    """A message of the speaker whom the cue names."""
     reranked: int | None = None
 
 
@@ -172,7 +174,7 @@ class RecallService:
         found = dict(self._found(await searching.run(), request))
         links = searching.links
         if request.search_text is not None and reranker is not None and found:
-            found = await self._reranked(found, links, request.search_text, reranker, parts, request, now)
+            found = await self._reranked(found, searching, request.search_text, reranker, parts, request, now)
         scored = self._scored(found, links, request, now)
         chosen = await self._believed(scored, found, parts, request, now, pick, facts=FACTS in collections)
         if parts.missing:
@@ -183,7 +185,7 @@ class RecallService:
     async def _reranked(
         self,
         found: Mapping[Key, _Found],
-        links: Sequence[Links],
+        searched: MemorySearch,
         cue: str,
         reranker: Reranker,
         parts: DeadlineReads,
@@ -191,13 +193,16 @@ class RecallService:
         now: datetime,
     ) -> dict[Key, _Found]:
         """Return the candidates with the reranker's order, or unchanged when the reranker does not answer in time."""
-        ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, links, request, now))]
+        ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, searched.links, request, now))]
         shown = [
-            RerankCandidate(tier, found[tier, identity].content, subject_of(found[tier, identity].payload))
+            RerankCandidate(tier, each.content, subject_of(each.payload), each.by_speaker)
             for tier, identity in ordered[: self._policy.rerank_pool]
+            for each in (found[tier, identity],)
         ]
         order = await parts.ask(
-            "reranker", lambda: reranker.rerank(cue, shown, tenant_id=request.tenant_id), share=RERANKER_SHARE
+            "reranker",
+            lambda: reranker.rerank(cue, shown, tenant_id=request.tenant_id, as_speaker=searched.as_speaker),
+            share=RERANKER_SHARE,
         )
         if order is None:
             return dict(found)
@@ -279,7 +284,11 @@ class RecallService:
             for identity, match in pool.fused.items():
                 if (payload := pool.payloads.get(identity)) is not None:
                     similarity = pool.similarity.get(identity)
-                    yield (tier, identity), _Found(payload, content_of(payload), match, pool.lists, similarity)
+                    by_speaker = identity in pool.preferred
+                    yield (
+                        (tier, identity),
+                        _Found(payload, content_of(payload), match, pool.lists, similarity, by_speaker),
+                    )
 
     def _score(
         self, tier: Tier, found: _Found, links: float, fit: float | None, request: RecallRequest, now: datetime

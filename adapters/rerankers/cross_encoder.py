@@ -50,7 +50,9 @@ class CrossEncoder:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cross-encoder")
         self._model: TextCrossEncoder | None = None
 
-    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+    async def rerank(
+        self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
+    ) -> list[int]:
         if not candidates:
             return []
         texts = [replace_surrogates(each.text)[:MAX_TEXT] for each in candidates]

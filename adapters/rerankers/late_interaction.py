@@ -39,6 +39,8 @@ PRODUCT_MAX: Final = 2**17
 they do."""
 PLACE_K: Final = 10.0
 """How fast the place that recall gave loses weight, as k of the fusion."""
+SPEAKER: Final = 0.3
+"""What a message of the speaker whom the cue names has in addition, as `fusion.speaker` of recall's own order."""
 _REMEDY: Final = f"does {SETTING} name a sentence encoder, and are its files complete?"
 
 
@@ -58,7 +60,8 @@ class LateInteraction:
     """`Reranker` on the CPU. `name` is one of fastembed's sentence encoders or a folder with one.
 
     Candidates come best first, and that counts: half of a score is the place, half the likeness of the tokens. By
-    likeness alone, candidates fall that were found by exact words or by their neighbours.
+    likeness alone, candidates fall that were found by exact words or by their neighbours. Messages are compared with
+    the cue in the words of the speaker whom it names, and that speaker's are preferred.
 
     A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
     first read, in the one thread that reranks. The token vectors of the texts read last are held, so a read costs the
@@ -79,19 +82,32 @@ class LateInteraction:
         self._held: OrderedDict[str, Tokens] = OrderedDict()
         self._held_bytes = 0
 
-    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+    async def rerank(
+        self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
+    ) -> list[int]:
         if not candidates:
             return []
-        cue, *texts = (replace_surrogates(text)[:MAX_TEXT] for text in (cue, *(each.text for each in candidates)))
-        likeness = await asyncio.get_running_loop().run_in_executor(self._thread, self._likeness, cue, texts)
+        cues = [cue if as_speaker is None or each.tier != "turns" else as_speaker for each in candidates]
+        texts = [each.text for each in candidates]
+        likeness = await asyncio.get_running_loop().run_in_executor(self._thread, self._likenesses, cues, texts)
         places = np.arange(len(texts))
-        scores = _from_0_to_1(likeness) + PLACE_K / (PLACE_K + places)
+        by_speaker = np.array([each.by_speaker for each in candidates])
+        scores = _from_0_to_1(likeness) + PLACE_K / (PLACE_K + places) + SPEAKER * by_speaker
         return [int(place) for place in np.argsort(-scores, kind="stable")]
 
     async def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     # -------------------------------------------------------------------------------------------- in the thread
+    def _likenesses(self, cues: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the likeness of each text and its cue."""
+        cut = [replace_surrogates(text)[:MAX_TEXT] for text in texts]
+        likeness = np.empty(len(cut), dtype=np.float32)
+        for cue in dict.fromkeys(cues):
+            places = [place for place, of in enumerate(cues) if of == cue]
+            likeness[places] = self._likeness(replace_surrogates(cue)[:MAX_TEXT], [cut[place] for place in places])
+        return likeness
+
     def _likeness(self, cue: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return for each text the mean, over the tokens of the cue, of the greatest cosine with one of its tokens."""
         asked, *shown = self._tokens([cue, *texts])

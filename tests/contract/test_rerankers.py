@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import builtins
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,26 @@ class TestLateInteraction:
         last = RerankCandidate("turns", CUE)
         order = await made.rerank(CUE, [first, *far, last], tenant_id="acme")
         assert order.index(0) < order.index(31) < order.index(30)
+        await made.close()
+
+    async def test_messages_are_compared_in_the_words_of_the_named_speaker_whose_own_come_first(
+        self, minilm_folder: str
+    ) -> None:
+        made = LateInteraction(minilm_folder)
+        mine = RerankCandidate("turns", "I adopted two kittens", by_speaker=True)
+        same = replace(mine, by_speaker=False)
+        assert await made.rerank("Which pets has Ann?", [same, mine], tenant_id="acme", as_speaker=None) == [1, 0]
+        asked: dict[str, list[str]] = {}
+        inner = made._likeness
+
+        def noted(cue: str, texts: Sequence[str]) -> Any:
+            asked[cue] = list(texts)
+            return inner(cue, texts)
+
+        made._likeness = noted  # type: ignore[method-assign]
+        fact = RerankCandidate("semantic", "Has two kittens", "ann")
+        await made.rerank("Which pets has Ann?", [mine, fact, same], tenant_id="acme", as_speaker="Which pets have I?")
+        assert asked == {"Which pets have I?": [mine.text, same.text], "Which pets has Ann?": [fact.text]}
         await made.close()
 
     async def test_a_text_is_read_once_whatever_its_company(

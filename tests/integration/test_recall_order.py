@@ -194,7 +194,9 @@ class Turned:
         self.shown: list[RerankCandidate] = []
         self._word, self._fault, self._silent = word, fault, silent
 
-    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
+    async def rerank(
+        self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
+    ) -> list[int]:
         self.shown = list(candidates)
         if self._silent:
             await asyncio.Event().wait()

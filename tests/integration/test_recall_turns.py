@@ -66,9 +66,12 @@ class NoChange:
     """A reranker that keeps the order, with what it was shown."""
 
     shown: Sequence[RerankCandidate] = ()
+    as_speaker: str | None = None
 
-    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
-        self.shown = candidates
+    async def rerank(
+        self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
+    ) -> list[int]:
+        self.shown, self.as_speaker = candidates, as_speaker
         return list(range(len(candidates)))
 
     async def close(self) -> None:
@@ -222,6 +225,17 @@ def test_the_best_messages_are_read_and_as_many_as_an_answer_may_need(rememberin
     reranker = NoChange()
     remembering.recall(TURNS, cue="tea", reranker=reranker, policy=replace(NOBODY, rerank_pool=50))
     assert len(reranker.shown) == 50
+
+
+def test_a_reranker_is_told_whom_the_cue_names(talk: World) -> None:
+    reranker = NoChange()
+    talk.recall(TURNS, cue="What are Ann's plans?", reranker=reranker)
+    assert reranker.as_speaker == "What are my plans?"
+    assert {each.text for each in reranker.shown if each.by_speaker} == {"My plans are to hike in May"}
+    assert not all(each.by_speaker for each in reranker.shown)
+    talk.recall(TURNS, cue="what are the plans?", reranker=reranker)
+    assert reranker.as_speaker is None
+    assert not any(each.by_speaker for each in reranker.shown)
 
 
 def test_who_chooses_from_the_candidates_has_all_messages(remembering: World) -> None:
