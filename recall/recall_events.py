@@ -34,6 +34,10 @@ log = structlog.get_logger(__name__)
 SOURCE = "/memstream/recall"
 WAITING_MAX = 1_000
 """Answers that wait to be published, enough for some seconds of many readers. A reader never waits for a free place."""
+LINGER_SECONDS = 0.1
+"""How long an answer waits for others. They are appended together, and a folder syncs its log once for all of them."""
+AT_ONCE_MAX = 64
+"""Answers that are appended together: the same log also takes turns."""
 PAUSE_SECONDS = 5.0
 """Pause after a record that the log did not accept. Answers that come meanwhile are dropped, so that other users of the
 log do not wait behind them."""
@@ -141,11 +145,12 @@ class LogRecallPublisher:
     log: Log
     metrics: PublisherMetrics
     waiting_max: int = WAITING_MAX
+    linger: float = LINGER_SECONDS
     pause: float = PAUSE_SECONDS
     _waiting: deque[AnsweredRecall] = field(default_factory=deque)
     _came: asyncio.Event = field(default_factory=asyncio.Event)
+    _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _away_until: float = 0.0
-    _closing: bool = False
 
     def publish(self, answered: AnsweredRecall) -> None:
         if len(self._waiting) >= self.waiting_max:
@@ -161,7 +166,7 @@ class LogRecallPublisher:
         try:
             yield
         finally:
-            self._closing = True
+            self._closing.set()
             self._came.set()
             await asyncio.wait((sending,), timeout=CLOSE_SECONDS)
             sending.cancel()
@@ -172,16 +177,17 @@ class LogRecallPublisher:
     async def _send_on(self) -> None:
         while True:
             await self._came.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), self.linger)
             self._came.clear()
             await self._send_waiting()
-            if self._closing:
+            if self._closing.is_set():
                 return
 
     async def _send_waiting(self) -> None:
-        """Send answers one after the other, because the same log also takes turns."""
         while self._waiting:
-            for record in records_of(self._waiting.popleft()):
-                await self._send(record)
+            some = [self._waiting.popleft() for _ in range(min(AT_ONCE_MAX, len(self._waiting)))]
+            await asyncio.gather(*(self._send(record) for each in some for record in records_of(each)))
 
     async def _send(self, record: RecallReport) -> None:
         clock = asyncio.get_running_loop().time
@@ -194,9 +200,10 @@ class LogRecallPublisher:
             self._dropped(1)
             raise
         except (Transient, Poison, Fatal) as error:
+            if clock() >= self._away_until:
+                log.warning("recall_not_told", why=str(error), paused=self.pause)
             self._away_until = clock() + self.pause
             self._dropped(1)
-            log.warning("recall_not_told", why=str(error), paused=self.pause)
         else:
             self.metrics.sent.inc()
 

@@ -122,8 +122,23 @@ async def test_while_the_log_is_away_nothing_is_tried_twice_and_nobody_is_held_u
     async with world.publisher.running():
         for _ in range(4):
             world.publisher.publish(answered())
+        await asyncio.wait_for(world.log.came.wait(), 5)
+        for _ in range(3):
+            world.publisher.publish(answered())
     assert world.log.calls == 1
-    assert world.dropped("away") == 4
+    assert world.dropped("away") == 7
+
+
+async def test_an_answer_waits_for_others_and_the_end_waits_for_none() -> None:
+    """Each append of a log in a folder waits for the disk; appends at the same time wait once."""
+    world = World(linger=3_600)
+    async with world.publisher.running():
+        for _ in range(3):
+            world.publisher.publish(answered())
+            for _ in range(10):
+                await asyncio.sleep(0)
+        assert world.log.calls == 0
+    assert world.sent() == 3
 
 
 async def test_after_the_pause_it_goes_on() -> None:
