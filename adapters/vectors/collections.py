@@ -1,7 +1,8 @@
 """Creation of collections, and checks before their use. A collection that another embedder filled is refused.
 
 A collection records its embedder in its metadata (Qdrant ≥ 1.16; the embedded engine keeps it beside the shard):
-`{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`. Readers use the alias. The collection
+`{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`, the version with `SPARSE_MARK` where it
+stores embeddings as sparse vectors. Readers use the alias. The collection
 behind it has embedder and version in its name, so that a new one can be filled beside it before the alias is switched.
 """
 
@@ -36,6 +37,9 @@ SCANNED_UP_TO = 50_000
 to there that takes no longer than a search with `engine.SEARCH`, and finds all of the best ten. Qdrant's own limit is
 10 MB. A server also merges segments up to this size only. By default it merges all into two, up to 256 MB a thread, and
 so writes all earlier vectors again with each ten thousand new ones."""
+SPARSE_MARK = "-sparse"
+"""Behind the version of the embedder of a collection with sparse embeddings. So a worker of memstream 0.3 or earlier,
+which would write dense ones, refuses it at its start."""
 LEAST_VERSION = (1, 18)
 """update_filter needs 1.16, update_mode 1.17, and adding named vectors later 1.18."""
 
@@ -114,7 +118,7 @@ async def _create(
         remembered["embedder"] = {
             "name": embedder.name,
             "dimension": embedder.dimension,
-            "version": embedder.version,
+            "version": embedder.version + (SPARSE_MARK if embedder.mostly_zeros else ""),
         }
         for vector in (DENSE, WINDOW) if spec.has_windows else (DENSE,):
             if embedder.mostly_zeros:
@@ -171,7 +175,7 @@ async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str,
     theirs = EmbedderIdentity(
         name=str(embedder.get("name")),
         dimension=int(embedder.get("dimension", 0)),
-        version=str(embedder.get("version")),
+        version=str(embedder.get("version")).removesuffix(SPARSE_MARK),
     )
     if theirs != ours:
         raise Fatal(

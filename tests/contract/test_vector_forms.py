@@ -58,6 +58,8 @@ async def test_a_new_collection_stores_sparse_vectors_and_ranks_by_cosine(backen
     store = await backend.open(WIDE)
     await store.ensure("facts", "turns")
     assert {DENSE, WINDOW} <= await sparse_vectors(store, "turns")
+    metadata = (await store._engine.get_collection("turns")).config.metadata or {}
+    assert metadata["memstream"]["embedder"]["version"] == "1-sparse", "an earlier version refuses it at its start"
     await store.insert("facts", [Point(each, {"tenant_id": "acme"}, dense=dense) for each, dense in stored.items()])
     for _ in range(10):
         cue = few_words(random)

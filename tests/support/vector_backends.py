@@ -85,7 +85,7 @@ PLACES = (
     *((SHARDED,) if has_shards() else ()),
 )
 SPARSE = "-sparse"
-FORMS = (*PLACES, *(f"{each}{SPARSE}" for each in PLACES if each in ("embedded", "qdrant")))
+FORMS = (*PLACES, *(f"{each}{SPARSE}" for each in PLACES if each != "loopback"))
 """The places, and those engines again with collections that store embeddings as sparse vectors."""
 
 
