@@ -7,12 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memstream.agents.common.handled_sessions import HandledSessions
 from memstream.agents.common.seen_ids import SeenIds
-from memstream.agents.common.session_ends import DAY, ENDS, TRIMS, SessionEnds, timed_key
+from memstream.agents.common.session_ends import CLOCK_AHEAD, DAY, ENDS, TRIMS, SessionEnds, timed_key
 from memstream.agents.consolidation.rows import CountedTurns, ProgressRow, RecentTurns, recent_at
 from memstream.memory.policies import RowsPolicy
 from memstream.schemas.errors import LaterVersion
@@ -67,11 +67,15 @@ class World:
 
 
 @given(last_at=SECONDS, worker=SECONDS, log=SECONDS)
+@example(last_at=0, worker=90 * DAY, log=90 * DAY + CLOCK_AHEAD)
+@example(last_at=0, worker=90 * DAY, log=90 * DAY + CLOCK_AHEAD + 1)
 def test_a_row_is_old_when_both_clocks_say_so(last_at: int, worker: int, log: int) -> None:
+    """A record that is too far ahead of the worker's clock does not tell the log's time."""
     world = World()
     world.now = START + worker
     world.handled(START + log)
-    assert world.ends.is_old(START + last_at, 0) == (min(worker, log) - last_at >= 90 * DAY)
+    told = log <= worker + CLOCK_AHEAD
+    assert world.ends.is_old(START + last_at, 0) == (told and min(worker, log) - last_at >= 90 * DAY)
 
 
 def ahead(world: World) -> None:
