@@ -2,10 +2,10 @@
 
 R4: recall p95 ÷ p95 of the identical raw query, which means the engine requests by which this recall searched and read
 its candidates, captured once and sent again; on a server its searches, which answer with the fields that recall reads,
-by a bare HTTP client that decodes nothing. R5: recall p95
-with many facts ÷ with 1 000. Stall: each kind of read that we make ÷ the same bytes by that bare client. Both sides
-alternate (A/B/B/A) in pairs, and the median counts. The cue's vector is known, so no embedder is measured. Embedded
-collections have the graphs that a holder would have built by then.
+by a bare HTTP client that decodes nothing. R5: recall p95 with many facts ÷ with 1 000. Stall: each kind of read that
+we make ÷ the same bytes by that bare client. Both sides alternate (A/B/B/A) in pairs, and the median counts. The cue's
+vector is known, so no embedder is measured. Embedded collections have the graphs that a holder would have built by
+then.
 
 "server" is the Qdrant that MEMSTREAM_TEST_QDRANT names; without it nothing is measured there.
 """

@@ -2,8 +2,8 @@
 
 A collection records its embedder in its metadata (Qdrant ≥ 1.16; the embedded engine keeps it beside the shard):
 `{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`, the version with `SPARSE_MARK` where it
-stores embeddings as sparse vectors. Readers use the alias. The collection
-behind it has embedder and version in its name, so that a new one can be filled beside it before the alias is switched.
+stores embeddings as sparse vectors. Readers use the alias. The collection behind it has embedder and version in its
+name, so that a new one can be filled beside it before the alias is switched.
 """
 
 from __future__ import annotations
