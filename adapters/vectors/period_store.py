@@ -98,6 +98,7 @@ class PeriodStore(QdrantStore):
                 by_tenant=self._shards.by_tenant,
                 shards_of=like,
             )
+        self._forms.forget()
 
     async def _take_over(self, part: PeriodPart, period: Period) -> None:
         """Give the collection that an earlier version filled to a period."""

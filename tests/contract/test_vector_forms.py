@@ -105,6 +105,23 @@ async def test_a_collection_of_an_earlier_version_keeps_its_dense_vectors(backen
     await store.close()
 
 
+async def test_a_quarter_that_is_opened_again_is_written_in_its_new_form(backend: Backend) -> None:
+    earlier = await backend.open(EMBEDDER)
+    await earlier.ensure("turns")
+    for period in (LAST, NOW):
+        await earlier.open_period("turns", period, newest=NOW)
+    await earlier.close()
+
+    store = await backend.open(MOSTLY_ZEROS)
+    await store.insert("turns_2026q3", [said("old", EAST)])
+    await store.drop_periods("turns", before=NOW.begins)
+    await store.insert(await store.open_period("turns", LAST, newest=NOW), [said("imported", EAST)])
+    assert DENSE in await sparse_vectors(store, "turns_2026q3")
+    near = await store.nearest("turns", tenant_id="acme", dense=EAST, limit=9)
+    assert [each.payload["name"] for each in near] == ["imported"]
+    await store.close()
+
+
 async def test_a_collection_that_is_made_again_in_the_other_form_is_looked_at_again(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
