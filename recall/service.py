@@ -194,11 +194,8 @@ class RecallService:
     ) -> dict[Key, _Found]:
         """Return the candidates with the reranker's order, or unchanged when the reranker does not answer in time."""
         ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, searched.links, request, now))]
-        shown = [
-            RerankCandidate(tier, each.content, subject_of(each.payload), each.by_speaker)
-            for tier, identity in ordered[: self._policy.rerank_pool]
-            for each in (found[tier, identity],)
-        ]
+        best = [(tier, found[tier, identity]) for tier, identity in ordered[: self._policy.rerank_pool]]
+        shown = [RerankCandidate(tier, each.content, subject_of(each.payload), each.by_speaker) for tier, each in best]
         order = await parts.ask(
             "reranker",
             lambda: reranker.rerank(cue, shown, tenant_id=request.tenant_id, as_speaker=searched.as_speaker),
@@ -285,10 +282,8 @@ class RecallService:
                 if (payload := pool.payloads.get(identity)) is not None:
                     similarity = pool.similarity.get(identity)
                     by_speaker = identity in pool.preferred
-                    yield (
-                        (tier, identity),
-                        _Found(payload, content_of(payload), match, pool.lists, similarity, by_speaker),
-                    )
+                    found = _Found(payload, content_of(payload), match, pool.lists, similarity, by_speaker)
+                    yield (tier, identity), found
 
     def _score(
         self, tier: Tier, found: _Found, links: float, fit: float | None, request: RecallRequest, now: datetime
