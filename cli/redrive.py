@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -124,7 +125,7 @@ class Redriver:
                 key=redrive.key,
                 value=redrive.value,
                 headers=redrive.headers,
-                timestamp=redrive.timestamp,
+                timestamp=min(redrive.timestamp, time.time_ns() // 1_000_000),  # a log takes no date ahead
             )
         except Poison as poison:
             return RedriveStep(letter, "failed", redrive, str(poison))

@@ -34,6 +34,8 @@ COMPLETE_AT_KEY = OWN_KEYS + "seen__"
 #: Seconds. Compaction keeps a tombstone for a day (`delete.retention.ms`). An older local table may have rows whose
 #: tombstones are gone. The load itself may take an hour.
 TOMBSTONES_KEPT = 23 * 3600.0
+#: Seconds by which a clock may be set back. A time that is further ahead was noted by a wrong clock and says nothing.
+CLOCK_STEP = 60.0
 
 
 class ChangelogLost(Fatal):
@@ -59,7 +61,7 @@ def outdated(state: ChangelogState, *, complete_at: float, now: float) -> bool:
 
     Rows that were deleted would come back. Such a table is loaded again from the start.
     """
-    return state.have >= 0 and state.have + 1 < state.end and now - complete_at > TOMBSTONES_KEPT
+    return state.have >= 0 and state.have + 1 < state.end and not -CLOCK_STEP <= now - complete_at <= TOMBSTONES_KEPT
 
 
 def unreadable(state: ChangelogState) -> str | None:

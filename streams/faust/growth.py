@@ -7,6 +7,7 @@ command may be interrupted anywhere and called again. It finds what is left to d
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -341,7 +342,7 @@ class TopicGrowth:
         return 0
 
     def _copied(self, record: Record, table: _Table, partition: int) -> Awaitable[object]:
-        timestamp = record.timestamp if table.stage is None and record.timestamp >= 0 else None
+        timestamp = _timestamp(record) if table.stage is None else None
         return self._log.append(
             table.topic,
             key=record.key,
@@ -406,5 +407,13 @@ class TopicGrowth:
             value=record.value,
             headers=record.headers,
             partition=record.position.partition if record.key is None else None,
-            timestamp=record.timestamp if record.timestamp >= 0 else None,
+            timestamp=_timestamp(record),
         )
+
+
+def _timestamp(record: Record) -> int | None:
+    """Return the timestamp that a copy of a record gets; None: that of the append.
+
+    A log may hold a record that is dated ahead, and refuses a copy with the same date.
+    """
+    return record.timestamp if 0 <= record.timestamp <= time.time_ns() // 1_000_000 else None

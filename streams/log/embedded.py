@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 from ...schemas.errors import Fatal, Transient
 from . import group_lock
-from .kafka_rules import check_size, check_topic, choose_partition, unknown_topic
+from .kafka_rules import check_size, check_timestamp, check_topic, choose_partition, unknown_topic
 from .log_registry import close_log, open_log
 from .port import Headers, Position, Record, TopicLayout, TopicSpec
 from .sqlite_log import SqliteLog
@@ -46,6 +47,7 @@ class EmbeddedLog:
             raise unknown_topic(topic)
         partition = choose_partition(found, key, partition)
         check_size(found, key, value, headers)
+        check_timestamp(found, timestamp, now=time.time_ns() // 1_000_000)
         offset = await self._opened().append(
             found.parts[partition], key=key, value=value, headers=headers, timestamp=timestamp
         )

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
+    InvalidTimestampError,
     KafkaError,
     MessageSizeTooLargeError,
     NoError,
@@ -21,6 +22,7 @@ from aiokafka.errors import (
 
 from ...schemas.errors import Fatal, Poison, Transient
 from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
+from .kafka_rules import timestamp_refused
 from .lenient_headers import decode_headers_leniently
 from .port import Headers, Position, Record, TopicLayout, TopicSpec
 
@@ -120,6 +122,8 @@ class KafkaLog:
             self._failed = producer
             if isinstance(exc.__cause__, MessageSizeTooLargeError):
                 raise Poison("oversized", f"{topic}: a record of {len(value or b'')} bytes is too large") from exc
+            if isinstance(exc.__cause__, InvalidTimestampError):
+                raise timestamp_refused(topic) from exc
             self._known.discard(topic)
             raise
         return Position(topic, meta.partition, meta.offset)

@@ -14,6 +14,8 @@ from .sqlite_tables import LogTopic
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 #: Kafka's default of `max.message.bytes`.
 _MAX_BYTES = 1_048_588
+#: Kafka's default of `message.timestamp.after.max.ms`.
+_AHEAD_MS = 3_600_000
 
 
 def check_topic(name: str, partitions: int) -> None:
@@ -35,6 +37,23 @@ def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers:
     limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
     if size > limit:
         raise Poison("oversized", f"a record of {size} bytes is above the {limit} that {topic.name} takes")
+
+
+def check_timestamp(topic: LogTopic, timestamp: int | None, *, now: int) -> None:
+    """Check a record's timestamp (ms since 1970). Raises `Poison` further ahead than the topic's
+    `message.timestamp.after.max.ms`."""
+    limit = int(topic.config.get("message.timestamp.after.max.ms", _AHEAD_MS))
+    if timestamp is not None and timestamp - now > limit:
+        raise timestamp_refused(topic.name)
+
+
+def timestamp_refused(topic: str) -> Poison:
+    """Return the error for a record whose timestamp lies too far in the future."""
+    return Poison(
+        "invalid",
+        f"{topic} takes no record that is dated further ahead than its message.timestamp.after.max.ms (an hour, unless "
+        "the topic says otherwise): set the clock of the machine that wrote it",
+    )
 
 
 def choose_partition(topic: LogTopic, key: bytes | None, partition: int | None) -> int:

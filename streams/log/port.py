@@ -89,7 +89,10 @@ class Log(Protocol):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Position:
-        """Append a record durably. Without `partition`, murmur2 of the key chooses it; without a key, any."""
+        """Append a record durably. Without `partition`, murmur2 of the key chooses it; without a key, any.
+
+        Raises Poison for a `timestamp` that is further ahead than the log allows (an hour by default).
+        """
         ...
 
     async def partitions(self, topic: str) -> int | None:

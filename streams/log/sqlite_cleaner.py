@@ -6,6 +6,9 @@ removes records in short transactions. It works like Kafka's cleaner, with Kafka
 `retention.bytes`, `segment.*` and `compression.type`. It removes less than Kafka in two cases. The last record of a
 partition always stays, so that no reader waits for an end that is gone. And retention stops at the lowest committed
 offset of any group, so that a machine that was off for longer than the retention still finds its work.
+
+A timestamp after `now` says nothing about a record's age: a clock was wrong. Kafka keeps everything behind such a
+record until its time has come. Here the record is as old as the next one with a possible timestamp (`_old_until`).
 """
 
 from __future__ import annotations
@@ -56,10 +59,15 @@ def plan(conn: sqlite3.Connection, topic: LogTopic, part: int, *, now: int) -> P
     if row is None:
         return None
     state = _Part(*row)
+    wrong_clock = state.horizon_at > now
+    if wrong_clock:  # the tombstones wait from now on, else they would wait until that time
+        state = replace(state, horizon_at=now)
     policies = {policy.strip() for policy in topic.config.get("cleanup.policy", "delete").split(",")}
     made = _retention(conn, topic.config, part, state, now=now) if "delete" in policies else None
     if made is None and "compact" in policies:
         made = _compaction(conn, topic.config, part, state, now=now)
+    if made is None and wrong_clock:
+        made = Plan(part, (), state.first, state.cleaned, state.kept, state.horizon, state.horizon_at)
     return made
 
 
@@ -91,22 +99,17 @@ def _retention(
         return None
     (lowest,) = conn.execute("SELECT min(next) FROM committed WHERE part = ?", (part,)).fetchone()
     limit = min(state.next - 1, state.next if lowest is None else lowest)
-    remove: list[int] = []
-    first = state.first
+    until = _old_until(conn, part, (state.first, state.next), now - keep, now=now)
     cursor = conn.execute(
-        "SELECT at, timestamp FROM record WHERE at >= ? AND at < ? ORDER BY at LIMIT ?",
-        (row_id(part, state.first), row_id(part, max(limit, 0)), MAX_KEYS),
+        "SELECT at FROM record WHERE at >= ? AND at < ? ORDER BY at LIMIT ?",
+        (row_id(part, state.first), row_id(part, max(min(limit, until), 0)), MAX_KEYS),
     )
-    for at, timestamp in cursor:
-        if timestamp > now - keep:
-            break
-        remove.append(at)
-        first = offset_of(at) + 1
-    cursor.close()
+    remove = tuple(at for (at,) in cursor)
     if not remove:
         return None
+    first = offset_of(remove[-1]) + 1
     kept = max(0, state.kept - len(remove))
-    return Plan(part, tuple(remove), first, max(state.cleaned, first), kept, state.horizon, state.horizon_at)
+    return Plan(part, remove, first, max(state.cleaned, first), kept, state.horizon, state.horizon_at)
 
 
 def _compaction(
@@ -120,7 +123,11 @@ def _compaction(
             return None
         latest, cleaned = dict[bytes, int](), state.cleaned
     else:
-        latest, cleaned = _latest(conn, part, state, now - _number(config, "min.compaction.lag.ms", 0))
+        lag = _number(config, "min.compaction.lag.ms", 0)
+        end = state.next - 1
+        if lag > 0:
+            end = min(end, _old_until(conn, part, (state.cleaned, state.next), now - lag, now=now))
+        latest, cleaned = _latest(conn, part, state, end)
     if cleaned == state.cleaned and not due:
         return None
     remove: list[int] = []
@@ -146,16 +153,33 @@ def _compaction(
     return Plan(part, tuple(remove), state.first, cleaned, seen - len(remove), horizon, horizon_at)
 
 
-def _latest(conn: sqlite3.Connection, part: int, state: _Part, oldest: float) -> tuple[dict[bytes, int], int]:
-    """Find the last offset of each key in the part that was not cleaned yet, up to the first record within the lag."""
+def _old_until(conn: sqlite3.Connection, part: int, offsets: tuple[int, int], oldest: float, *, now: int) -> int:
+    """Return the offset behind the last record that is from `oldest` or before, with only such records before it.
+
+    A timestamp after `now` is passed over: its record was appended before the next one.
+    """
+    first, end = (row_id(part, each) for each in offsets)
+    young = conn.execute(
+        "SELECT at FROM record WHERE at >= ? AND at < ? AND timestamp > ? AND timestamp <= ? ORDER BY at LIMIT 1",
+        (first, end, oldest, now),
+    ).fetchone()
+    last = conn.execute(
+        "SELECT at FROM record WHERE at >= ? AND at < ? AND timestamp <= ? ORDER BY at DESC LIMIT 1",
+        (first, end if young is None else young[0], oldest),
+    ).fetchone()
+    return offsets[0] if last is None else offset_of(last[0]) + 1
+
+
+def _latest(conn: sqlite3.Connection, part: int, state: _Part, end: int) -> tuple[dict[bytes, int], int]:
+    """Find the last offset of each key in the part below `end` that was not cleaned yet, and how far it was read."""
     latest: dict[bytes, int] = {}
     cleaned = state.cleaned
     cursor = conn.execute(
-        "SELECT at, timestamp, key FROM record WHERE at >= ? AND at < ? ORDER BY at",
-        (row_id(part, state.cleaned), row_id(part, state.next - 1)),
+        "SELECT at, key FROM record WHERE at >= ? AND at < ? ORDER BY at",
+        (row_id(part, state.cleaned), row_id(part, max(end, state.cleaned))),
     )
-    for at, timestamp, key in cursor:
-        if timestamp > oldest or len(latest) >= MAX_KEYS:
+    for at, key in cursor:
+        if len(latest) >= MAX_KEYS:
             break
         cleaned = offset_of(at) + 1
         if key is not None:

@@ -83,6 +83,18 @@ async def test_without_a_timestamp_the_time_of_the_append_counts(log: Log, topic
     assert before <= record.timestamp <= int(time.time() * 1000)
 
 
+async def test_a_record_of_a_clock_ahead_is_refused(log: Log, topics: Topics) -> None:
+    topic = await topics.make("t")
+    hour = 3_600_000
+    soon = int(time.time() * 1000) + hour // 2
+    await log.append(topic, key=b"k", value=b"taken", timestamp=soon)
+    with pytest.raises(Poison, match=r"(?s)message\.timestamp\.after\.max\.ms.*clock") as refused:
+        await log.append(topic, key=b"k", value=b"refused", timestamp=soon + hour)
+    assert refused.value.reason == "invalid"
+    await log.append(topic, key=b"k", value=b"after")
+    assert [record.value for record in await everything(log, topic)] == [b"taken", b"after"]
+
+
 async def test_a_key_stays_on_its_murmur2_partition_and_in_order(log: Log, topics: Topics) -> None:
     topic = await topics.make("t", partitions=5)
     keys = [f"acme/u{n}/s{n}".encode() for n in range(20)]

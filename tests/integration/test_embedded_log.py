@@ -452,3 +452,53 @@ async def test_cleaning_goes_on_between_appends_and_readers(
     await core.clean(["t"], now=int(time.time() * 1000) + 10)
     assert {key: value for _, key, value in await kept(log, "t")} == state
     assert len(await kept(log, "t")) <= 41
+
+
+@pytest.mark.parametrize("ahead", ["first", "middle", "several"])
+async def test_records_of_a_clock_ahead_stop_no_retention(log: EmbeddedLog, core: SqliteLog, ahead: str) -> None:
+    """A log may hold records that were written while the machine's clock was ten years ahead."""
+    await make(log, "t", 1, {"retention.ms": str(DAY)})
+    future = {"first": [0], "middle": [5], "several": [0, 1, 5, 6, 8]}[ahead]
+    for n in range(10):
+        await append_at(core, "t", b"k", b"%d" % n, at=3650 * DAY if n in future else 100 * DAY + n)
+    await append_at(core, "t", b"k", b"young", at=109 * DAY + 1)
+    await append_at(core, "t", b"k", b"last", at=110 * DAY)
+    assert await core.clean(["t"], now=110 * DAY) == 10
+    assert [value for _, _, value in await kept(log, "t")] == [b"young", b"last"]
+
+
+async def test_a_record_of_a_clock_ahead_is_as_old_as_the_next_one(log: EmbeddedLog, core: SqliteLog) -> None:
+    await make(log, "t", 1, {"retention.ms": str(DAY)})
+    await append_at(core, "t", b"k", b"old", at=100 * DAY)
+    await append_at(core, "t", b"k", b"unknown", at=3650 * DAY)
+    await append_at(core, "t", b"k", b"young", at=109 * DAY + 1)
+    await append_at(core, "t", b"k", b"last", at=109 * DAY + 2)
+    await core.clean(["t"], now=110 * DAY)
+    assert [value for _, _, value in await kept(log, "t")] == [b"unknown", b"young", b"last"]
+
+
+@pytest.mark.parametrize("lag", [0, DAY])
+async def test_records_of_a_clock_ahead_stop_no_compaction(log: EmbeddedLog, core: SqliteLog, lag: int) -> None:
+    await make(log, "t", 1, {"cleanup.policy": "compact", "min.compaction.lag.ms": str(lag)})
+    await append_at(core, "t", b"ahead", b"1", at=3650 * DAY)
+    for n in range(100):
+        await append_at(core, "t", b"k%d" % (n % 3), b"%d" % n, at=3650 * DAY if n % 10 == 5 else 100 * DAY + n)
+    await append_at(core, "t", b"end", b"", at=110 * DAY)
+    await core.clean(["t"], now=110 * DAY)
+    assert [value for _, _, value in await kept(log, "t")] == [b"1", b"97", b"98", b"99", b""]
+
+
+async def test_a_pass_of_a_clock_ahead_keeps_no_tombstone_for_years(log: EmbeddedLog, core: SqliteLog) -> None:
+    await make(log, "t", 1, {"cleanup.policy": "compact"})
+    await fill(log, "t", [(b"a", b"1"), (b"a", None), (b"end", b"")], at=1000)
+    await core.clean(["t"], now=3650 * DAY)
+    await core.clean(["t"], now=100 * DAY)
+    await core.clean(["t"], now=101 * DAY - 1)
+    assert [k for _, k, v in await kept(log, "t") if v is None] == [b"a"]
+    await core.clean(["t"], now=101 * DAY)
+    assert [k for _, k, v in await kept(log, "t") if v is None] == []
+
+
+async def append_at(core: SqliteLog, topic: str, key: bytes, value: bytes | None, *, at: int) -> None:
+    """Append without the check of the timestamp, as a machine does whose own clock is wrong."""
+    await core.append(core.topics()[topic].parts[0], key=key, value=value, timestamp=at)

@@ -18,7 +18,7 @@ from faust.types import TP, RecordMetadata
 from mode.utils.times import want_seconds
 
 from ....schemas.errors import Fatal
-from ...log.kafka_rules import check_size, check_topic, choose_partition, topic_config, unknown_topic
+from ...log.kafka_rules import check_size, check_timestamp, check_topic, choose_partition, topic_config, unknown_topic
 from ...log.log_registry import close_log, open_log
 from ...log.port import Headers
 from ...log.sqlite_log import SqliteLog
@@ -68,11 +68,13 @@ class EmbeddedProducer(base.Producer):
 
         Raises:
             Fatal: the topic does not exist.
-            Poison: the record is too large.
+            Poison: the record is too large, or its timestamp too far ahead.
         """
         found = self._opened().topic(topic) or self._refreshed_topic(topic)
         packed = _headers(headers)
         check_size(found, key, value, packed)
+        if timestamp is not None:
+            check_timestamp(found, int(timestamp * 1000), now=time.time_ns() // 1_000_000)
         self.app.on_produce_message.send(
             key=key, value=value, partition=partition, timestamp=timestamp, headers=list(packed)
         )

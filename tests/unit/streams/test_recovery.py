@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from faust.types import TP
 from memstream.schemas.errors import Transient
 from memstream.streams.engine.process_exit import BROKEN, UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust.app import StageApp
-from memstream.streams.faust.changelog_check import ChangelogLost
+from memstream.streams.faust.changelog_check import ChangelogLost, ChangelogState, outdated
 from memstream.streams.faust.recovery import StageRecovery
 from memstream.streams.faust.table import open_rows
 from memstream.streams.log.markers import MARKER_KEY, Marker
@@ -555,3 +556,13 @@ async def test_a_lease_that_is_lost_in_a_recovery_ends_the_worker(
 async def test_the_app_uses_it(app: StageApp) -> None:
     await spin(1)
     assert isinstance(app.tables.recovery, StageRecovery)
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "expected"),
+    [(1, False), (22, False), (24, True), (-1 / 120, False), (-1, True), (-24 * 365, True)],
+)
+def test_a_table_noted_complete_by_a_clock_ahead_is_loaded_again(hours_ago: float, expected: bool) -> None:
+    state, now = ChangelogState(TP("changelog", 0), start=0, end=10, have=4), 1_000_000_000.0
+    assert outdated(state, complete_at=now - hours_ago * 3600, now=now) is expected
+    assert not outdated(replace(state, have=9), complete_at=now - hours_ago * 3600, now=now), "nothing is missing"
