@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -71,3 +72,37 @@ async def test_a_new_folder_recovers_from_the_changelog(log: KafkaLog, workers: 
     assert {key: row["n"] for key, row in rows.items()} == dict(counts)
     workers.signal("b", signal.SIGTERM)
     assert await workers.ended("b") == 0, workers.errors("b")
+
+
+MAX_POLL = 1.5
+"""Seconds for which nobody may fetch, by aiokafka's rule."""
+
+
+async def test_a_spare_and_a_full_worker_stay_in_the_group(
+    log: KafkaLog, kafka_broker: str, tmp_path: Path, topic_prefix: str
+) -> None:
+    name, counts, room = f"{topic_prefix}idle", Counter[str](), tmp_path / "room"
+    workers = Workers(folder=tmp_path, broker=kafka_broker, name=name, partitions=1, room=str(room), max_poll=MAX_POLL)
+    try:
+        await make_topics(log, name, partitions=1)
+        await feed(log, name, counts, 20)
+        workers.start("full")
+        await wait_for(lambda: workers.readies("full"), "the first worker ready", deadline=60)
+        workers.start("spare")
+        await wait_for(lambda: log.members(name), "two members", until=at_least(2), deadline=60)
+        await wait_for(lambda: workers.readies("spare"), "the spare ready", deadline=60)
+        assert workers.readies("spare")[-1]["partitions"] == []
+        joined, since = len(workers.readies("full")), time.monotonic()
+
+        def alive() -> float:
+            assert [process.poll() for process in workers.running.values()] == [None, None], workers.errors("full")
+            return time.monotonic() - since
+
+        await wait_for(alive, "three intervals without a fetch", until=lambda waited: waited > 3 * MAX_POLL)
+        assert len(workers.readies("full")) == joined, "the group has rebalanced"
+        assert await log.members(name) == 2
+        room.touch()
+        await drained(log, name)
+        assert await audit(log, name, counts) == {**NOTHING_WRONG, "doubles": 0}
+    finally:
+        workers.close()

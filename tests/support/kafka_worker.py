@@ -4,7 +4,8 @@
 
 Each event's value is a sequence number within its key. The row has the number of events, the last one, and how often
 one was out of order; the same goes to the topic `<name>-out`. The worker writes what happened to the file `note` as
-JSON lines. With `gate` it holds an event until a file of that name exists.
+JSON lines. With `gate` it holds an event until a file of that name exists, with `room` it has no room for any until
+then. `max_poll`: aiokafka's `max_poll_interval_ms`, in seconds.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ DRAIN = 20.0
 class OneAtATime:
     """The simplest `Drainable`: an epoch that ends at a drain, and the offsets handled in it."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, room: Path | None = None) -> None:
         self.app = app
+        self.room = room
         self.epoch = 0
         self.draining: int | None = None
         """The epoch whose last event the drain waits for."""
@@ -40,7 +42,7 @@ class OneAtATime:
         self.done: dict[Any, int] = {}
 
     def has_room(self, tp: tuple[str, int]) -> bool:
-        return True
+        return self.room is None or self.room.exists()
 
     def committable(self) -> dict[Any, int]:
         return self.done
@@ -84,11 +86,13 @@ def main() -> None:
             stop_grace=options.get("stop_grace", 60.0),
         ),
     )
+    if "max_poll" in options:
+        app.conf.broker_max_poll_interval = options["max_poll"]
     rows = open_rows(app, "count") if options.get("table", True) else None
     gate = Path(options["gate"]) if "gate" in options else None
     raw: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
     source, out = app.topic(f"{options['name']}-in", **raw), app.topic(f"{options['name']}-out", **raw)
-    lanes = app.lanes = OneAtATime(app)
+    lanes = app.lanes = OneAtATime(app, Path(options["room"]) if "room" in options else None)
 
     @app.agent(source, name="count")  # type: ignore[untyped-decorator]
     async def count(stream: Any) -> None:

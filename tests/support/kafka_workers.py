@@ -84,12 +84,12 @@ class Workers:
         return self.folder / f"{worker}.notes"
 
 
-async def make_topics(log: KafkaLog, name: str) -> None:
+async def make_topics(log: KafkaLog, name: str, partitions: int = PARTITIONS) -> None:
     await log.create(
         [
-            TopicSpec(f"{name}-in", PARTITIONS, 1, {}),
-            TopicSpec(f"{name}-out", PARTITIONS, 1, {}),
-            TopicSpec(f"{name}-count-changelog", PARTITIONS, 1, {"cleanup.policy": "compact"}),
+            TopicSpec(f"{name}-in", partitions, 1, {}),
+            TopicSpec(f"{name}-out", partitions, 1, {}),
+            TopicSpec(f"{name}-count-changelog", partitions, 1, {"cleanup.policy": "compact"}),
         ]
     )
 

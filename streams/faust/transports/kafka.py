@@ -12,6 +12,9 @@ or client of aiokafka). No class of the libraries is changed, except two names i
   (lane_feed.py, coverage.py).
 - Lease: neither library notices that the membership may have lapsed (SIGSTOP, long pause, broker outage). The age of
   the last accepted Heartbeat or SyncGroup, counted from its sending, shows it (`StageApp.check_lease`).
+- Never idle: aiokafka leaves the group when nobody has fetched for `max_poll_interval_ms`
+  (`consumer/group_coordinator.py:791`, 1 000 s by Faust's default). A spare fetches nothing, and neither does a worker
+  without room during a long outage of the store. Both are healthy, so for aiokafka a fetch is always under way.
 - Paused changelogs: aiokafka prefetches each assigned partition (`aiokafka/consumer/fetcher.py:637`), but Faust takes
   no record of the changelogs, as the bulk load has a consumer of its own. An answer of up to 4 MB a partition stayed in
   memory, and was fetched again after every rebalance. So changelogs are paused.
@@ -39,6 +42,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 import structlog
@@ -85,11 +89,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._coverage = Coverage()
+        self._never_idle = ExitStack()
+        """A fetch that never ends, as aiokafka counts them. Heartbeats alone show that the worker lives."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._isolation_level = ISOLATION  # read at its start; Faust couples it to transactions of its own
         back_off_metadata(consumer._client)
+        self._never_idle.close()
+        self._never_idle.enter_context(consumer._subscription.fetch_context())
         return consumer
 
     async def on_start(self) -> None:
