@@ -43,6 +43,7 @@ from . import (
 )
 from .admission import Admission, HttpMetrics
 from .credentials import Credentials
+from .docs_guard import DocsGuard
 from .limits import Limits
 from .local_guard import LocalGuard
 from .mcp import McpEndpoint, McpServices
@@ -108,6 +109,7 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
     app.include_router(
         recall.router(
             recall=services.recall,
+            memberships=services.record_reader,
             credentials=credentials,
             limits=limits,
             now=services.now,
@@ -115,7 +117,13 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         )
     )
     app.include_router(
-        context.router(contexts=services.contexts, credentials=credentials, limits=limits, now=services.now)
+        context.router(
+            contexts=services.contexts,
+            memberships=services.record_reader,
+            credentials=credentials,
+            limits=limits,
+            now=services.now,
+        )
     )
     app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
     app.include_router(
@@ -142,14 +150,20 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         )
     )
     app.include_router(held_records.router(record_reader=services.record_reader, credentials=credentials))
-    app.include_router(tools.router(tools=services.tools, credentials=credentials, limits=limits))
+    app.include_router(
+        tools.router(tools=services.tools, memberships=services.record_reader, credentials=credentials, limits=limits)
+    )
     app.state.mcp = None
     if services.mcp is not None:
-        app.state.mcp = McpEndpoint(services.mcp, credentials=credentials, limits=limits)
+        app.state.mcp = McpEndpoint(
+            services.mcp, memberships=services.record_reader, credentials=credentials, limits=limits
+        )
         app.router.routes.append(app.state.mcp.route)
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
-    if credentials.entries is None:
+    if credentials.open:
         app.add_middleware(LocalGuard)
+    else:
+        app.add_middleware(DocsGuard, credentials=credentials)
     app.add_middleware(Admission, limits=limits, metrics=HttpMetrics(services.registry))
     problems.install(app, retry_after=limits.retry_seconds)
     app.openapi = _once(app)  # type: ignore[method-assign]

@@ -22,10 +22,11 @@ from ..recall.context import (
 )
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
+from .memberships import Memberships
 from .openapi import body_of
 from .owner_params import SessionHeader, bounded
 from .problems import MissingPart, invalid_field, missing_parts, silent
-from .recall import MemoryQuery
+from .recall import About, MemoryQuery, checked
 from .request_body import decode_model, read_body
 
 
@@ -42,9 +43,7 @@ class ContextQuery(MemoryQuery):
         Field(max_length=6, description="These sections instead of the preset."),
     ] = None
 
-    def request(self, caller: Caller, header: str | None) -> ContextRequest:
-        """Check the query against the credential."""
-        about = self.about(caller, header)
+    def request(self, about: About) -> ContextRequest:
         try:
             zone_of(self.time_zone)
         except ValueError as error:
@@ -83,7 +82,12 @@ class ContextAnswer(BaseModel):
 
 
 def router(
-    *, contexts: ContextService, credentials: Credentials, limits: Limits, now: Callable[[], datetime]
+    *,
+    contexts: ContextService,
+    memberships: Memberships,
+    credentials: Credentials,
+    limits: Limits,
+    now: Callable[[], datetime],
 ) -> APIRouter:
     routes = APIRouter(tags=["recall"])
     reader = Depends(caller_with(credentials, "memory:read"))
@@ -92,7 +96,8 @@ def router(
     async def context(request: Request, session: SessionHeader = None, caller: Caller = reader) -> ContextAnswer:
         """Render blocks, digest, facts, focus and episodes within a number of tokens."""
         query = decode_model(ContextQuery, await read_body(request, limit=limits.body))
-        made = await contexts.context(query.request(caller, session), now=now())
+        about = await checked(query, caller, session, memberships)
+        made = await contexts.context(query.request(about), now=now())
         missing = missing_parts(made.missing)
         if made.silent:
             raise silent(missing, retry_after=limits.retry_seconds)

@@ -17,19 +17,23 @@ import hashlib
 import hmac
 import secrets
 import tomllib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final, Literal, get_args
 
+import structlog
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ..schemas.base import GivenId, explain
 from ..schemas.turns import Owner, Sensitivity
 from .problems import forbidden, invalid_field, unauthorized
 
-Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write", "memory:admin"]
+log = structlog.get_logger(__name__)
+
+Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write", "memory:review", "memory:admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "mst_"
 """The prefix of every token. Scanners for leaked secrets recognise tokens by it."""
@@ -45,6 +49,8 @@ class Caller:
     scopes: frozenset[Scope]
     tenants: frozenset[str] | None = None
     users: frozenset[str] | None = None
+    sha256: str = field(default="", repr=False, compare=False)
+    """Of the token. Two tokens of one name are two callers."""
 
     def require(self, scope: Scope) -> None:
         if scope not in self.scopes:
@@ -92,12 +98,23 @@ def _only(ids: frozenset[str] | None) -> str | None:
     return next(iter(ids)) if ids is not None and len(ids) == 1 else None
 
 
+RESERVED: Final = ("/memstream/", "cli:")
+"""What names of stages and of users of the command line begin with in `issued_by` and in the audit trail."""
+
+
+def unreserved(name: str) -> str:
+    """Return the name of a token. ValueError: it could be taken for a stage's or a command line user's."""
+    if name.startswith(RESERVED):
+        raise ValueError(f"must not begin with {' or '.join(RESERVED)}: these names mean stages and the command line")
+    return name
+
+
 class TokenEntry(BaseModel):
     """One token of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(unreserved)]
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     tenants: Annotated[tuple[GivenId, ...], Field(min_length=1)]
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1)]
@@ -105,7 +122,7 @@ class TokenEntry(BaseModel):
 
     def caller(self) -> Caller:
         users = None if self.users is None else frozenset(self.users)
-        return Caller(self.name, frozenset(self.scopes), frozenset(self.tenants), users)
+        return Caller(self.name, frozenset(self.scopes), frozenset(self.tenants), users, self.sha256)
 
 
 class TokenFile(BaseModel):
@@ -114,24 +131,25 @@ class TokenFile(BaseModel):
     token: Annotated[tuple[TokenEntry, ...], Field(min_length=1, max_length=TOKENS_MAX)]
 
 
-@dataclass(frozen=True, slots=True)
 class Credentials:
     """All known tokens, by their digests. With `entries` None no token is required."""
 
-    entries: Sequence[TokenEntry] | None
+    def __init__(self, entries: Sequence[TokenEntry] | None) -> None:
+        self._entries = entries
+
+    @property
+    def entries(self) -> Sequence[TokenEntry] | None:
+        return self._entries
+
+    @property
+    def open(self) -> bool:
+        """Whether no token is required."""
+        return self._entries is None
 
     @classmethod
     def read(cls, text: str) -> Credentials:
         """Read the text of the file. ValueError says what is wrong with it, and never contains a digest."""
-        try:
-            entries = TokenFile.model_validate(tomllib.loads(text)).token
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"is not valid TOML: {error}") from error
-        except ValidationError as error:
-            raise ValueError(explain(error)) from None
-        if len({entry.sha256 for entry in entries}) < len(entries):
-            raise ValueError("contains a token twice")
-        return cls(entries)
+        return Credentials(read_entries(text))
 
     def find(self, token: str) -> Caller | None:
         """Compare the token with every entry, each in constant time, so that the duration reveals nothing."""
@@ -140,7 +158,7 @@ class Credentials:
         return found[0].caller() if found else None
 
     def caller(self, token: str | None) -> Caller:
-        if self.entries is None:
+        if self.open:
             return ANYONE
         if token is None:
             raise unauthorized("a bearer token is needed: Authorization: Bearer <token>")
@@ -148,6 +166,62 @@ class Credentials:
         if caller is None:
             raise unauthorized("this token is not known; `memstream tokens new` makes one")
         return caller
+
+    def holds(self, caller: Caller) -> bool:
+        """Tell whether the caller's token still exists, with the same rights."""
+        return self.open or any(
+            (entry.sha256, entry.caller()) == (caller.sha256, caller) for entry in self.entries or ()
+        )
+
+
+class FileCredentials(Credentials):
+    """The tokens of a file, which is read again when it changes.
+
+    Each use looks at the file's time, inode and size. A file that cannot be read leaves the tokens as they were, so an
+    editor that writes in two steps locks nobody out; the log names the error once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the file. Raises OSError, UnicodeDecodeError and ValueError."""
+        self._path = path
+        self._seen = self._mark()
+        super().__init__(read_entries(path.read_text(encoding="utf-8")))
+
+    @property
+    def entries(self) -> Sequence[TokenEntry] | None:
+        mark = self._mark()
+        if mark != self._seen:
+            self._seen = mark
+            self._read_again()
+        return self._entries
+
+    def _mark(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _read_again(self) -> None:
+        try:
+            self._entries = read_entries(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError
+            log.error("tokens_not_read", file=str(self._path), why=str(error), remedy="the tokens of before are in use")
+            return
+        log.warning("tokens_read_again", file=str(self._path), tokens=len(self._entries))
+
+
+def read_entries(text: str) -> Sequence[TokenEntry]:
+    """Read the entries of a file of tokens. ValueError says what is wrong with it, and never contains a digest."""
+    try:
+        entries = TokenFile.model_validate(tomllib.loads(text)).token
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"is not valid TOML: {error}") from error
+    except ValidationError as error:
+        raise ValueError(explain(error)) from None
+    if len({entry.sha256 for entry in entries}) < len(entries):
+        raise ValueError("contains a token twice")
+    return entries
 
 
 def digest(token: str) -> str:
@@ -158,18 +232,25 @@ def new_token() -> str:
     return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
 
 
+def bearer_token(headers: Mapping[str, str]) -> str | None:
+    """Return the token of a request. `headers` compares names without case."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
 BEARER = HTTPBearer(auto_error=False, description="A token of the file that MEMSTREAM_TOKENS names.")
 
 
-def caller_with(credentials: Credentials, scope: Scope) -> Callable[..., Caller]:
-    """Return a dependency for routes: the caller, who has this scope."""
+def caller_with(credentials: Credentials, *scopes: Scope) -> Callable[..., Caller]:
+    """Return a dependency for routes: the caller, who has these scopes."""
 
     async def caller(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
     ) -> Caller:
         found = credentials.caller(None if given is None else given.credentials)
         request.state.caller = found.name  # for the audit trail, should the request be denied
-        found.require(scope)
+        for scope in scopes:
+            found.require(scope)
         return found
 
     return caller  # type: ignore[return-value]

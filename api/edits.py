@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from ..recall.record_reader import RecordReader
 from ..schemas.base import Contract
 from ..schemas.command_kinds import command_kind
-from ..schemas.commands import SessionRef
+from ..schemas.commands import KEY_REUSED, SessionRef
 from ..schemas.turns import Owner
 from ..tools.editor import IDEMPOTENCY_KEY_MAX, EditAnswer, EditRefused, EditTarget, MemoryEditor
 from .credentials import Caller, Credentials, caller_with
@@ -208,6 +208,8 @@ def _refused(refused: EditRefused) -> Problem:
         return not_found(str(refused))
     if refused.code == _ARGUMENTS:
         return invalid_field("body", str(refused))
+    if refused.code == KEY_REUSED.code:
+        return invalid_field(KEY_HEADER, str(refused))
     return Problem(HTTPStatus.CONFLICT, refused.code.replace("_", "-"), str(refused))
 
 

@@ -8,9 +8,10 @@ names the page's site in both cases, in the headers Host, Origin and Sec-Fetch-S
 from __future__ import annotations
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .problems import forbidden
+from .problems import audit_denied, forbidden
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 PROBES = frozenset({"/livez", "/readyz"})
@@ -26,7 +27,9 @@ class LocalGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in PROBES and (why := _foreign(scope)) is not None:
-            await forbidden(why).response(scope["path"])(scope, receive, send)
+            problem = forbidden(why)
+            audit_denied(problem, Request(scope))
+            await problem.response(scope["path"])(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

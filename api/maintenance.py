@@ -66,7 +66,7 @@ def router(
     *, commands: CommandPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime]
 ) -> APIRouter:
     routes = APIRouter(tags=["upkeep"])
-    writer = Depends(caller_with(credentials, "memory:write"))
+    writer = Depends(caller_with(credentials, "memory:write", "memory:admin"))
     waiting = asyncio.Semaphore(limits.commands)
 
     @routes.post(
@@ -89,7 +89,7 @@ def router(
             tenant_id=query.tenant_of(caller),
             owner=query.owner(caller),
             args={"run": "reflect"},
-            issued_by="memstream serve",
+            issued_by=caller.name,
             issued_at=now(),
         )
         if waiting.locked():

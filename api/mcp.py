@@ -21,15 +21,15 @@ from starlette.types import Receive, Scope, Send
 from .. import __version__
 from ..tools.mcp_server import ContextPort, MemoryResource, MemoryServer, RequestContext, session_of_meta
 from ..tools.tool_port import ToolIdentity, ToolPort
-from .credentials import Credentials
+from .credentials import Credentials, bearer_token
 from .limits import Limits
-from .problems import Problem
+from .memberships import Memberships, check_identity
+from .revocation import while_held
 from .tool_identity import identity_of
 
 PATH: Final = "/mcp"
 SCOPE: Final = "memory:read"
 """The scope that a connection needs. A tool that writes needs memory:write as well."""
-_BEARER: Final = "bearer "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,10 @@ class McpServices:
 class McpEndpoint:
     """The route. `running` has to be entered while the server runs."""
 
-    def __init__(self, services: McpServices, *, credentials: Credentials, limits: Limits) -> None:
+    def __init__(
+        self, services: McpServices, *, memberships: Memberships, credentials: Credentials, limits: Limits
+    ) -> None:
+        self._memberships = memberships
         self._credentials = credentials
         server = MemoryServer(
             tools=services.tools,
@@ -67,17 +70,15 @@ class McpEndpoint:
             yield
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose credential may read. Others get problem details."""
-        headers = Headers(scope=scope)
-        try:
-            caller = self._credentials.caller(_token(headers))
-            caller.require(SCOPE)
-            identity = identity_of(caller, headers)
-        except Problem as problem:
-            await problem.response(scope["path"])(scope, receive, send)
-            return
-        scope.setdefault("state", {})["tool_identity"] = identity
-        await self._manager.handle_request(scope, receive, send)
+        """Answer a request whose credential may read. Raises Problem for others, as the other routes do."""
+        headers, state = Headers(scope=scope), scope.setdefault("state", {})
+        caller = self._credentials.caller(bearer_token(headers))
+        state["caller"] = caller.name  # for the audit trail, should the request be denied
+        caller.require(SCOPE)
+        identity = identity_of(caller, headers)
+        await check_identity(self._memberships, caller, identity)
+        state["tool_identity"] = identity
+        await while_held(self._credentials, caller, self._manager.handle_request, scope, receive, send)
 
 
 class _Endpoint:
@@ -88,11 +89,6 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._endpoint.answer(scope, receive, send)
-
-
-def _token(headers: Headers) -> str | None:
-    given = headers.get("authorization", "")
-    return given[len(_BEARER) :].strip() if given.lower().startswith(_BEARER) else None
 
 
 async def _identify(context: RequestContext) -> ToolIdentity:

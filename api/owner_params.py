@@ -81,10 +81,12 @@ class Whose(OfTenant):
         return one_of("user_id", self.user_id, "user", self.user)
 
     def owner(self, caller: Caller) -> Owner:
-        """Return the named owner, otherwise the token's only user."""
+        """Return the named owner, otherwise the token's only user. A user beside a named owner is checked, too."""
         named = self._named()
         if named is None:
             return Owner(scope="user", id=caller.user(self.given_user))
+        if self.given_user is not None:
+            caller.check_owner(Owner(scope="user", id=self.given_user))
         caller.check_owner(named)
         return named
 

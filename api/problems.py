@@ -200,10 +200,7 @@ def install(app: FastAPI, *, retry_after: int) -> None:
 
     async def problem(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Problem)
-        if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            route = getattr(request.scope.get("route"), "path", "")
-            who = getattr(request.state, "caller", "unknown")
-            audit(f"{request.method} {route}", who=who, tenant_id=None, owner=None, result="denied")
+        audit_denied(error, request)
         return error.response(request.url.path)
 
     async def validation(request: Request, error: Exception) -> JSONResponse:
@@ -235,6 +232,14 @@ def install(app: FastAPI, *, retry_after: int) -> None:
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(StageError, stage_error)
     app.add_exception_handler(Exception, unknown)
+
+
+def audit_denied(problem: Problem, request: Request) -> None:
+    """Write a line to the audit trail if the problem denies the request. `request.state.caller` names who asks."""
+    if problem.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        route = getattr(request.scope.get("route"), "path", "")
+        who = getattr(request.state, "caller", "unknown")
+        audit(f"{request.method} {route}", who=who, tenant_id=None, owner=None, result="denied")
 
 
 def _methods(app: FastAPI, request: Request) -> str:

@@ -20,6 +20,7 @@ from ..schemas.recall import TIERS, RecalledItem, Tier
 from ..schemas.turns import Owner, Sensitivity
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
+from .memberships import Memberships, check_groups
 from .openapi import body_of
 from .owner_params import Ceiling, Id, Moment, SessionHeader, ShortSession, Whose, bounded, one_of, session_of
 from .problems import MissingPart, forbidden, missing_parts, silent
@@ -36,6 +37,8 @@ class About:
     tenant_id: str
     owner: Owner
     session: ReadSession | None
+    user_id: str | None
+    """The user for whom the request reads, if it names one."""
 
 
 class MemoryQuery(Whose):
@@ -60,11 +63,12 @@ class MemoryQuery(Whose):
         if self.groups and caller.users is not None:
             raise forbidden(f"the token {caller.name!r} is bound to users and may not see groups")
         tenant_id, owner = self.tenant_of(caller), self.owner(caller)
+        user = owner.id if owner.scope == "user" else self.given_user
         session = session_of(one_of("session_id", self.session_id, "session", self.session), header)
         if session is None:
-            return About(tenant_id, owner, None)
-        user = owner.id if owner.scope == "user" else caller.user(self.given_user)
-        return About(tenant_id, owner, ReadSession(user, session))
+            return About(tenant_id, owner, None, user)
+        user = caller.user(user)
+        return About(tenant_id, owner, ReadSession(user, session), user)
 
 
 class RecallQuery(MemoryQuery):
@@ -81,9 +85,7 @@ class RecallQuery(MemoryQuery):
     )
     mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
 
-    def request(self, caller: Caller, header: str | None, *, limit: LimitOf) -> RecallRequest:
-        """Check the query against the credential."""
-        about = self.about(caller, header)
+    def request(self, about: About, *, limit: LimitOf) -> RecallRequest:
         agent_id = about.owner.id if self.agent_id is None and about.owner.scope == "agent" else self.agent_id
         return bounded(
             lambda: RecallRequest(
@@ -149,14 +151,21 @@ class RecallAnswer(BaseModel):
 
 
 def router(
-    *, recall: RecallPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: LimitOf
+    *,
+    recall: RecallPort,
+    memberships: Memberships,
+    credentials: Credentials,
+    limits: Limits,
+    now: Callable[[], datetime],
+    limit: LimitOf,
 ) -> APIRouter:
     """Build the routes. `limit` gives the number of items in an answer when the request names none."""
     routes = APIRouter(tags=["recall"])
     reader = Depends(caller_with(credentials, "memory:read"))
 
-    async def answer(request: RecallRequest) -> RecallAnswer:
-        recalled = await recall.recall(request, now=now())
+    async def answer(query: RecallQuery, caller: Caller, session: str | None) -> RecallAnswer:
+        about = await checked(query, caller, session, memberships)
+        recalled = await recall.recall(query.request(about, limit=limit), now=now())
         missing = missing_parts(recalled.missing)
         if recalled.silent:
             raise silent(missing, retry_after=limits.retry_seconds)
@@ -167,15 +176,22 @@ def router(
         query: Annotated[RecallQuery, Query()], session: SessionHeader = None, caller: Caller = reader
     ) -> RecallAnswer:
         """Returns facts, episodes, the session's working set and, when there is a cue, messages; best first."""
-        return await answer(query.request(caller, session, limit=limit))
+        return await answer(query, caller, session)
 
     @routes.post("/v1/recall", summary="Recall with the query in the body", openapi_extra=body_of(RecallQuery))
     async def post(request: Request, session: SessionHeader = None, caller: Caller = reader) -> RecallAnswer:
         """The same as GET. A cue may be longer, and it does not appear in access logs."""
         query = decode_model(RecallQuery, await read_body(request, limit=limits.body))
-        return await answer(query.request(caller, session, limit=limit))
+        return await answer(query, caller, session)
 
     return routes
+
+
+async def checked(query: MemoryQuery, caller: Caller, header: str | None, memberships: Memberships) -> About:
+    """Check a query and its groups against the credential."""
+    about = query.about(caller, header)
+    await check_groups(memberships, caller, tenant_id=about.tenant_id, user_id=about.user_id, groups=query.groups)
+    return about
 
 
 def _item(each: RecalledMemory) -> RecollectionOut:

@@ -70,7 +70,7 @@ def router(
             409: {"description": "The fact is neither quarantined nor pending, or begins later; `detail` says it."},
         },
     )
-    writer = Depends(caller_with(credentials, "memory:write"))
+    reviewer = Depends(caller_with(credentials, "memory:review"))
     waiting = asyncio.Semaphore(limits.commands)
 
     async def decide(
@@ -88,7 +88,7 @@ def router(
             tenant_id=tenant_id,
             owner=fact.owner,
             args=FactReview(fact_id=fact_id, reason=query.reason).to_payload(),
-            issued_by="memstream serve",
+            issued_by=caller.name,
             issued_at=now(),
         )
         if waiting.locked():
@@ -119,7 +119,7 @@ def router(
         openapi_extra=body_of(ReviewQuery),
         response_model=ReviewAnswer,
     )
-    async def approve(fact_id: RecordId, request: Request, caller: Caller = writer) -> ReviewAnswer | JSONResponse:
+    async def approve(fact_id: RecordId, request: Request, caller: Caller = reviewer) -> ReviewAnswer | JSONResponse:
         """Memory believes it from now on. What a pending fact waits for, and what it contradicts, closes. A quarantined
         fact goes through the conflict rules like a user's new statement."""
         return await decide("facts.approve", fact_id, request, caller)
@@ -130,7 +130,7 @@ def router(
         openapi_extra=body_of(ReviewQuery),
         response_model=ReviewAnswer,
     )
-    async def reject(fact_id: RecordId, request: Request, caller: Caller = writer) -> ReviewAnswer | JSONResponse:
+    async def reject(fact_id: RecordId, request: Request, caller: Caller = reviewer) -> ReviewAnswer | JSONResponse:
         """Its state becomes `forgotten`: it is out of every read, and stays in the log."""
         return await decide("facts.reject", fact_id, request, caller)
 

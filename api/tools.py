@@ -9,11 +9,13 @@ from fastapi import APIRouter, Depends, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from ..schemas.commands import KEY_REUSED
 from ..schemas.tool_schemas import openai_definition
 from ..tools.editor import IDEMPOTENCY_KEY_MAX
-from ..tools.tool_port import ToolError, ToolPort
+from ..tools.tool_port import ToolError, ToolIdentity, ToolPort
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
+from .memberships import Memberships, check_identity
 from .problems import Problem, invalid_field, not_found
 from .request_body import decode_json, read_body
 from .tool_identity import (
@@ -67,16 +69,21 @@ def _identity_parameters() -> list[dict[str, Any]]:
     ]
 
 
-def router(*, tools: ToolPort, credentials: Credentials, limits: Limits) -> APIRouter:
+def router(*, tools: ToolPort, memberships: Memberships, credentials: Credentials, limits: Limits) -> APIRouter:
     routes = APIRouter(tags=["tools"])
     reader = Depends(caller_with(credentials, "memory:read"))
     described: dict[str, Any] = {"parameters": _identity_parameters()}
     body: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {
         "schema": {"type": "object", "description": "The arguments of the tool."}}}}}  # fmt: skip
 
+    async def identified(caller: Caller, request: Request) -> ToolIdentity:
+        identity = identity_of(caller, request.headers)
+        await check_identity(memberships, caller, identity)
+        return identity
+
     @routes.get("/v1/tools", summary="The tools that an agent may call", openapi_extra=described)
     async def offered(request: Request, caller: Caller = reader) -> ToolsAnswer:
-        found = await tools.offered(identity_of(caller, request.headers))
+        found = await tools.offered(await identified(caller, request))
         return ToolsAnswer(tools=[openai_definition(each) for each in found])
 
     @routes.post(
@@ -96,13 +103,15 @@ def router(*, tools: ToolPort, credentials: Credentials, limits: Limits) -> APIR
         arguments = decode_json(await read_body(request, limit=limits.body))
         if not isinstance(arguments, dict):
             raise invalid_field("body", "is not an object: send the arguments of the tool by name")
-        identity = identity_of(caller, request.headers)
+        identity = await identified(caller, request)
         offered = await tools.offered(identity)
         if name not in {each.name for each in offered}:
             raise not_found(f"there is no tool {name[:64]!r} here: GET /v1/tools lists those that there are")
         try:
             result = await tools.call(name, arguments, identity=identity, key=key)
         except ToolError as error:
+            if error.code == KEY_REUSED.code:
+                raise invalid_field("Idempotency-Key", str(error)) from None
             raise Problem(HTTPStatus.CONFLICT, "tool-refused", str(error)) from None
         return ToolAnswer(result=result.to_payload())
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Literal
@@ -26,6 +27,7 @@ from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .owner_params import Ceiling, Whose
 from .problems import busy, gone, invalid_field
+from .revocation import CHECK_SECONDS
 
 log = structlog.get_logger(__name__)
 
@@ -34,10 +36,13 @@ CHANGE = "fact.updated"
 END = "end"
 RECONNECT_MILLISECONDS = 2_000
 GONE = "begin anew: read memory.facts (the current state) or GET /v1/facts, then follow from=now"
-ADVICE: dict[Ended, str] = {
+End = Ended | Literal["unauthorized"]
+"""Why a stream ended."""
+ADVICE: dict[End, str] = {
     "slow": "this reader took its events too slowly; come back with the id of the last one",
     "unavailable": "the log is away; come back with the id of the last event",
     "gone": f"the log no longer has what comes next; {GONE}",
+    "unauthorized": "the token of this stream was removed, or has other rights now",
     "shutdown": "this server stops; come back with the id of the last event",
 }
 
@@ -88,19 +93,27 @@ class UpdatesResponse(Response):
     media_type = EVENT_STREAM
 
     def __init__(
-        self, *, followers: TopicFanout, begin: Begin, select: Select, limits: Limits, status_code: int = HTTPStatus.OK
+        self,
+        *,
+        followers: TopicFanout,
+        begin: Begin,
+        select: Select,
+        limits: Limits,
+        may: Callable[[], bool] = lambda: True,
+        status_code: int = HTTPStatus.OK,
     ) -> None:
         super().__init__(status_code=status_code)
         self._followers = followers
         self._begin = begin
         self._select = select
         self._limits = limits
+        self._may = may
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             async with self._followers.follow(self._begin, self._select) as following:
                 stream = EventSourceResponse(
-                    events(following, heartbeat=self._limits.heartbeat_seconds),
+                    events(following, heartbeat=self._limits.heartbeat_seconds, may=self._may),
                     ping=0,
                     sep="\n",
                     send_timeout=self._limits.stream_send_seconds,
@@ -114,21 +127,30 @@ class UpdatesResponse(Response):
             raise busy(str(error), retry_after=self._limits.retry_seconds) from None
 
 
-async def events(following: TopicReader, *, heartbeat: float) -> AsyncIterator[ServerSentEvent]:
+async def events(
+    following: TopicReader, *, heartbeat: float, may: Callable[[], bool] = lambda: True
+) -> AsyncIterator[ServerSentEvent]:
     """Yield the events. The first block carries only the start position, so that a client which is cut off before the
-    first change misses none."""
-    at = following.begins
+    first change misses none. The stream ends when `may` no longer holds; it is asked every few seconds."""
+    at, clock = following.begins, asyncio.get_running_loop().time
     yield _block(comment="memstream", id=at.token(), retry=RECONNECT_MILLISECONDS)
-    while following.ended is None:
-        update = await following.next(within=heartbeat)
+    beat, check = clock() + heartbeat, clock() + CHECK_SECONDS
+    why: End | None = None
+    while (why := following.ended) is None:
+        if clock() >= check:
+            if not may():
+                why = "unauthorized"
+                break
+            check = clock() + CHECK_SECONDS
+        update = await following.next(within=max(0.0, min(beat, check) - clock()))
         if update is not None:
             at = update.places
             yield _block(id=at.token(), event=CHANGE, data=_line(update.record.value or b""))
-        elif following.ended is None:
+            beat = clock() + heartbeat
+        elif following.ended is None and clock() >= beat:
             now = following.place()
             yield _block(comment="heartbeat", id=None if now == at else now.token())
-            at = now
-    why = following.ended
+            at, beat = now, clock() + heartbeat
     yield _block(event=END, data=json.dumps({"reason": why, "detail": ADVICE[why]}))
 
 
@@ -179,7 +201,11 @@ def router(*, followers: TopicFanout, credentials: Credentials, limits: Limits) 
         caller.check_ceiling(query.ceiling)
         audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
         return UpdatesResponse(
-            followers=followers, begin=_begin(last, query.begin), select=audience.hears, limits=limits
+            followers=followers,
+            begin=_begin(last, query.begin),
+            select=audience.hears,
+            limits=limits,
+            may=lambda: credentials.holds(caller),
         )
 
     return routes

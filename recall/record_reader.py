@@ -308,13 +308,21 @@ class RecordReader:
 
     async def left_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]:
         """Return those of these groups that are defined without the member. It is shown nothing of theirs."""
+        groups = await self._groups_by_id(tenant_id, group_ids)
+        return frozenset(each.group_id for each in groups if member not in each.members)
+
+    async def joined_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these groups in which a user or an agent is a member."""
+        groups = await self._groups_by_id(tenant_id, group_ids)
+        return frozenset(each.group_id for each in groups if member in each.members)
+
+    async def _groups_by_id(self, tenant_id: str, group_ids: Collection[str]) -> Sequence[MemoryGroup]:
         if not group_ids or not await self._existing.has(GROUPS):
-            return frozenset()
+            return ()
         owners = (Owner(scope="group", id=each) for each in group_ids)
         wanted = [group_record_id(owner.key(tenant_id)) for owner in owners]
         found = await self._store.get(GROUPS, tenant_id=tenant_id, ids=wanted)
-        groups = (_GROUP.record(each.payload) for each in found.values())
-        return frozenset(each.group_id for each in groups if member not in each.members)
+        return [_GROUP.record(each.payload) for each in found.values()]
 
     async def holdings(
         self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"

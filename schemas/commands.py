@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from . import ids
-from .base import CommandId, Content, Contract, GivenId, Instant, IssuedBy, ModelName, OurId, Reason, Subject, Unit
+from .base import (
+    CommandId,
+    Content,
+    Contract,
+    GivenId,
+    Hash,
+    Instant,
+    IssuedBy,
+    ModelName,
+    OurId,
+    Reason,
+    Subject,
+    Unit,
+)
 from .episodes import SUMMARISED_MAX
 from .facts import Trust
 from .observations import Category, Observation, PromptName
@@ -18,6 +32,9 @@ SUMMARIES_MAX: Final = 20
 KEPT_MAX: Final = 20
 
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+RequestHash = Annotated[Hash | None, Field(exclude_if=operator.not_)]
+"""The request of an edit with an idempotency key: the HMAC-SHA256 of its arguments under that key. The result repeats
+it. A command with a known id and another hash is another request."""
 
 
 class SessionRef(Contract):
@@ -39,6 +56,7 @@ class Command(Contract):
     issued_by: IssuedBy = ""
     issued_at: Instant
     expires_at: Instant | None = None
+    request_hash: RequestHash = None
 
     @model_validator(mode="after")
     def _addressed(self) -> Self:
@@ -236,3 +254,14 @@ class CommandResult(Contract):
     result: dict[str, JsonValue] | None = None
     error: ResultError | None = None
     at: Instant
+    request_hash: RequestHash = None
+
+
+KEY_REUSED: Final = ResultError(
+    code="key_reused", message="this idempotency key belongs to a request with other arguments: take a new key"
+)
+
+
+def is_other_request(result: CommandResult, command: Command) -> bool:
+    """Whether a result under the command's id answers a request with other arguments."""
+    return None not in (result.request_hash, command.request_hash) and result.request_hash != command.request_hash

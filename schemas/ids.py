@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -194,6 +198,13 @@ def kept_command_id(session: str, flush: str, n: int) -> str:
 def edit_command_id(key: str, kind: str, idempotency_key: str) -> str:
     """Derive the id of an edit that its caller may repeat. `key`: that of the owner or session."""
     return _derive(f"command/edit/{key}/{kind}/{encode(idempotency_key)}")
+
+
+def request_hash(args: Mapping[str, Any], idempotency_key: str) -> str:
+    """Return the hash by which an edit with this key is known again. Under the key, which the log does not have, a
+    secret among the arguments cannot be found by trying."""
+    text = json.dumps(args, sort_keys=True, ensure_ascii=True)
+    return hmac.new(idempotency_key.encode("utf-8", "surrogatepass"), text.encode(), "sha256").hexdigest()
 
 
 def label_id(session: str, turn_id: str) -> str:

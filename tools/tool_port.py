@@ -46,7 +46,11 @@ class ToolIdentity:
 
 
 class ToolError(Exception):
-    """A call that did nothing. The message is one sentence that says what to do."""
+    """A call that did nothing. The message is one sentence that says what to do. `code`: that of a refused edit."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ToolPort(Protocol):

@@ -60,7 +60,7 @@ class ToolBox:
         except WriteWaits as accepted:
             return ToolAccepted(accepted=accepted.command_id)
         except EditRefused as refused:
-            raise ToolError(str(refused)) from None
+            raise ToolError(str(refused), code=refused.code) from None
         except ValueError as error:
             raise ToolError(str(error)) from None
 

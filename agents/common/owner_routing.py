@@ -13,7 +13,7 @@ from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from .protection import protect_command
-from .turn_routing import is_misplaced
+from .turn_routing import check_key, is_misplaced
 
 
 class OwnerEvent(Protocol):
@@ -50,7 +50,9 @@ def route_to_owner(record: Record, work: W, *, partitions: int) -> RoutedEvent[W
     """Put an event into the lane of its owner.
 
     Raises Poison when the record is not on the partition of its owner: two workers would write the same owner's rows.
+    Raises Poison when its key is another owner's.
     """
     if is_misplaced(record, work.owner_key, partitions=partitions):
         raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
+    check_key(record, work.owner_key)
     return RoutedEvent(work.owner_key, work)

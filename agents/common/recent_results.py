@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ...schemas.commands import Command, CommandResult, ResultError
+from ...schemas.commands import KEY_REUSED, Command, CommandResult, ResultError, is_other_request
 from .stored_row import RowPart
 
 RESULTS_KEPT: Final = 16
@@ -27,18 +27,26 @@ class RecentResults(RowPart):
         return RecentResults(kept=kept)
 
     def again(self, command: Command) -> CommandResult:
-        """Return the result of a command that was handled before, as it was. Where it is no longer kept, say so."""
+        """Return the result of a command that was handled before, as it was.
+
+        Refuse another request under the same id, and a command whose result is no longer kept.
+        """
         for each in reversed(self.kept):
             try:
                 result = CommandResult.read(each)
             except ValidationError:
                 continue
             if result.command_id == command.command_id:
-                return result
+                return _refused(command, KEY_REUSED) if is_other_request(result, command) else result
         message = "this command was handled before; its result is no longer kept. Read the record that it names"
-        return CommandResult(
-            command_id=command.command_id,
-            status="refused",
-            error=ResultError(code="repeated", message=message),
-            at=command.issued_at,
-        )
+        return _refused(command, ResultError(code="repeated", message=message))
+
+
+def _refused(command: Command, error: ResultError) -> CommandResult:
+    return CommandResult(
+        command_id=command.command_id,
+        status="refused",
+        error=error,
+        at=command.issued_at,
+        request_hash=command.request_hash,
+    )

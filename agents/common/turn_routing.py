@@ -45,6 +45,16 @@ def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
     return partition_for(key.encode(), partitions) != record.position.partition
 
 
+def check_key(record: Record, key: str) -> None:
+    """Check that a record has the key that its value implies. Raises Poison.
+
+    Otherwise whoever may write under one key could change the memory that another key names. A turn is exempt: its
+    key only places it, and the observer puts it right.
+    """
+    if record.key != key.encode():
+        raise Poison("invalid", "its key names another owner or session than its value: send it under the key of both")
+
+
 def was_rekeyed(record: Record) -> bool:
     """Tell whether the observer has sent the turn again to the partition of its session key."""
     return any(name == REKEYED_HEADER for name, _ in record.headers)

@@ -272,8 +272,13 @@ class Consolidation:
             self._metrics.counted("command_refused")
             result = plain_result(command, "refused", now, edit.result)
         else:
-            answer = edit.result.to_payload()
-            result = CommandResult(command_id=command.command_id, status="applied", result=answer, at=now)
+            result = CommandResult(
+                command_id=command.command_id,
+                status="applied",
+                result=edit.result.to_payload(),
+                at=now,
+                request_hash=command.request_hash,
+            )
         outcome = Outcome(
             source=source_of(record, work.event_id),
             writes=edit.writes,

@@ -120,10 +120,15 @@ def edited(
     before: SessionRow, key: str, command: Command, edit: SessionEditResult, *, source: Source, now: datetime
 ) -> Step:
     """An edit by hand is applied or refused, and answered."""
-    if isinstance(edit.result, ResultError):
-        result = CommandResult(command_id=command.command_id, status="refused", error=edit.result, at=now)
-    else:
-        result = CommandResult(command_id=command.command_id, status="applied", result=edit.result.to_payload(), at=now)
+    error, applied = (edit.result, None) if isinstance(edit.result, ResultError) else (None, edit.result.to_payload())
+    result = CommandResult(
+        command_id=command.command_id,
+        status="applied" if error is None else "refused",
+        error=error,
+        result=applied,
+        at=now,
+        request_hash=command.request_hash,
+    )
     session = edit.session.model_copy(
         update={"commands": before.commands.add(command.command_id), "results": before.results.add(result)}
     )

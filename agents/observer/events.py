@@ -17,7 +17,7 @@ from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from ..common.protection import protect_command
-from ..common.turn_routing import decode_turn, was_rekeyed
+from ..common.turn_routing import check_key, decode_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000
 """The largest record that is sent again: key, value and headers. A topic takes 1 048 588 bytes by default, which must
@@ -62,6 +62,7 @@ def route_event(record: Record, policy: RoutingPolicy, secrets: SecretFilter) ->
         command = decode(record, Command)
         if command.session is None:
             raise Poison("invalid", "session: a command on memory.commands.session needs one")
+        check_key(record, command.key)
         return RoutedEvent(command.key, SessionCommand(protect_command(command, secrets), command.key))
     routed = decode_turn(record, policy)
     key = routed.turn.session_key

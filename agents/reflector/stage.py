@@ -311,7 +311,11 @@ class Reflector:
         if isinstance(edit.result, ResultError):
             return self._refuse(command, owner_key, row, source, edit.result)
         answer = CommandResult(
-            command_id=command.command_id, status="applied", result=edit.result.to_payload(), at=facts.stamp.now
+            command_id=command.command_id,
+            status="applied",
+            result=edit.result.to_payload(),
+            at=facts.stamp.now,
+            request_hash=command.request_hash,
         )
         outcome = Outcome(
             source=source,
@@ -353,7 +357,13 @@ class Reflector:
         self, command: Command, owner_key: str, row: LedgerRow, source: Source, error: ResultError
     ) -> StageDecision:
         self._metrics.counted("command_refused")
-        refusal_of_it = CommandResult(command_id=command.command_id, status="refused", error=error, at=self._now())
+        refusal_of_it = CommandResult(
+            command_id=command.command_id,
+            status="refused",
+            error=error,
+            at=self._now(),
+            request_hash=command.request_hash,
+        )
         if command.kind in EDITS:
             row = row.model_copy(update={"results": row.results.add(refusal_of_it)})
         result = result_record(refusal_of_it, source=SOURCE, subject=owner_key)

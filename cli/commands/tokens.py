@@ -6,9 +6,16 @@ import json
 
 import click
 
-from ...api.credentials import SCOPES, Scope, digest, new_token
+from ...api.credentials import SCOPES, Scope, digest, new_token, unreserved
 from .. import options
 from ..output import console
+
+
+def _name(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    try:
+        return unreserved(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.group()
@@ -17,7 +24,7 @@ def tokens() -> None:
 
 
 @tokens.command()
-@click.option("--name", required=True, help="Purpose of the token; refusals name it.")
+@click.option("--name", required=True, callback=_name, help="Purpose of the token; refusals name it.")
 @click.option(
     "--tenant",
     "tenants",
@@ -41,7 +48,7 @@ def tokens() -> None:
 def new(name: str, tenants: tuple[str, ...], users: tuple[str, ...], scopes: tuple[Scope, ...], as_json: bool) -> None:
     """Print a token once, and the entry to append to the file that MEMSTREAM_TOKENS names.
 
-    The file holds only its SHA-256; `serve` reads the file when it starts.
+    The file holds only its SHA-256; `serve` reads the file when it starts, and again when it changes.
     """
     token = new_token()
     entry = {"name": name, "sha256": digest(token), "tenants": list(tenants), "scopes": list(scopes)}

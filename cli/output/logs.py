@@ -6,6 +6,8 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from io import TextIOWrapper
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import TextIO
 
@@ -51,14 +53,21 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
 
 
+class _AuditFile(WatchedFileHandler):
+    """A file that only its owner may read. It is opened again where a rotation of logs has moved it away."""
+
+    def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).touch(mode=0o600)
+        return super()._open()
+
+
 def open_audit(target: TextIO | Path | None) -> None:
     """Let the logger `memstream.audit` write JSON lines to a stream, or to a file that only its owner may read. None:
     it stays silent."""
     if target is None:
         return
     if isinstance(target, Path):
-        target.touch(mode=0o600)
-        handler: logging.Handler = logging.FileHandler(target, encoding="utf-8")
+        handler: logging.Handler = _AuditFile(target, encoding="utf-8")
     else:
         handler = logging.StreamHandler(target)
     handler.setFormatter(logging.Formatter("%(message)s"))

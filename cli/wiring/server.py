@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from ...adapters.ports import Embedder, Reranker
 from ...adapters.vectors.period_store import PeriodStore
 from ...api.app import SOURCE, Services, create_app, new_followers
-from ...api.credentials import Credentials
+from ...api.credentials import Credentials, FileCredentials
 from ...api.health import LOG
 from ...api.limits import Limits
 from ...api.mcp import McpEndpoint, McpServices
@@ -149,7 +149,7 @@ def read_credentials(settings: Settings, host: str) -> Credentials:
     """Read the tokens. Without a file of tokens only loopback is allowed. CommandFailed (exit 2) names the problem."""
     if settings.tokens is not None:
         try:
-            return Credentials.read(settings.tokens.read_text(encoding="utf-8"))
+            return FileCredentials(settings.tokens)
         except (OSError, UnicodeDecodeError) as error:
             raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: cannot be read: {error}") from error
         except ValueError as error:

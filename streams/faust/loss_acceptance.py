@@ -19,6 +19,7 @@ from ...schemas.topics import StageName, changelog_of, group_of, read_by
 from ..engine.parking import without_mark
 from ..log.markers import Marker, marker_entry
 from ..log.port import Log
+from ..log.waiting_records import waiting_ranges
 
 #: Stages that number turns → stages that remember the numbers.
 REMEMBERS_NUMBERS: dict[StageName, tuple[StageName, ...]] = {"observer": ("reflector", "consolidation")}
@@ -78,11 +79,9 @@ def _changelog(stage: StageName) -> str:
 
 
 async def _lag(log: Log, stage: StageName) -> int:
-    lag = 0
-    for topic in read_by(stage):
-        ends, committed = await log.ends(topic.name), await log.committed(group_of(stage), topic.name)
-        lag += sum(end - (at or 0) for end, at in zip(ends, committed, strict=True))
-    return lag
+    """Count the records that the log still has for a stage. It can read none that retention has deleted."""
+    ranges = [await waiting_ranges(log, [group_of(stage)], topic.name) for topic in read_by(stage)]
+    return sum(waiting.records for of_topic in ranges for waiting in of_topic.values())
 
 
 async def _highest_epoch(log: Log, topic: str) -> int:

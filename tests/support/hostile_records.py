@@ -33,6 +33,8 @@ class Hostile:
     reason: DeadLetterReason | None
     headers: Headers = ()
     key: bytes | None = None
+    placed: bool = False
+    """Whether the record is on the partition of the good records although it has another key."""
 
 
 def encoded(fields: object) -> bytes:
@@ -199,7 +201,7 @@ class AttackedTopic:
             key=given,
             value=hostile.value,
             headers=hostile.headers,
-            partition=right if hostile.key is None else (right + 1) % partitions,
+            partition=right if hostile.key is None or hostile.placed else (right + 1) % partitions,
         )
         self.sent.append(Sent(hostile, given, position))
 
@@ -303,6 +305,7 @@ def invalid_observations(good: Json) -> Iterator[Hostile]:
         },
     )
     yield Hostile("misplaced", encoded(good), "invalid", key=b"elsewhere")
+    yield from foreign_keys(good)
 
 
 def unusual_observations(good: Json) -> Iterator[Hostile]:
@@ -328,6 +331,12 @@ def unusual_observations(good: Json) -> Iterator[Hostile]:
         yield Hostile(name, with_field(good, path, value), None)
 
 
+def foreign_keys(good: Json) -> Iterator[Hostile]:
+    """Records whose key names somebody else than their value does, on the partition of the value's own key."""
+    for name, key in (("tenant", b"other/user/u"), ("owner", f"{good['tenant_id']}/user/other".encode()), ("no", b"")):
+        yield Hostile(f"key-of-{name}-other", encoded(good), "invalid", key=key, placed=True)
+
+
 def invalid_recorded_turns(good: Json) -> Iterator[Hostile]:
     episode = {"episode_id": "e", "importance": 0.5, "category": "event"}
     yield from invalid_fields(
@@ -350,6 +359,7 @@ def invalid_recorded_turns(good: Json) -> Iterator[Hostile]:
         },
     )
     yield Hostile("misplaced", encoded(good), "invalid", key=b"elsewhere")
+    yield from foreign_keys(good)
 
 
 def invalid_commands(good: Json, *, addressed: str) -> Iterator[Hostile]:
@@ -375,3 +385,4 @@ def invalid_commands(good: Json, *, addressed: str) -> Iterator[Hostile]:
         bad["session.session_id"] = ["", "a\nb", 5]
     yield from invalid_fields(good, bad)
     yield Hostile("misplaced", encoded(good), "invalid", key=b"elsewhere")
+    yield from foreign_keys(good)

@@ -49,3 +49,14 @@ def test_results_are_bounded_in_characters() -> None:
     assert sum(map(len, results.kept)) <= RESULTS_MAX_CHARACTERS
     assert results.again(command("c3")).status == "applied"
     assert RecentResults().add(result("long", "x" * RESULTS_MAX_CHARACTERS)).kept == ()
+
+
+def test_another_request_under_the_same_id_is_refused() -> None:
+    first, other = (command("c1").model_copy(update={"request_hash": each * 64}) for each in "ab")
+    results = RecentResults().add(result("c1").model_copy(update={"request_hash": first.request_hash}))
+    assert results.again(first).status == "applied"
+    assert results.again(command("c1")).status == "applied"  # of a sender that gives no hash
+    answer = results.again(other)
+    assert (answer.status, answer.request_hash) == ("refused", other.request_hash)
+    assert answer.error is not None
+    assert answer.error.code == "key_reused"

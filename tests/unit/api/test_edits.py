@@ -184,6 +184,7 @@ async def test_a_refusal_says_why(code: str, status: int) -> None:
         ("own", "POST", "/v1/blocks/attach", {**SESSION, "name": "B", "owner": {"scope": "agent", "id": "a"}}, 403),
         ("own", "POST", "/v1/blocks/rethink", {"scope": "group", "id": "g", "name": "B", "value": ""}, 403),
         ("own", "POST", "/v1/groups/attach", {"group_id": "g", "members": [{"scope": "user", "id": "u1"}]}, 403),
+        ("own", "POST", "/v1/episodes", {"scope": "user", "id": "u1", "user_id": "u2", "content": "x"}, 403),
         ("writer", "PATCH", f"/v1/facts/{OTHER}", {"tags": []}, 404),
         ("writer", "PATCH", FACTS, {}, 422),
         ("writer", "PATCH", FACTS, {"contents": "x"}, 422),
@@ -208,6 +209,28 @@ async def test_a_repeated_request_is_the_same_command() -> None:
     first, again, other = (command.command_id for command, _ in commands.asked)
     assert first == again != other
     status, _ = await ask(commands, "POST", "/v1/facts", {"content": "x"}, headers={"Idempotency-Key": "k" * 129})
+    assert status == 422
+
+
+async def test_a_key_of_another_request_is_refused() -> None:
+    commands, headers = NoCommands(refuses("key_reused")), {"Idempotency-Key": "k1"}
+    for content in ("x", "y", "x"):
+        status, answer = await ask(
+            commands, "POST", "/v1/facts", {"user_id": "u1", "content": content}, headers=headers
+        )
+        assert (status, answer["errors"][0]["field"]) == (422, "Idempotency-Key")
+    first, other, again = (command for command, _ in commands.asked)
+    assert first.command_id == other.command_id == again.command_id
+    assert first.request_hash == again.request_hash != other.request_hash
+
+
+async def test_the_result_of_another_request_is_no_answer() -> None:
+    def of_another(command: Command) -> CommandResult:
+        result = answers(turn=1)(command)
+        return result.model_copy(update={"request_hash": "0" * 64})
+
+    headers, body = {"Idempotency-Key": "k1"}, {"user_id": "u1", "content": "x"}
+    status, _ = await ask(NoCommands(of_another), "POST", "/v1/facts", body, headers=headers)
     assert status == 422
 
 

@@ -16,9 +16,11 @@ AT = datetime(2026, 11, 20, tzinfo=UTC)
 COUNTS = {"pruned": 2, "merged": 1, "strengthened": 3, "derived": 0, "compacted": 0, "reindexed": 0, "duration_ms": 7}
 TOKENS = Credentials(
     [
-        entry("keeper", scopes=["memory:write"]),
+        entry("keeper", scopes=["memory:write", "memory:admin"]),
+        entry("writer", scopes=["memory:write"]),
+        entry("admin", scopes=["memory:admin"]),
         entry("reader"),
-        entry("of-u1", scopes=["memory:write"], users=["u1"]),
+        entry("of-u1", scopes=["memory:write", "memory:admin"], users=["u1"]),
     ]
 )
 
@@ -65,6 +67,8 @@ async def test_a_run_that_failed_is_told_with_its_reason() -> None:
     ("token", "body", "status"),
     [
         ("reader", {"user": "u1"}, 403),
+        ("writer", {"user": "u1"}, 403),
+        ("admin", {"user": "u1"}, 403),
         ("of-u1", {"user": "u2"}, 403),
         ("of-u1", {"scope": "group", "id": "g1"}, 403),
         ("keeper", {"tenant": "rival", "user": "u1"}, 403),

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from memstream.adapters.ports import StoredPoint
 from memstream.api.credentials import Credentials
 from memstream.memory.recall.fusion import Rank
 from memstream.recall.payloads import MemorySource
 from memstream.recall.request import ReadSession, RecallRequest
 from memstream.recall.service import RecalledMemory, RecallResult
+from memstream.schemas.groups import StoredGroup
+from memstream.schemas.ids import group_record_id
 from memstream.schemas.recall import RecalledItem
 from memstream.schemas.turns import Owner
 from tests.support.api_server import NoRecall, app_over, called, entry
@@ -26,6 +29,31 @@ TOKENS = Credentials(
         entry("writer", scopes=["turns:write"]),
     ]
 )
+
+
+class GroupsOf:
+    """A store with groups of one member."""
+
+    def __init__(self, member: str, *groups: str) -> None:
+        of_member = (Owner(scope="user", id=member),)
+        self._points = {}
+        for group in groups:
+            key = Owner(scope="group", id=group).key("acme")
+            stored = StoredGroup(
+                tenant_id="acme",
+                group_id=group,
+                members=of_member,
+                updated_at=NOW,
+                record_id=group_record_id(key),
+                owner_key=key,
+            )
+            self._points[stored.record_id] = stored.to_payload()
+
+    async def exists(self, collection: str) -> bool:
+        return True
+
+    async def get(self, collection: str, *, tenant_id: str, ids: Any, **more: Any) -> dict[str, StoredPoint]:
+        return {each: StoredPoint(id=each, payload=self._points[each]) for each in ids if each in self._points}
 
 
 class Gone:
@@ -70,13 +98,14 @@ async def test_what_is_asked_arrives() -> None:
         tiers=("semantic", "turns"), subject="user", category="profession", mood=-0.5,
         as_of=NOW.replace(year=2026, month=11, day=20, hour=10, minute=0, second=0, microsecond=0),
     )  # fmt: skip
-    assert await asked(query) == wanted
+    store = GroupsOf("u1", "g1", "g2")
+    assert await asked(query, store=store) == wanted
     recall = NoRecall()
     body = {
         "user": "u1", "session": "s/1", "cue": "tea", "limit": 3, "tiers": ["semantic", "turns"], "subject": "user",
         "category": "profession", "groups": ["g1", "g2"], "mood": -0.5, "as_of": "2026-11-20T10:00:00Z",
     }  # fmt: skip
-    await called(app_over(recall=recall, credentials=TOKENS), token="acme").post("/v1/recall", json=body)
+    await called(app_over(recall=recall, credentials=TOKENS, store=store), token="acme").post("/v1/recall", json=body)
     assert recall.asked == [wanted]
 
 
@@ -210,3 +239,31 @@ async def test_a_time_zone_that_does_not_exist_is_refused(zone: str) -> None:
     assert answer.status_code == 422
     assert [each["field"] for each in answer.json()["errors"]] == ["time_zone"]
     assert "Europe/Lisbon" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/v1/recall", "/v1/context"])
+@pytest.mark.parametrize(
+    ("groups", "about", "status"),
+    [
+        (["g1"], {"user": "u1"}, 200),
+        (["g1"], {"user": "u2"}, 403),
+        (["g1", "undefined"], {"user": "u1"}, 403),
+        (["g1"], {"scope": "agent", "id": "a1", "user": "u2"}, 403),
+        (["g1"], {"scope": "agent", "id": "a1"}, 200),
+    ],
+)
+async def test_a_token_reads_a_group_for_its_members_alone(
+    path: str, groups: list[str], about: dict[str, str], status: int
+) -> None:
+    recall = NoRecall()
+    app = app_over(recall=recall, credentials=TOKENS, store=GroupsOf("u1", "g1"))
+    answer = await called(app, token="acme").post(path, json={"groups": groups, **about})
+    if path == "/v1/recall" or status == 403:
+        assert answer.status_code == status, answer.text
+    assert {each.groups for each in recall.asked} == ({tuple(groups)} if status == 200 else set())
+
+
+async def test_without_tokens_groups_are_not_checked() -> None:
+    recall = NoRecall()
+    app = app_over(recall=recall, store=GroupsOf("u1", "g1"))
+    assert (await called(app).get("/v1/recall?tenant=acme&user=u2&groups=g1")).status_code == 200

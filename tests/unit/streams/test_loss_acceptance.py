@@ -89,6 +89,21 @@ async def test_nothing_is_written_while_a_stage_behind_has_to_read(log: Embedded
     assert await records_of(log, changelog("observer")) == []
 
 
+async def test_records_that_retention_has_deleted_are_not_to_be_read(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await log.append(OBSERVATIONS.name, key=OWNER, value=b"{}")
+    starts = log.starts
+
+    async def after_retention(topic: str) -> list[int]:
+        return list(await (log.ends if topic == OBSERVATIONS.name else starts)(topic))
+
+    monkeypatch.setattr(log, "starts", after_retention)
+    (accepted,) = await accept_loss(log, "observer")
+    assert accepted.topic == changelog("observer")
+
+
 async def test_a_missing_topic_has_to_be_created_first(log: EmbeddedLog) -> None:
     await log.delete([changelog("reflector")])
     with pytest.raises(LossRefused, match="memstream topics create"):

@@ -1,0 +1,37 @@
+"""Guard of the page `/docs` and of the document `/openapi.json`: with a file of tokens they need a token, too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .credentials import Credentials, bearer_token
+from .problems import Problem, audit_denied
+
+DOCUMENTS: Final = "/openapi.json"
+PAGES: Final = "/docs"
+
+
+class DocsGuard:
+    """Middleware that answers 401 where such a request has no known token. Any scope will do."""
+
+    def __init__(self, app: ASGIApp, *, credentials: Credentials) -> None:
+        self._app = app
+        self._credentials = credentials
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _describes(scope["path"]):
+            try:
+                self._credentials.caller(bearer_token(Headers(scope=scope)))
+            except Problem as problem:
+                audit_denied(problem, Request(scope))
+                await problem.response(scope["path"])(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _describes(path: str) -> bool:
+    return path in (DOCUMENTS, PAGES) or path.startswith(f"{PAGES}/")
