@@ -29,7 +29,7 @@ _LINE: Final = re.compile(
 """A line of a frame, with plain spaces."""
 _CUT_FIRST: Final = re.compile(rf"[^\[\n]{{0,10}}?(?P<mark>[0-9a-f]{{{MARK_LENGTH}}}) +{_BEGINS} *\]", re.IGNORECASE)
 _CUT_LAST: Final = re.compile(
-    rf"\[ *memory +(?P<mark>[0-9a-f]{{{MARK_LENGTH}}})(?: +(?:e(?:n(?:ds?)?)?)?)? *\Z", re.IGNORECASE
+    rf"\[ *memory +(?P<mark>[0-9a-f]{{{MARK_LENGTH}}})(?: ++(?:e(?:n(?:ds?)?)? *+)?)?\Z", re.IGNORECASE
 )
 """A first line that was cut at its beginning, and a last one that was cut at its end: with whole marks."""
 _HINT: Final = re.compile(r"[\[［]|&\w+;|&#", re.IGNORECASE)
@@ -66,7 +66,7 @@ def remove_framed(text: str) -> str:
     are recognised in any spelling that a reader takes for one: case, doubled and no-break spaces, full width,
     zero-width characters, HTML escapes.
     """
-    if _HINT.search(text) is None:
+    if _HINT.search(text) is None or not _may_have_line(text):
         return text
     seen = _SeenText.of(text)
     lines = list(_LINE.finditer(seen.text))
@@ -107,16 +107,26 @@ class _SeenText:
         return cls("".join(seen), places)
 
     def without(self, spans: Iterable[Span]) -> _SeenText:
-        text, at = "", 0
+        parts: list[str] = []
         places: list[Span] = []
+        at = 0
         for start, end in (*spans, (len(self.text), len(self.text))):
-            text += self.text[at:start]
+            parts.append(self.text[at:start])
             places += self.places[at:start]
             at = end
-        return _SeenText(text, places)
+        return _SeenText("".join(parts), places)
 
     def original(self, span: Span) -> Span:
         return self.places[span[0]][0], self.places[span[1] - 1][1]
+
+
+def _may_have_line(text: str) -> bool:
+    """Whether a text has the first word of a frame's lines in any spelling: most texts with a bracket have not."""
+    if "&" in text:
+        return True
+    if text.isascii():
+        return "memory" in text.lower()
+    return "memory" in INVISIBLE.sub("", unicodedata.normalize("NFKD", text)).lower()
 
 
 def _seen(unit: str) -> str:
@@ -131,11 +141,12 @@ def _seen(unit: str) -> str:
 
 
 def _without(text: str, spans: Iterable[Span]) -> str:
-    kept, at = "", 0
+    kept: list[str] = []
+    at = 0
     for start, end in sorted(spans):
-        kept += text[at : max(at, start)]
+        kept.append(text[at : max(at, start)])
         at = max(at, end)
-    return kept + text[at:]
+    return "".join((*kept, text[at:]))
 
 
 # ------------------------------------------------------------------------------------------------ frames
@@ -163,7 +174,7 @@ def _frames(
 
 def _lone(text: str) -> Iterator[Span]:
     """Yield the lines without a partner, each with the rendered memory that it takes along."""
-    at, kept = 0, False
+    at, kept, end = 0, False, len(text.rstrip())
     for line in _LINE.finditer(text):
         if line.start() < at:
             continue
@@ -171,7 +182,7 @@ def _lone(text: str) -> Iterator[Span]:
         cut = bool(line["end"]) and not kept and _is_cut_at_its_beginning(before)
         kept = kept or not (cut or not before.strip())
         start = at if cut else line.start()
-        at = line.end() if line["end"] else _rendered(text, line.end())
+        at = line.end() if line["end"] else _rendered(text, line.end(), end)
         if start < at:
             yield start, at
 
@@ -202,14 +213,15 @@ def _paragraphs(text: str) -> list[list[str]]:
     return [each for each in found if each]
 
 
-def _rendered(text: str, start: int) -> int:
-    """Return where rendered memory ends that begins after the first line of a frame and is perhaps cut at its end."""
+def _rendered(text: str, start: int, last_end: int) -> int:
+    """Return where rendered memory ends that begins after the first line of a frame and is perhaps cut at its end.
+    `last_end`: only white space follows there."""
     at, in_prose, needs_heading = start, False, True
     while at < len(text):
         ending = _NEW_LINE.search(text, at, at + _LINE_MAX)
         end = ending.end() if ending else min(len(text), at + _LINE_MAX)
         line = text[at : ending.start() if ending else end].strip()
-        last = end == len(text) or text[end:].isspace()
+        last = end >= last_end
         if not line:
             needs_heading = needs_heading or at > start
         elif needs_heading and not (in_prose and not _speaks(line)):

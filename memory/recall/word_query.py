@@ -6,6 +6,7 @@ Words beside each other must all occur. Plain words are compared by their stems,
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -41,7 +42,7 @@ class WordQuery:
 
     def __init__(self, query: str, *, locale: str) -> None:
         self._pack = pack_of(query, locale)
-        parser = _Parser(_TOKEN.findall(query), self._pack)
+        parser = _Parser(deque(_TOKEN.findall(query)), self._pack)
         self._condition = parser.any_of()
         if parser.tokens:
             raise ValueError(f"unexpected {parser.tokens[0]!r}: a parenthesis is closed that was not opened")
@@ -54,7 +55,7 @@ class WordQuery:
 class _Parser:
     """Recursive descent over `tokens`, which it consumes."""
 
-    def __init__(self, tokens: list[str], pack: Locale) -> None:
+    def __init__(self, tokens: deque[str], pack: Locale) -> None:
         self.tokens = tokens
         self._pack = pack
         self._depth = 0
@@ -84,7 +85,7 @@ class _Parser:
     def _one(self) -> _Condition:
         if not self.tokens:
             raise ValueError("the query ends where a word is needed")
-        token = self.tokens.pop(0)
+        token = self.tokens.popleft()
         if token == "NOT":
             inner = self.one()
             return lambda text: not inner(text)
@@ -116,7 +117,7 @@ class _Parser:
 
     def _take(self, token: str) -> bool:
         if self.tokens and self.tokens[0] == token:
-            self.tokens.pop(0)
+            self.tokens.popleft()
             return True
         return False
 

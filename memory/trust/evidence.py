@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import accumulate, pairwise
+from math import ceil
 from typing import Final
 
 from ...schemas.turns import Role
@@ -42,12 +45,17 @@ _STEM_SHARE: Final = 0.6
 
 _TEXTS_KEPT: Final = 64
 """Texts whose words are kept: a judgement asks several times for those of the same few."""
+_COMPARED_MAX: Final = 32
+"""Words with one beginning that are compared one by one. Of more, their beginnings are looked up."""
+_LONGEST_WORD: Final = 64
+"""Letters of a word whose beginnings are looked up."""
 _CONCEPT_MAX: Final = 24
 """Letters of a word that are looked up."""
 
 _WORD: Final = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_SENTENCE_END: Final = re.compile(r"[.!?;…。！？]+(?=\s|$)|[。！？]")
+_SENTENCE_END: Final = re.compile(r"(?<![.!?;…。！？])[.!?;…。！？]+(?=\s|$)|[。！？]")
+"""A search tries a row of signs only at its first sign, so that it reads the row once."""
 _LATIN: Final = "LATIN"
 
 
@@ -93,13 +101,31 @@ class SaidText:
         for _ in range(OCCURRENCES_MAX):
             if start < 0:
                 return
-            end, place, own = start + len(quote), 0, []
-            for part, is_own in self.passages:
-                cut = part[max(0, start - place) : max(0, end - place)]
-                own += [cut] if is_own and self.speaks else []
-                place += len(part)
-            yield "".join(own).strip(), start
+            yield self.own_words_between(start, start + len(quote)), start
             start = self.folded.find(quote, start + 1)
+
+    def own_words_between(self, start: int, end: int) -> str:
+        """Return the own words between two places of the folded message."""
+        if not self.speaks:
+            return ""
+        own: list[str] = []
+        for number in range(bisect_right(self._starts, start) - 1, len(self.passages)):
+            place, (part, is_own) = self._starts[number], self.passages[number]
+            if place >= end:
+                break
+            own += [part[max(0, start - place) : end - place]] if is_own else []
+        return "".join(own).strip()
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        """The places of the passages in the folded message."""
+        return tuple(accumulate((len(part) for part, _ in self.passages), initial=0))
+
+    @cached_property
+    def sentence_ends(self) -> tuple[Sequence[int], Sequence[int]]:
+        """Where the ends of sentences begin and where they end, in the folded message."""
+        found = [each.span() for each in _SENTENCE_END.finditer(self.folded)]
+        return [start for start, _ in found], [end for _, end in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +195,19 @@ class _Claim:
         about = "" if subject == "user" else f" {subject.replace('-', ' ')}"
         self._words = _content(f"{self._text}{about}", self._language or "en")
         self._said = _content(self._text, self._language or "en")
+        self._shared: dict[str, bool] = {}
 
     def shared(self, text: str) -> bool:
         """Whether a text has a content word, a number or a name of the statement, or a word of its concept."""
+        found = self._shared.get(text)
+        if found is None:
+            found = self._shared[text] = self._has_word_of(text)
+        return found
+
+    def _has_word_of(self, text: str) -> bool:
         if not text.isascii() and _UNSPACED.search(text) and _UNSPACED.search(self._text):
-            return any(text[at : at + 2] in self._text for at in range(len(text) - 1) if _UNSPACED.match(text, at))
+            pairs = {one + other for one, other in pairwise(self._text)}
+            return any(text[at : at + 2] in pairs for at in range(len(text) - 1) if _UNSPACED.match(text, at))
         words = self._content_of(text)
         return not words.all.isdisjoint(self._words) or any(words.has(one) for one in self._words)
 
@@ -218,9 +252,23 @@ class _WordSet:
         self._packs = packs
 
     def has(self, word: str) -> bool:
-        if word in self.all or any(_alike(word, other) for other in self._by_beginning.get(word[:_STEM], ())):
+        if word in self.all or self._begins_alike(word):
             return True
         return not self._forms.isdisjoint(_forms(word, self._packs))
+
+    def _begins_alike(self, word: str) -> bool:
+        beginning = word[:_STEM]
+        others = self._by_beginning.get(beginning, ())
+        if len(others) <= _COMPARED_MAX:
+            return any(_alike(word, other) for other in others)
+        known = self._beginnings.get(beginning)
+        if known is None:
+            known = self._beginnings[beginning] = _Beginnings(others)
+        return known.has_alike(word)
+
+    @cached_property
+    def _beginnings(self) -> dict[str, _Beginnings]:
+        return {}
 
     @cached_property
     def _by_beginning(self) -> Mapping[str, Sequence[str]]:
@@ -234,6 +282,33 @@ class _WordSet:
     @cached_property
     def _forms(self) -> frozenset[str]:
         return frozenset().union(*(_forms(word, self._packs) for word in self.all))
+
+
+class _Beginnings:
+    """Beginnings of many words, to find one that begins like another word without comparing it with each."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._shortest: set[str] = set()
+        """The shortest beginning of each word that is still alike."""
+        self._longer: set[str] = set()
+        for word in words:
+            least = _common_least(word)
+            if word.isalpha() and least <= len(word) <= _LONGEST_WORD:
+                self._shortest.add(word[:least])
+                self._longer.update(word[:size] for size in range(least, len(word) + 1))
+
+    def has_alike(self, word: str) -> bool:
+        least = _common_least(word)
+        if not word.isalpha() or not least <= len(word) <= _LONGEST_WORD:
+            return False
+        return word[:least] in self._longer or any(
+            word[:size] in self._shortest for size in range(least + 1, len(word) + 1)
+        )
+
+
+def _common_least(word: str) -> int:
+    """Return how many letters another word has to begin with to be alike."""
+    return max(_STEM, ceil(_STEM_SHARE * len(word)))
 
 
 # ------------------------------------------------------------------------------------------------ a quote
@@ -262,17 +337,17 @@ def _long_enough(quote: str, message: str) -> bool:
 
 def _around(text: SaidText, quote: str, place: int) -> str:
     """Return the own words of the sentences that a quote stands in."""
-    whole = text.folded
-    ends = [found.end() for found in _SENTENCE_END.finditer(whole)]
-    start = max((end for end in ends if end <= place), default=0)
-    end = min((end for end in ends if end >= place + len(quote)), default=len(whole))
-    return next((own for own, at in text.occurrences(whole[start:end]) if at == start), "")
+    _, ends = text.sentence_ends
+    before, after = bisect_right(ends, place), bisect_left(ends, place + len(quote))
+    start = ends[before - 1] if before else 0
+    return text.own_words_between(start, ends[after] if after < len(ends) else len(text.folded))
 
 
 def _asks(text: SaidText, place: int) -> bool:
     """Whether the sentence at a place is a question, which states nothing."""
-    ending = _SENTENCE_END.search(text.folded, place)
-    return ending is not None and "?" in ending.group()
+    starts, ends = text.sentence_ends
+    after = bisect_right(ends, place)
+    return after < len(ends) and "?" in text.folded[max(place, starts[after]) : ends[after]]
 
 
 def is_short_answer(own: str) -> bool:
@@ -374,9 +449,12 @@ def _language_of_sample(text: str) -> str | None:
 
 def _script(text: str) -> str:
     """Return the script of most letters at the beginning of the text."""
-    if text.isascii():
-        return _LATIN
-    scripts = [unicodedata.name(char, _LATIN).partition(" ")[0] for char in text[:_SAMPLE] if char.isalpha()]
+    return _LATIN if text.isascii() else _script_of_sample(text[:_SAMPLE])
+
+
+@lru_cache(maxsize=1_024)
+def _script_of_sample(text: str) -> str:
+    scripts = [unicodedata.name(char, _LATIN).partition(" ")[0] for char in text if char.isalpha()]
     return max(set(scripts), key=scripts.count) if scripts else _LATIN
 
 

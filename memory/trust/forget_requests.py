@@ -58,7 +58,10 @@ _EMPTY: Final = frozenset(
         "todo",
     )
 ) | {"please", "bitte", "now"}
-_END: Final = re.compile(r"[.!?;…。！？\n]+(?=\s|$)")
+_ENDING: Final = r"[.!?;…。！？\n]+(?=\s|$)"
+_END_HERE: Final = re.compile(_ENDING)
+_END: Final = re.compile(rf"(?<![.!?;…。！？\n]){_ENDING}")
+"""The end of a sentence. A search tries a row of signs only at its first sign, so that it reads the row once."""
 
 
 def asks_to_forget(sentence: str) -> bool:
@@ -88,5 +91,6 @@ def _sentences_with(quote: str, text: str) -> Sequence[str]:
     if start < 0:
         return ()
     before = max((match.end() for match in _END.finditer(text, 0, start)), default=0)
-    after = _END.search(text, start + len(quote))
+    place = start + len(quote)
+    after = _END_HERE.match(text, place) or _END.search(text, place)
     return (text[before : after.start() if after else len(text)].strip(),)

@@ -28,7 +28,7 @@ _RUN: Final = 64
 """Shortest run of base64 or hexadecimal digits that counts, in characters."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")
 _LEET_WORD: Final = re.compile(
-    r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[a-z@$]*\d|[a-z]*[@$][a-z])[a-z\d@$]+(?![\w@$])", re.IGNORECASE
+    r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[a-z@$]*\d|[a-z]*[@$][a-z])[a-z\d@$]++(?![\w@$])", re.IGNORECASE
 )
 _LEET_SIGN: Final = re.compile(r"[\d@$]")
 """One of these is in each word of digits for letters."""
@@ -38,11 +38,11 @@ _GAP: Final = re.compile(r"[ .\-_*]")
 _SPACE: Final = re.compile(r"[^\S\n]")
 _SPACES: Final = re.compile(r" {2,}")
 _SPACED: Final = re.compile(r"(?<!\w)\w(?:[ .\-_*]\w){3,}(?!\w)")
-_SENTENCE: Final = re.compile(r"[.!?\n]+(?=\s|$)")
+_SENTENCE: Final = re.compile(r"(?<![.!?\n])[.!?\n]+(?=\s|$)")
 
 _LINK: Final = (
-    r"(?:(?:https?|hxxps?|ftp)://\S+|www\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    r"|\b(?:[a-z\d](?:[a-z\d-]*[a-z\d])?\.)+(?:com|net|org|info|biz|io|ai|co|me|app|dev|xyz|site|online|shop"
+    r"(?:(?:https?|hxxps?|ftp)://\S+|www\.\S+|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
+    r"|\b(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.){1,10}(?:com|net|org|info|biz|io|ai|co|me|app|dev|xyz|site|online|shop"
     r"|top|club|link|ly|gg|to|tv"
     r"|eu|de|fr|es|uk|us|ch|at|it|nl|be|ru|cn|in|example|test)\b)"
 )
@@ -60,24 +60,32 @@ _ENCODED: Final = (
     re.compile(rf"(?:(?:\\x|0x|%|&#x|\\u00)?[0-9a-fA-F]{{2}}[\s,:;]?){{{_RUN // 2},}}(?![0-9a-zA-Z])"),
     re.compile(rf"(?:[01][\s,]?){{{_RUN},}}"),
 )
+_TOKEN_BEGINS: Final = r"(?<![^\s<>\"])"
+_ADDRESS: Final = r"(?:\w://|www\.|(?<=[\w-])\.[\w-]++/)"
+"""The part of an address that shows that it is one."""
+_NEW_LINE: Final = r"(?<!\s)[^\S\n\r]*+[\n\r]\s*+"
+"""White space with the end of a line. A search reads it once, from its beginning."""
+_RULED: Final = r"(?:(?<=-{3})(?!-)|(?<=={3})(?!=)|(?<=\*{3})(?!\*))"
+"""The end of a ruled line."""
 _ROLES: Final = r"(?:system|assistant|developer|tool|function|user|human|ai|operator|admin|administrator)"
 _PROMPT_MARKS: Final = (
     re.compile(r"<\|[^|<>]{0,40}\|>"),
     re.compile(
-        r"\[\s*/?\s*(?:memory\s+[0-9a-f]{4,}|memory\s+\S+\s+(?:begins|ends)|inst|system|assistant|user)\b"
+        r"\[\s*+(?:/\s*+)?(?:memory\s+[0-9a-f]{4,}|memory\s+\S+\s+(?:begins|ends)|inst|system|assistant|user)\b"
         r"[^\]\n]{0,80}\]"
     ),
-    re.compile(r"<<\s*/?\s*sys(?:tem)?\s*>>"),
+    re.compile(r"<<\s*+(?:/\s*+)?sys(?:tem)?\s*+>>"),
     re.compile(
-        rf"<\s*/?\s*(?:{_ROLES}|instructions?|prompt|im_start|im_end|turn|start_of_turn|end_of_turn|tool_call|tool_response|function_calls?|invoke|s)\b[^<>\n]{{0,60}}>"
+        rf"<\s*+(?:/\s*+)?(?:{_ROLES}|instructions?|prompt|im_start|im_end|turn|start_of_turn|end_of_turn|tool_call|tool_response|function_calls?|invoke|s)\b[^<>\n]{{0,60}}>"
     ),
     re.compile(
-        rf"(?:^|[\n\r.!?\"'>)\]}}*#|]\s*|[-=]{{3,}}\s*){_ROLES}(?:\s+(?:prompt|message|note|instruction|override|update))?\s*:"
+        rf"(?:^|[.!?\"'>)\]}}*#|]\s*+|(?<=[-=]{{3}})(?![-=])\s*+|{_NEW_LINE})"
+        rf"{_ROLES}(?:\s+(?:prompt|message|note|instruction|override|update))?\s*:"
     ),
-    re.compile(rf"(?:^|[\n\r]|[.!?]\s)\s*#{{1,6}}\s*(?:{_ROLES}|instructions?|response|prompt)\b"),
-    re.compile(r"(?:^|[\n\r])\s*\[[twcefpo]\d+\]"),
+    re.compile(rf"(?:^\s*+|{_NEW_LINE}|[.!?]\s\s*+)#{{1,6}}\s*(?:{_ROLES}|instructions?|response|prompt)\b"),
+    re.compile(rf"(?:^\s*+|{_NEW_LINE})\[[twcefpo]\d+\]"),
     re.compile(
-        r"(?:-{3,}|={3,}|\*{3,})\s*(?:begin|end|start|stop)?\s*(?:of\s+)?(?:the\s+)?(?:system|developer|admin"
+        rf"{_RULED}\s*+(?:(?:begin|end|start|stop)\s*+)?(?:of\s++)?(?:the\s++)?(?:system|developer|admin"
         r"|hidden|new)\b[^-=*\n]{0,30}(?:-{3,}|={3,}|\*{3,}|prompt|instructions?)"
     ),
 )
@@ -96,19 +104,21 @@ _ACTS: Final = (
     r"|exfiltrate|remove|purge|disable|revoke)"
 )
 _TOOL_CALLS: Final = (
-    re.compile(r"\b[a-z][\w.]*[\w]\s?\(\s*(?:\{|[\"']|[a-z_]\w*\s*[=:])[^()\n]*\)?"),
+    re.compile(
+        r"(?<![\w.])(?:(?![a-z])\w*+\.++)*+[a-z](?=[\w.])[\w.]*+(?<=\w)\s?\(\s*+(?:\{|[\"']|[a-z_]\w*\s*[=:])[^()\n]*\)?"
+    ),
     re.compile(r"[\"'](?:tool|tool_name|function|function_call|tool_calls?|arguments|parameters)[\"']\s*:"),
     re.compile(rf"\b{_ACTS}_[a-z]\w*"),
     re.compile(
-        rf"(?:^|[.,;:!?\n]\s*|\b(?:to|must|should|shall|and|then|please|always|und|bitte|y|et)\s){_TOOL_ORDERS}\s[^.!?\n]{{0,40}}\b{_TOOL_WORDS}\b\s+[a-z]+[_.][a-z_.]+"
+        rf"(?:^|[.,;:!?]\s*+|{_NEW_LINE}|\b(?:to|must|should|shall|and|then|please|always|und|bitte|y|et)\s){_TOOL_ORDERS}\s[^.!?\n]{{0,40}}\b{_TOOL_WORDS}\b\s+[a-z]+[_.][a-z_.]+"
     ),
     re.compile(
-        rf"(?:^|[.;!?\n]\s*|\b(?:assistant|ai|model|assistenten|asistente)\s+(?:to|must|should|shall)\s|\b(?:please|always|bitte|siempre|toujours)\s){_TOOL_ORDERS}\s(?:\w+\s){{1,4}}?{_TOOL_WORDS}\b"
+        rf"(?:^|[.;!?]\s*+|{_NEW_LINE}|\b(?:assistant|ai|model|assistenten|asistente)\s+(?:to|must|should|shall)\s|\b(?:please|always|bitte|siempre|toujours)\s){_TOOL_ORDERS}\s(?:\w+\s){{1,4}}?{_TOOL_WORDS}\b"
     ),
     re.compile(
-        rf"(?:^|[.,;:!?\n]\s*|\b(?:to|must|should|shall|and|then|please|always)\s){_TOOL_ORDERS}\s(?:the\s)?[a-z]+[_][a-z_]+\b"
+        rf"(?:^|[.,;:!?]\s*+|{_NEW_LINE}|\b(?:to|must|should|shall|and|then|please|always)\s){_TOOL_ORDERS}\s(?:the\s)?[a-z]+[_][a-z_]+\b"
     ),
-    re.compile(r"(?:^|[.;!?\n]\s*)(?:call|invoke|execute)\s[a-z]+\.[a-z]+\b"),
+    re.compile(rf"(?:^|[.;!?]\s*+|{_NEW_LINE})(?:call|invoke|execute)\s[a-z]+\.[a-z]+\b"),
     re.compile(
         r"\b(?:curl|wget|nc|bash|sh|powershell)\s+(?:-\w+\s+)*(?:https?://|\S+\.\w{2,}/|-c\b)|\brm\s+-\w*[rf]"
         r"|\b(?:os\.system|subprocess\.\w+|eval|exec)\s*\("
@@ -116,12 +126,12 @@ _TOOL_CALLS: Final = (
     re.compile(r"<\s*script\b|\bjavascript:|\bdrop\s+table\b"),
 )
 _URLS: Final = (
-    re.compile(r"(?:\w+://|www\.|\b[\w-]+(?:\.[\w-]+)+/)[^\s<>\"?#&;]*[?#&;][^\s<>\"=]*="),
+    re.compile(rf"{_TOKEN_BEGINS}(?>[^\s<>\"]*?{_ADDRESS})(?>[^\s<>\"?#&;]*[?#&;])[^\s<>\"=]*="),
     re.compile(
-        r"(?:\w+://|www\.|\b[\w-]+(?:\.[\w-]+)+/)[^\s]*(?:\{[^}\s]*\}|<[^>]{1,60}>|\[[^\]]{1,60}\]|\$\w|%s\b|%\(|\*\*)"
+        rf"(?<!\S)(?>\S*?{_ADDRESS})\S*?(?:\{{[^{{}}\s]*+\}}|<[^>]{{1,60}}>|\[[^\]]{{1,60}}\]|\$\w|%s\b|%\(|\*\*)"
     ),
-    re.compile(r"\w+://[^\s/@]+:[^\s/@]*@|\bdata:[\w/+.-]+[;,]|\bjavascript:"),
-    re.compile(r"!\[[^\]\n]*\]\(\s*\S+"),
+    re.compile(r"\w://[^\s/@][^\s/@:]*+:[^\s/@]*+@|\bdata:[\w/+.-]+[;,]|\bjavascript:"),
+    re.compile(r"!\[(?:[^\]\n!]|!(?!\[))*+\]\(\s*+\S"),
 )
 
 

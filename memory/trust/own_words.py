@@ -44,25 +44,25 @@ class _Line:
 
 
 _LINE: Final = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]|\Z)")
-_FENCE: Final = re.compile(r"\s*(```+|~~~+)")
-_QUOTED_LINE: Final = re.compile(r"\s*(?:>|\|\s|»\s)")
-_RULE: Final = re.compile(r"\s*[-=*_~]{3,}\s*$")
-_BANNER: Final = re.compile(r"\s*[-=*_#~]{3,}\s*(?P<name>[^\W\d_][^-=*_#~\n]{0,60}?)\s*[-=*_#~]{3,}\s*$")
+_FENCE: Final = re.compile(r"\s*+(```+|~~~+)")
+_QUOTED_LINE: Final = re.compile(r"\s*+(?:>|\|\s|»\s)")
+_RULE: Final = re.compile(r"\s*+[-=*_~]{3,}+\s*+$")
+_BANNER: Final = re.compile(r"\s*+[-=*_#~]{3,}+\s*+(?P<name>[^\W\d_][^-=*_#~\n]{0,60}?)\s*+[-=*_#~]{3,}+\s*+$")
 _LAST: Final = re.compile(r"\b(?:end|ende|fin|stop)\b", re.IGNORECASE)
 _LOG: Final = re.compile(
-    r"\s*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b|Traceback \(|at [\w.$<>]+\(|File \".*\", line \d+"
+    r"\s*+(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b|Traceback \(|at [\w.$<>]+\(|File \".*\", line \d+"
     r"|[\[(<]?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)[\])>]?[:\s]|[\w.]*(?:Error|Exception): "
     r"|\[?\d{1,2}[./]\d{1,2}[./]\d{2,4},? \d{1,2}:\d\d.{0,40}?: |(?:[^\s=]+=\S*\s+){2,}[^\s=]+=|@@ |>>> |HTTP/\d"
     r"|\$ [a-z][\w./-]*(?:\s|$)|(?:GET|POST|PUT) /)"
 )
-_ROLE: Final = re.compile(rf"\s*[\[(<*_#\"]*\s*(?:{ROLE_NAMES})\s*[\])>*_\"]*\s*:", re.IGNORECASE)
-_HEADER: Final = re.compile(rf"\s*[*_]*(?P<name>{HEADER_NAMES})\s*[*_]*\s*:\s*[*_]*\s*\S", re.IGNORECASE)
-_HEADER_INLINE: Final = re.compile(rf"(?<!\w)(?P<name>{HEADER_NAMES})\s*:\s*\S", re.IGNORECASE)
+_ROLE: Final = re.compile(rf"\s*+[\[(<*_#\"]*+\s*+(?:{ROLE_NAMES})\s*+[\])>*_\"]*+\s*+:", re.IGNORECASE)
+_HEADER: Final = re.compile(rf"\s*+[*_]*+(?P<name>{HEADER_NAMES})\s*+[*_]*+\s*+:\s*+\S", re.IGNORECASE)
+_HEADER_INLINE: Final = re.compile(rf"(?<!\w)(?P<name>{HEADER_NAMES})\s*+:\s*+\S", re.IGNORECASE)
 _STRONG: Final = re.compile(STRONG_HEADERS, re.IGNORECASE)
-_SEPARATOR: Final = re.compile(rf"[\s\-_=*>]*(?:{SEPARATOR})[\s\-_=*:]*$", re.IGNORECASE)
-_ATTRIBUTION: Final = re.compile(rf"\s*(?:{ATTRIBUTION})\s*:", re.IGNORECASE)
+_SEPARATOR: Final = re.compile(rf"[\s\-_=*>]*+(?:{SEPARATOR})[\s\-_=*:]*+$", re.IGNORECASE)
+_ATTRIBUTION: Final = re.compile(rf"\s*+(?:{ATTRIBUTION})\s{{0,20}}+:", re.IGNORECASE)
 _ANNOUNCED: Final = re.compile(rf"(?:{ANNOUNCED})", re.IGNORECASE)
-_REPORTED: Final = re.compile(rf"(?:{REPORTED})\s*:\s*(?=\S)", re.IGNORECASE)
+_REPORTED: Final = re.compile(rf"(?:{REPORTED})\s*+:\s*+(?=\S)", re.IGNORECASE)
 _ENCLOSED: Final = (
     (('"""', "'''"), re.compile(r"(?P<mark>\"{3}|'{3})[\s\S]*?(?:(?P=mark)|\Z)")),
     (("<|",), re.compile(r"<\|[^|<>]{0,40}\|>[\s\S]*?(?:<\|(?:im_)?end[^|<>]{0,20}\|>|\Z)", re.IGNORECASE)),
@@ -101,6 +101,7 @@ _PAIRS: Final = {
 }
 """Opening quotation marks with their closing ones."""
 _OPENING: Final = re.compile(f"[{''.join(_PAIRS)}]")
+_CLOSING: Final = {mark: re.compile(f"[{closing}]") for mark, closing in _PAIRS.items()}
 _ALIKE: Final = frozenset("\"'`＂″")
 """Marks that open and close. They open after a space and close before one."""
 _ELISION: Final = re.compile(r"(?:\d|cause|cuz|til|till|em|tis|twas|bout|n\b|round)", re.IGNORECASE)
@@ -327,9 +328,12 @@ def _in_line(text: str, gap: Span) -> Iterator[Span]:
         place = closing + 1
     if text.find(":", *gap) < 0:
         return
+    end = gap[0]
     for found in _REPORTED.finditer(text, *gap):
-        end = _LINE.match(text, found.end())
-        yield found.end(), min(gap[1], end.end() if end else gap[1])
+        if found.end() >= end:  # else it is in the line of the last one, which is quoted to its end
+            line = _LINE.match(text, found.end())
+            end = min(gap[1], line.end() if line else gap[1])
+            yield found.end(), end
 
 
 def _opens(text: str, place: int) -> bool:
@@ -345,8 +349,8 @@ def _opens(text: str, place: int) -> bool:
 def _closing(text: str, opening: int, end: int) -> int | None:
     """Return the place of the closing mark. Which marks close does not depend on where the quotation opens."""
     mark = text[opening]
-    for closing in re.finditer(f"[{_PAIRS[mark]}]", text[opening + 1 : end]):
-        at = opening + 1 + closing.start()
+    for closing in _CLOSING[mark].finditer(text, opening + 1, end):
+        at = closing.start()
         after = text[at + 1 : at + 2]
         if mark in "'‘‚" and (after.isalnum() or text[at - 1].isspace()):
             continue  # an apostrophe

@@ -21,11 +21,15 @@ SEPARATOR: Final = (
     r"|courriel (?:d['’]origine|transféré)"
 )
 
+_UP_TO_80: Final = r"(?:[^:\n]{1,80}|(?<=\s))"
+_UP_TO_60: Final = r"(?:[^:\n]{1,60}|(?<=\s))"
+"""The beginning of an attribution. A pattern that skips white space before it need not leave a space for it."""
 ATTRIBUTION: Final = (
-    r"(?:on\s.{4,150}|[^:\n]{1,80}<[^\s<>@]{1,80}@[^\s<>@]{1,80}>[^:\n]{0,60}|[^:\n]{1,60}(?:\d{4}|\d\d?[./]\d\d?)[^\n]{0,60})\bwrote"
-    r"|(?:am|um|on)\s.{4,150}\bschrieb\b.{0,90}?|[^:\n]{1,80}\bschrieb am .{4,60}?"
-    r"|el\s.{4,150}\bescribi[óo]|[^:\n]{1,80}\bescribi[óo] el .{4,60}?"
-    r"|le\s.{4,150}\b(?:a\sécrit|écrivait)|[^:\n]{1,80}\ba\sécrit le .{4,60}?"
+    rf"(?:on\s.{{4,150}}|{_UP_TO_80}<[^\s<>@]{{1,80}}@[^\s<>@]{{1,80}}>[^:\n]{{0,60}}"
+    rf"|{_UP_TO_60}(?:\d{{4}}|\d\d?[./]\d\d?)[^\n]{{0,60}})\bwrote"
+    rf"|(?:am|um|on)\s.{{4,150}}\bschrieb\b.{{0,90}}?|{_UP_TO_80}\bschrieb am .{{4,60}}?"
+    rf"|el\s.{{4,150}}\bescribi[óo]|{_UP_TO_80}\bescribi[óo] el .{{4,60}}?"
+    rf"|le\s.{{4,150}}\b(?:a\sécrit|écrivait)|{_UP_TO_80}\ba\sécrit le .{{4,60}}?"
 )
 
 _NOUNS: Final = (
@@ -63,12 +67,12 @@ ANNOUNCED: Final = (
 """A sentence that ends in a colon and announces a text, or a task that is done on one."""
 
 REPORTED: Final = (
-    r"(?:^|[.!?]\s+)(?![^.!?\n]{0,60}\b(?:i|we|ich|wir|yo|je|nous)\s(?:\w+\s)?(?:sa|wr|st|tol|tel|re|cl|schr|be|me|d|é|esc|af))"
+    r"(?:^|[.!?]\s++)(?![^.!?\n]{0,60}\b(?:i|we|ich|wir|yo|je|nous)\s(?:\w+\s)?(?:sa|wr|st|tol|tel|re|cl|schr|be|me|d|é|esc|af))"
     r"[^.!?:\n\"“„«]{2,80}\b(?:says|said|states|stated|reads|writes|wrote|claims|claimed|tells (?:me|us)|told (?:me|us)"
     r"|sagt|sagte|schreibt|schrieb|steht|stand|lautet|behauptet|meint|meinte"
     r"|dice|dijo|decía|pone|escribe|escribió|afirma"
     r"|dit|disait|écrit|affirme|indique)"
-    rf"|(?:^|[.!?]\s+)(?:please\s|bitte\s|por favor,?\s)?(?:{_TASKS})\b[^.!?:\n]{{0,60}}"
+    rf"|(?:^|[.!?]\s++)(?:please\s|bitte\s|por favor,?\s)?(?:{_TASKS})\b[^.!?:\n]{{0,60}}"
 )
 """A clause whose subject is not the speaker, and whose verb of saying stands before a colon; or a task that is
 done on the text after the colon."""
