@@ -13,7 +13,7 @@ from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from .protection import protect_command
-from .turn_routing import check_key, is_misplaced
+from .turn_routing import check_key, is_on_other_partition
 
 
 class OwnerEvent(Protocol):
@@ -49,10 +49,10 @@ def decode_owner_command(record: Record, secrets: SecretFilter) -> OwnerCommand:
 def route_to_owner(record: Record, work: W, *, partitions: int) -> RoutedEvent[W]:
     """Put an event into the lane of its owner.
 
-    Raises Poison when the record is not on the partition of its owner: two workers would write the same owner's rows.
-    Raises Poison when its key is another owner's.
+    Raises Poison when the record has another owner's key, or is not on the partition of its owner: two lanes, or two
+    workers, would write the same owner's rows.
     """
-    if is_misplaced(record, work.owner_key, partitions=partitions):
-        raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
     check_key(record, work.owner_key)
+    if is_on_other_partition(record, work.owner_key, partitions=partitions):
+        raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
     return RoutedEvent(work.owner_key, work)

@@ -11,7 +11,7 @@ from ...memory.secrets.turns import ProtectedTurn
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.errors import Poison
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Turn
-from ...streams.engine.codec import decode
+from ...streams.engine.codec import decode, is_keyed_by
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Record
 
@@ -41,6 +41,11 @@ def decode_turn(record: Record, routing: RoutingPolicy, *, max_bytes: int = TURN
 
 
 def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
+    """Tell whether the record has another key, or is on another partition than murmur2(key) mod n."""
+    return not is_keyed_by(record, key) or is_on_other_partition(record, key, partitions=partitions)
+
+
+def is_on_other_partition(record: Record, key: str, *, partitions: int) -> bool:
     """Tell whether the record is on another partition than murmur2(key) mod n."""
     return partition_for(key.encode(), partitions) != record.position.partition
 

@@ -78,11 +78,14 @@ def resent_record(event: SessionEvent, record: Record) -> OutRecord:
     large.
     """
     if isinstance(event, SessionCommand):
-        raise Poison("invalid", "the command lies on another partition than murmur2 of its session key says")
+        raise Poison(
+            "invalid",
+            "its key is another one than its session key, or it lies on another partition than murmur2 of it says",
+        )
     if was_rekeyed(record):
         raise Poison(
             "invalid",
-            f"sent again with {REKEYED_HEADER} and still on another partition than murmur2 of "
+            f"sent again with {REKEYED_HEADER} and still with another key, or on another partition than murmur2 of "
             "its session key says: does every producer know the right partition count?",
         )
     resent = OutRecord(

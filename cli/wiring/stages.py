@@ -21,6 +21,7 @@ from ...streams.engine.crash_points import CrashPoint
 from ...streams.engine.handler import Stage
 from ...streams.engine.metrics import Metrics, StageMetrics
 from ...streams.engine.retry import Calls
+from ...streams.engine.steps import Steps
 from ...streams.faust.app import AppSettings
 from ...streams.faust.runner import RunnerSettings, StageRunner
 from ...streams.log.port import Log
@@ -77,10 +78,14 @@ async def build_runners(
     partitions = await ports.log.partitions(TURNS.name)
     if partitions is None:
         raise Fatal(f"there is no topic {TURNS.name}: run `memstream topics create`")
-    return [build_runner(name, ports=ports, settings=settings, partitions=partitions) for name in names]
+    steps = Steps()
+    steps.measured = ports.metrics.steps.measured
+    return [build_runner(name, ports=ports, settings=settings, partitions=partitions, steps=steps) for name in names]
 
 
-def build_runner(name: StageName, *, ports: StagePorts, settings: WorkerSettings, partitions: int) -> StageRunner:
+def build_runner(
+    name: StageName, *, ports: StagePorts, settings: WorkerSettings, partitions: int, steps: Steps
+) -> StageRunner:
     """The runner of one stage, with the stage in it."""
     metrics = StageMetrics(ports.metrics, name)
     return StageRunner(
@@ -92,6 +97,7 @@ def build_runner(name: StageName, *, ports: StagePorts, settings: WorkerSettings
             in_flight=settings.in_flight,
             held_bytes=settings.held_bytes,
             crash=settings.crash,
+            steps=steps,
         ),
         log_client=ports.log,
         calls=Calls(

@@ -10,11 +10,13 @@ from pydantic import ValidationError
 from ...schemas.base import Contract, explain, is_clean
 from ...schemas.cloudevents import MAJOR_VERSION, major_version
 from ...schemas.errors import Poison
+from ...schemas.ids import join
 from ..log.port import Record
 
 C = TypeVar("C", bound=Contract)
 RECORD_MAX_BYTES = 3 * 1024 * 1024
 TENANT_PROBE_BYTES = 1024 * 1024
+ID_MAX = 128
 
 
 def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYTES) -> C:
@@ -40,8 +42,22 @@ def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYT
 
 
 def lane_key(record: Record) -> str:
-    """Return the lane of a record that cannot be decoded: its raw key."""
-    return (record.key or b"").decode("latin-1")
+    """Return the lane of a record: its key. Without a key it is the session that the value names, else empty.
+
+    The key alone decides, because everything else grows with the text, and the lanes have not chosen the record yet.
+    """
+    if record.key:
+        return record.key.decode("latin-1")
+    fields = fields_of(record.value)
+    names = [fields.get(name) for name in ("tenant_id", "user_id", "session_id")]
+    if not all(isinstance(name, str) and 0 < len(name) <= ID_MAX and is_clean(name) for name in names):
+        return ""
+    return join(*map(str, names))
+
+
+def is_keyed_by(record: Record, key: str) -> bool:
+    """Tell whether the record is in the lane of this key. Another lane may write the rows of the key."""
+    return lane_key(record) == key
 
 
 def tenant_of_lane(lane: str) -> str:
@@ -49,13 +65,18 @@ def tenant_of_lane(lane: str) -> str:
     return lane.partition("/")[0]
 
 
-def tenant_of(value: bytes | None) -> str | None:
-    """Return the tenant of a refused record, None where it cannot be read."""
+def fields_of(value: bytes | None) -> dict[str, object]:
+    """Parse a value as a JSON object; empty where it is none, or larger than a record that a stage takes."""
     if value is None or len(value) > TENANT_PROBE_BYTES:
-        return None
+        return {}
     try:
         fields = json.loads(value)
     except (ValueError, RecursionError):
-        return None
-    tenant = fields.get("tenant_id") if isinstance(fields, dict) else None
-    return tenant if isinstance(tenant, str) and 0 < len(tenant) <= 128 and is_clean(tenant) else None
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def tenant_of(value: bytes | None) -> str | None:
+    """Return the tenant of a refused record, None where it cannot be read."""
+    tenant = fields_of(value).get("tenant_id")
+    return tenant if isinstance(tenant, str) and 0 < len(tenant) <= ID_MAX and is_clean(tenant) else None

@@ -20,7 +20,7 @@ from ...schemas.row_keys import partition_key
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
 from ..log.partition_count import CountCheck
 from ..log.port import Position, Record
-from .codec import lane_key, tenant_of
+from .codec import is_keyed_by, lane_key, tenant_of
 from .crash_points import CrashPoint, Step
 from .dead_letters import dead_letter, is_filtered, is_refused_by_model, message_of, reason_of
 from .error_boundary import DecisionFailed, EffectFailed, ErrorBoundary, decoded, is_of_one_key, unexpected
@@ -29,6 +29,7 @@ from .last_keys import LastKeys
 from .metrics import StageMetrics
 from .parking import PARKED_MAX, ParkedKeys, is_parked, outcome_of, parked_row, read_parked, retry_of
 from .retry import Calls
+from .steps import Phase
 
 log = structlog.get_logger(__name__)
 W = TypeVar("W")
@@ -175,6 +176,7 @@ class Handler(Generic[W]):
         count: CountCheck | None = None,
         ahead: LookAhead = nothing_ahead,
         cover: Callable[[int], Awaitable[None]] | None = None,
+        enter: Callable[[Phase], None] = lambda phase: None,
     ) -> None:
         self._stage = stage
         self._rows = rows
@@ -194,15 +196,21 @@ class Handler(Generic[W]):
         self._ahead = ahead
         self._cover = cover
         """Called with the number of queued events that an applied outcome covers."""
+        self._enter = enter
+        """Called when the event goes on to another phase of its handling."""
         self.parked = ParkedKeys(stage=stage.name, send=self.send, metrics=metrics)
         self._known_applied = LastKeys[tuple[int, str], int](KNOWN_APPLIED_MAX)
         """By partition and key: the hash of the row whose outcome this process has applied in full."""
         self._refused_lanes = LastKeys[str, bool](REFUSED_LANES_MAX)
         """Of a stage without a table: lanes of which an outcome could not be applied."""
 
-    def route(self, record: Record) -> Routed[W]:
-        """Decode a record. It happens once, also when the event is handled several times."""
+    def lane(self, record: Record) -> str:
+        """Count a record that was taken in, and return its lane. Nothing is decoded."""
         self._metrics.event_in(record)
+        return lane_key(record)
+
+    def route(self, record: Record) -> Routed[W]:
+        """Decode a record. Called when its lane has been chosen."""
         try:
             return decoded(lambda: self._stage.route(record))
         except Poison as poison:
@@ -253,25 +261,29 @@ class Handler(Generic[W]):
         """Run decide → table → store → publish. The commit follows later."""
         queued = self._queued()
         try:
-            await self._handle(record, routed.work, queued)
+            await self._handle(record, routed, queued)
         except (Poison, DecisionFailed) as error:
             if not queued.were_given:
                 raise
             # another event of the lane may be the cause: this one is decided alone, and then has its own answer
             self._metrics.counted("decided_alone")
             log.info("decided_alone", stage=self._stage.name, why=str(error)[:300])
-            await self._handle(record, routed.work, self._queued(alone=True))
+            await self._handle(record, routed, self._queued(alone=True))
 
     def _queued(self, *, alone: bool = False) -> QueuedEvents[W]:
         count = self._partition_count
 
         def misplaced(record: Record, lane: str) -> bool:
-            return count is not None and count.misplaces(record, lane.encode())
+            return not is_keyed_by(record, lane) or (count is not None and count.misplaces(record, lane.encode()))
 
         return QueuedEvents(self._ahead, misplaced=misplaced, alone=alone)
 
-    async def _handle(self, record: Record, work: W, queued: QueuedEvents[W]) -> None:
-        last = self._stage.last(work, self._rows)
+    async def _handle(self, record: Record, routed: RoutedEvent[W], queued: QueuedEvents[W]) -> None:
+        self._enter("decide")
+        work = routed.work
+        # the rows of its key belong to another lane, which may be writing them: the stage touches none of them
+        misplaced = not is_keyed_by(record, routed.lane)
+        last = None if misplaced else self._stage.last(work, self._rows)
         if last is not None and last.row is not None and is_parked(last.row):
             entry, _ = read_parked(last.row)
             if last.key not in self.parked:  # a crash or an outage may have come after the call of `put`
@@ -285,6 +297,7 @@ class Handler(Generic[W]):
             self._passed("decide")
             self._decided()
             await self._effects(decided)
+            self._enter("decide")
             if decided.covers and self._cover is not None:
                 self._metrics.covered(record, decided.covers)
                 await self._cover(decided.covers)
@@ -318,6 +331,7 @@ class Handler(Generic[W]):
     async def _effects(self, decided: StageDecision) -> None:
         """Apply a decision. Raises EffectFailed for a failure that is of its key alone, once the rows stand."""
         outcome = decided.outcome
+        self._enter("table")
         if decided.row is not None:
             await self._rows.put({**decided.before, decided.key: decided.row, **outcome.after})
             self._passed("table")
@@ -331,9 +345,11 @@ class Handler(Generic[W]):
 
     async def _applied(self, outcome: Outcome) -> None:
         """Take the steps after the table. The second time they change nothing."""
+        self._enter("store")
         if outcome.writes:
             await self._calls.call("store", lambda: self._stored(outcome))
         self._passed("store")
+        self._enter("publish")
         await self.send(outcome.records)
         if outcome.state_ids:
             await self._stage.publish_state(outcome)

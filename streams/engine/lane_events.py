@@ -17,7 +17,7 @@ W_co = TypeVar("W_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class RoutedEvent(Generic[W_co]):
-    """A decoded event and its lane. Events of one lane are handled one after the other."""
+    """A decoded event, and the lane that it belongs to. Events of one lane are handled one after the other."""
 
     lane: str
     work: W_co

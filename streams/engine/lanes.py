@@ -10,7 +10,8 @@ These rules always hold:
 - After a failure no further event of that epoch starts, and only events that are done are committed.
 - At most `in_flight` events run that have no decision yet (`release_slot`), and four times as many in all. Further
   decisions of one event, such as those on waiting turns, need no slot; the client of the model bounds its calls.
-- An event that waits behind another of its own key has no slot. A free slot goes to the tenant with the fewest.
+- An event that waits behind another of its own key has no slot. A free slot goes to the tenant with the fewest,
+  and among such to the one that has used least of the processor.
 - An event of a backlog starts when what the log has of its partition is delivered, so that it sees the events behind
   it. It waits `GATHER_SECONDS` at most. Events of a tenant without a backlog do not wait.
 - An event may be done together with the one before it in its lane (`cover`), and then never starts.
@@ -34,6 +35,7 @@ from .error_boundary import failure_of
 from .fair_queue import FairQueue
 from .held_events import TP, BeyondTheEnd, Epoch, Lane, LaneStats, LostDelivery, Slot, Window, beyond_the_end
 from .process_exit import LeaseLost
+from .processor_shares import ProcessorShares
 
 log = structlog.get_logger(__name__)
 
@@ -68,6 +70,7 @@ class Lanes(Generic[T]):
     `lease_ok()`: whether this worker surely owns its partitions.
     `has_room_again()`: the consumer may fetch again of a partition that had no room.
     `partitions()`: how many partitions this worker reads; they share `held_bytes`.
+    `shares`: what each tenant has used of the processor, for the order of tenants with as many slots.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class Lanes(Generic[T]):
         held_bytes: int = HELD_BYTES,
         drain_timeout: float = 20.0,
         finish_timeout: float = 10.0,
+        shares: ProcessorShares | None = None,
     ) -> None:
         self._handle = handle
         self._acknowledged = acknowledged
@@ -106,7 +110,7 @@ class Lanes(Generic[T]):
         self._finish_timeout = finish_timeout
         self._finishing = False
         self._epoch: Epoch[T] = Epoch()
-        self._ready: FairQueue[Lane[T]] = FairQueue()
+        self._ready: FairQueue[Lane[T]] = FairQueue(shares)
         """Lanes of this epoch whose next event may start."""
         self._tasks: dict[asyncio.Task[None], tuple[Epoch[T], Lane[T]]] = {}
         """Running events."""

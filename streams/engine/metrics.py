@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter as Counts
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -13,6 +14,8 @@ from ..log.port import Record
 TENANT_LABELS = 100
 TENANT_LABEL_MAX = 256
 OTHER_TENANTS = "other"
+LONGEST_WINDOW = 300.0
+"""Seconds. The longest step is that of the last one to two windows."""
 
 
 class TenantLabels:
@@ -30,6 +33,53 @@ class TenantLabels:
             return OTHER_TENANTS
         self._named.add(tenant_id)
         return tenant_id
+
+
+class StepTimes:
+    """The processor time of synchronous steps, in total and the longest. Labels are stages and phases alone."""
+
+    def __init__(self, total: Counter, longest: Gauge, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total = total
+        self._longest = longest
+        self._clock = clock
+        self._of: dict[tuple[str, str], tuple[Counter, LongestTime]] = {}
+
+    def measured(self, stage: str, step: str, seconds: float) -> None:
+        """Count a step."""
+        found = self._of.get((stage, step))
+        if found is None:
+            longest = LongestTime(self._clock)
+            found = self._of[stage, step] = (self._total.labels(stage, step), longest)
+            self._longest.labels(stage, step).set_function(longest.value)
+        total, longest = found
+        total.inc(seconds)
+        longest.add(seconds)
+
+
+class LongestTime:
+    """The greatest of the values of the last one to two windows."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._now = self._before = 0.0
+
+    def add(self, seconds: float) -> None:
+        if seconds > self._now:
+            self._turn()
+            self._now = max(self._now, seconds)
+
+    def value(self) -> float:
+        self._turn()
+        return max(self._now, self._before)
+
+    def _turn(self) -> None:
+        """Begin a new window when this one is over."""
+        past = self._clock() - self._began
+        if past >= LONGEST_WINDOW:
+            self._before = self._now if past < 2 * LONGEST_WINDOW else 0.0
+            self._now = 0.0
+            self._began = self._clock()
 
 
 class Metrics:
@@ -114,6 +164,19 @@ class Metrics:
             "memstream_counted_total", "What a stage passed over or did, by name", ["stage", "what"], registry=registry
         )
         self.fact_actions = Counter("memstream_fact_actions_total", "Changes of facts", ["action"], registry=registry)
+        self.sync_seconds = Counter(
+            "memstream_sync_seconds_total",
+            "Processor time of handlers on the event loop, by step of the handling",
+            ["stage", "step"],
+            registry=registry,
+        )
+        self.sync_seconds_max = Gauge(
+            "memstream_sync_seconds_max",
+            "The longest time that one record held the event loop without a break, in the last 5 to 10 minutes",
+            ["stage", "step"],
+            registry=registry,
+        )
+        self.steps = StepTimes(self.sync_seconds, self.sync_seconds_max)
 
 
 class StageMetrics:

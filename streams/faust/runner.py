@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -34,6 +34,7 @@ from ..engine.parking import read_parked_keys
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls, is_of_a_tenant
 from ..engine.shared_deaths import SharedDeaths
+from ..engine.steps import Step, Steps
 from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, StageApp, create_app, without_faust
@@ -62,15 +63,18 @@ class RunnerSettings:
     held_bytes: int = HELD_BYTES
     drain_timeout: float = 20.0
     crash: CrashPoint | None = None
+    steps: Steps = field(default_factory=Steps)
+    """Shared by the stages of one process."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Item:
-    """An event in the lanes."""
+    """An event in the lanes. It is decoded once, when it begins or an event before it in its lane looks at it."""
 
     event: Any
     record: Record
-    routed: Routed[Any]
+    tenant: str
+    decoded: Routed[Any] | None = None
 
 
 def record_of(message: Any) -> Record:
@@ -166,6 +170,7 @@ class StageRunner:
         self.calls = calls
         self.metrics = metrics
         self.in_flight = settings.in_flight
+        self.steps = settings.steps
         self._settings = settings
         self._log = log_client
         self.app = create_app(
@@ -196,6 +201,7 @@ class StageRunner:
             count=CountCheck(log_client, partitions=settings.app.partitions),
             ahead=self._ahead,
             cover=lambda count: self._lanes.cover(count),
+            enter=self.steps.enter,
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,
@@ -211,6 +217,7 @@ class StageRunner:
             has_room_again=lambda: self.app.consumer.has_room_again(),
             partitions=lambda: sum(topic in self.app.sources for topic, _ in self.app.assigned()),
             drain_timeout=self._settings.drain_timeout,
+            shares=self.steps.shares,
         )
         self.app.lanes = self._lanes
         source = self.app.topic(
@@ -244,15 +251,16 @@ class StageRunner:
         async for event in stream.noack().events():
             message = event.message
             record = record_of(message)
-            routed = self.handler.route(record)
+            lane = self.handler.lane(record)
+            tenant = tenant_of_lane(lane)
             self._lanes.submit(
                 (message.topic, message.partition),
                 message.offset,
-                routed.lane,
-                _Item(event, record, routed),
+                lane,
+                _Item(event, record, tenant),
                 committed=self.app.consumer._committed_offset.get(message.tp),
                 current=message.generation_id == self.app.consumer_generation_id,
-                tenant=tenant_of_lane(routed.lane),
+                tenant=tenant,
                 size=record.size(),
                 follows=message.follows,
                 left=message.left,
@@ -261,11 +269,21 @@ class StageRunner:
 
     async def _handle(self, item: _Item) -> None:
         with event_scope(item.event):
-            await self.handler.run(item.record, item.routed)
+            step = Step(self.name, item.record.position)
+            await self.steps.run(self._in_steps(item), tenant=item.tenant, step=step, size=item.record.size())
+
+    async def _in_steps(self, item: _Item) -> None:
+        await self.handler.run(item.record, self._decoded(item))
+
+    def _decoded(self, item: _Item) -> Routed[Any]:
+        if item.decoded is None:
+            with self.steps.within(Step(self.name, item.record.position)):
+                item.decoded = self.handler.route(item.record)
+        return item.decoded
 
     def _ahead(self) -> Iterator[tuple[Record, Routed[Any]]]:
         """Iterate over the events of the running event's lane that have not started, the next one first."""
-        return ((item.record, item.routed) for item in self._lanes.queued())
+        return ((item.record, self._decoded(item)) for item in self._lanes.queued())
 
     async def _end_after_commit(self, tp: TP, offset: int) -> None:
         await self.app.consumer.commit()

@@ -44,10 +44,22 @@ async def test_a_misplaced_turn_goes_to_its_partition_and_gives_what_a_right_one
     assert world.working() == right.working()
 
 
-@pytest.mark.parametrize("key", [None, b"another key"])
-async def test_one_that_happens_to_lie_right_is_handled_under_its_session(key: bytes | None) -> None:
+async def test_one_under_another_key_goes_to_its_lane_where_it_lies_right() -> None:
+    """Lanes go by the record's key. In another key's lane the turn touches no row: the session's lane may write it."""
     world = new_world()
-    await world.deliver(world.turn("I work at Google.", key=key, partition=RIGHT))
+    await world.deliver(world.turn("I work at Google."))
+    rows = dict(world.harness.rows.local)
+    turn = world.turn("I work at Stripe.", turn_id="t2", key=b"another key", partition=RIGHT)
+    await world.deliver(turn)
+    (sent,) = world.harness.on(TURNS.name)
+    assert (sent.key, sent.value, world.harness.rows.local) == (KEY, turn.value, rows)
+    await world.deliver(world.again(sent))
+    assert [r.turn_number for r in world.observed()] == [1, 2]
+
+
+async def test_one_without_a_key_that_happens_to_lie_right_is_handled_under_its_session() -> None:
+    world = new_world()
+    await world.deliver(world.turn("I work at Google.", key=None, partition=RIGHT))
     assert [r.turn_number for r in world.observed()] == [1]
     assert [key for key in world.harness.rows.local if not key.startswith(INDEX)] == [KEY.decode()]
     assert world.harness.on(TURNS.name) == []

@@ -224,3 +224,11 @@ def test_the_tenant_of_a_refused_record_where_it_can_be_read(value: bytes | None
 def test_the_lane_of_an_undecodable_record_is_its_raw_key() -> None:
     assert lane_key(record(b"x", key=b"\xff\x00a")) == "\xff\x00a"
     assert lane_key(record(b"x", key=None)) == ""
+
+
+def test_the_lane_of_a_record_without_a_key_is_the_session_that_its_value_names() -> None:
+    named = {"tenant_id": "a b", "user_id": "u/1", "session_id": "s"}
+    assert lane_key(record(json.dumps(named).encode(), key=None)) == "a%20b/u%2F1/s"
+    for damaged in ({}, {"tenant_id": "a", "user_id": "u"}, named | {"user_id": 7}, named | {"session_id": ""}):
+        assert lane_key(record(json.dumps(damaged).encode(), key=None)) == ""
+    assert lane_key(record(json.dumps(named).encode(), key=b"k")) == "k"

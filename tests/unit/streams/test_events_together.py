@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
 from memstream.streams.engine.held_events import TP
+from memstream.streams.engine.lane_events import RoutedEvent
 from memstream.streams.engine.lanes import FEW, Lanes
 from memstream.streams.engine.parking import retry_of, retry_record
 from memstream.streams.log.partition_count import CountCheck
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record
-from tests.support.counting_stage import Counting
+from tests.support.counting_stage import Counted, Counting
 from tests.support.polling import wait_for
 from tests.support.stage_harness import Kill, StageHarness, Topics, kills
 
@@ -112,6 +113,14 @@ async def test_what_the_stage_must_not_see_ends_the_company() -> None:
     harness.handler._partition_count = CountCheck(None, partitions=2)  # type: ignore[arg-type]
     wrong = event(topics, "b", partition=1 - home)
     harness.handler._ahead = lambda: iter([(wrong, harness.handler.route(wrong))])
+    assert harness.handler._queued().next(8) == []
+
+
+async def test_an_event_that_does_not_belong_to_the_lane_is_not_taken_along() -> None:
+    """Its record's key put it into this lane; the stage finds another key in it."""
+    topics, harness = Topics(), new_harness()
+    other = event(topics, "b")
+    harness.handler._ahead = lambda: iter([(other, RoutedEvent("another", Counted("another", "b", "x")))])
     assert harness.handler._queued().next(8) == []
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.streams.engine.fair_queue import FairQueue
+from memstream.streams.engine.processor_shares import ProcessorShares
 
 TENANTS = "abcde"
 steps = st.lists(
@@ -23,9 +24,15 @@ steps = st.lists(
 class Model:
     """The places, what waits and since when, and how many turns others had meanwhile."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, places: int, costs: list[float] | None = None) -> None:
+        """`costs`: processor time of the works, in the order in which they get a place."""
         self.places = places
-        self.queue: FairQueue[int] = FairQueue()
+        self.costs = costs or []
+        self.shares = ProcessorShares()
+        self.queue: FairQueue[int] = FairQueue(self.shares if costs else None)
+        self.used_since: dict[str, Counter[str]] = {}
+        """By tenant that waits without a place: what each other one without a place has used since then."""
+        self.turns = 0
         self.waiting: dict[str, deque[int]] = {tenant: deque() for tenant in TENANTS}
         self.held: list[str] = []
         self.passed_over: Counter[str] = Counter()
@@ -63,6 +70,19 @@ class Model:
         waiting = self.waiting[tenant]
         assert self.queue.join(tenant, fits) == [waiting.popleft() for _ in range(min(most, len(waiting)))]
 
+    def _use(self, tenant: str, held: Counter[str], candidates: list[str]) -> None:
+        """Use the processor, and check that nobody who waits without a place is passed over by one who used more."""
+        cost = self.costs[self.turns % len(self.costs)]
+        self.turns += 1
+        self.used_since.pop(tenant, None)
+        for each in candidates:
+            if each != tenant and not held[each]:
+                used = self.used_since.setdefault(each, Counter())
+                assert not used[tenant], "it had a turn, used time, and has another one before who waits"
+                used[tenant] += cost  # type: ignore[assignment]
+        self.shares.serve(tenant)
+        self.shares.charge(tenant, cost)
+
     def fill(self) -> None:
         """Hand out every free place, and check each turn."""
         while len(self.held) < self.places:
@@ -77,6 +97,9 @@ class Model:
             candidates = [each for each, waiting in self.waiting.items() if waiting or each == tenant]
             assert held[tenant] == min(held[each] for each in candidates), "another tenant held fewer places"
             self.held.append(tenant)
+            if self.costs:
+                self._use(tenant, held, candidates)
+                continue
             del self.passed_over[tenant]
             for each in candidates:
                 if each != tenant and not held[each]:
@@ -99,6 +122,59 @@ def test_each_free_place_goes_to_the_tenant_with_the_fewest_and_none_stays_free(
         else:
             model.remove(str(value))
         model.fill()
+
+
+@given(steps=steps, places=st.integers(1, 6), costs=st.lists(st.floats(0.001, 1.0), min_size=1, max_size=20))
+def test_with_processor_time_the_places_still_decide_first_and_nobody_starves(
+    steps: list[tuple[str, str | int]], places: int, costs: list[float]
+) -> None:
+    model = Model(places, costs)
+    for what, value in steps:
+        if what == "release":
+            model.release(int(value))
+        elif what == "push":
+            model.push(str(value))
+        model.fill()
+
+
+def test_among_equals_the_tenant_that_used_least_of_the_processor_goes_first() -> None:
+    shares = ProcessorShares()
+    queue: FairQueue[str] = FairQueue(shares)
+    for tenant in ("heavy", "light", "new"):
+        for n in range(2):
+            queue.push(tenant, f"{tenant}{n}")
+    order = []
+    for cost in (5.0, 1.0, 0.0, 0.5, 1.0, 1.0):
+        found = queue.pop()
+        assert found is not None
+        order.append(found[1])
+        shares.charge(found[0], cost)
+        queue.release(found[0])
+    assert order == ["heavy0", "light0", "new0", "new1", "light1", "heavy1"]
+
+
+def test_what_a_tenant_uses_while_it_waits_counts_at_once() -> None:
+    shares = ProcessorShares()
+    queue: FairQueue[str] = FairQueue(shares)
+    for work in ("a1", "a2", "b1", "b2"):
+        queue.push(work[0], work)
+    assert [queue.pop(), queue.pop()] == [("a", "a1"), ("b", "b1")]
+    shares.charge("a", 5.0)
+    assert [queue.pop(), queue.pop()] == [("b", "b2"), ("a", "a2")]
+
+
+def test_void_entries_do_not_pile_up() -> None:
+    queue: FairQueue[str] = FairQueue()
+    queue.push("calm", "c")
+    for n in range(3):
+        queue.push("flood", f"f{n}")
+    assert queue.pop() == ("calm", "c")
+    for _ in range(10_000):
+        queue.pop()
+        queue.release("flood")
+        queue.push("flood", "f")
+    assert queue._entries < 100
+    assert sum(map(len, queue._turns.values())) == queue._entries
 
 
 def test_a_flood_of_one_tenant_costs_another_one_turn() -> None:

@@ -13,9 +13,12 @@ from faust.exceptions import NotReady, ProducerSendError
 
 from memstream.schemas.errors import Fatal, Poison, Transient
 from memstream.schemas.outcomes import OutRecord
+from memstream.streams.engine.codec import lane_key
 from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, LeaseLost
+from memstream.streams.engine.steps import Steps
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.runner import Sender, StageRunner, record_of, run_worker
+from memstream.streams.log.port import Record
 
 RECORD = OutRecord(topic="memory.observations", key=b"k", value=b"v", headers=(("h", b"1"),), timestamp=1234)
 
@@ -188,3 +191,47 @@ async def test_a_stop_that_fails_is_not_a_clean_end() -> None:
     stopping = asyncio.Event()
     stopping.set()
     assert await run_worker(runners(App(bad_stop=RuntimeError("odd"))), stopping=stopping) == BROKEN
+
+
+async def test_what_is_taken_in_is_not_decoded_before_its_lane_is_chosen() -> None:
+    """Everything that grows with the text comes after the fair queue has chosen. An event is decoded once."""
+    submitted: list[tuple[Any, ...]] = []
+    decoded: list[Record] = []
+
+    def submit(tp: Any, offset: int, key: str, item: Any, **rest: Any) -> None:
+        submitted.append((key, rest["tenant"], item))
+
+    class Stream:
+        def noack(self) -> Stream:
+            return self
+
+        async def events(self):  # type: ignore[no-untyped-def]
+            for offset, key in enumerate((b"acme/u/s", b"b%20c/u/s", None)):
+                message = SimpleNamespace(
+                    topic="memory.turns", partition=0, offset=offset, key=key, value=b"{", headers=(), timestamp=1.0
+                )
+                message.tp, message.generation_id, message.follows, message.left = None, 1, None, 0
+                yield SimpleNamespace(message=message)
+
+    def route(record: Record) -> Any:
+        decoded.append(record)
+        return "decoded"
+
+    runner = StageRunner.__new__(StageRunner)
+    runner.name = "observer"
+    runner.steps = Steps()
+    runner.app = cast(
+        Any, SimpleNamespace(consumer=SimpleNamespace(_committed_offset={}), consumer_generation_id=1, crash=None)
+    )
+    runner.metrics = cast(Any, SimpleNamespace(held=lambda *_: None))
+    runner.handler = cast(Any, SimpleNamespace(lane=lane_key, route=route))
+    items: list[Any] = []
+    stats = SimpleNamespace(held=0, held_bytes=0)
+    runner._lanes = cast(Any, SimpleNamespace(submit=submit, stats=stats, queued=lambda: iter(items)))
+    await runner._take(Stream())
+    assert [(key, tenant) for key, tenant, _ in submitted] == [("acme/u/s", "acme"), ("b%20c/u/s", "b%20c"), ("", "")]
+    assert decoded == []
+    items = [item for _, _, item in submitted]
+    assert [routed for _, routed in runner._ahead()] == ["decoded"] * 3
+    list(runner._ahead())
+    assert len(decoded) == 3
