@@ -203,6 +203,8 @@ class StageApp(faust.App):
             return "it was asked to stop: what is in flight is finished, nothing new is taken"
         if not self.lease_ok():
             return f"no answer from Kafka for {self.lease_age():.0f} s: is it up, and MEMSTREAM_BROKER right?"
+        if getattr(getattr(self._consumer, "_thread", None), "taking_over", False):
+            return "another process had this MEMSTREAM_WORKER_ID, and its lease is not over"
         if not self.assigned() and not self._is_member():
             return "waiting for partitions: it has not joined its consumer group yet"
         if self.rebalancing:

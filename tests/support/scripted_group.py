@@ -20,11 +20,12 @@ from aiokafka.consumer.group_coordinator import (
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocol
+from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.structs import OffsetAndMetadata
 
 from tests.support.polling import wait_for
 
-OK, ILLEGAL_GENERATION, REBALANCING = 0, 22, 27
+OK, ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING = 0, 22, 25, 27
 MEMBER = "m-1"
 WITHIN = 5.0
 """Seconds within which the requests of a member arrive."""
@@ -46,6 +47,11 @@ class ScriptedGroup:
         self.seen: list[str] = []
         """Requests in arrival order, and the results of commits."""
         self.rebalancing = False
+        self.members: list[str] = []
+        """Ids that DescribeGroups shows."""
+        self.described_as = OK
+        self.unknown = False
+        """Another process has the member's place."""
         self._tps = tps
         self._connection = asyncio.Lock()
 
@@ -69,8 +75,14 @@ class ScriptedGroup:
                 )
             if isinstance(request, SyncGroupRequest):
                 return SimpleNamespace(error_code=OK, member_assignment=self._assignment())
+            if isinstance(request, DescribeGroupsRequest):
+                return SimpleNamespace(
+                    groups=[(self.described_as, "g", "Stable", "", "", [(member,) for member in self.members])]
+                )
             if isinstance(request, HeartbeatRequest):
-                return SimpleNamespace(error_code=REBALANCING if self.rebalancing else OK)
+                return SimpleNamespace(
+                    error_code=UNKNOWN_MEMBER if self.unknown else REBALANCING if self.rebalancing else OK
+                )
             if isinstance(request, OffsetCommitRequest):
                 code = OK if request._consumer_group_generation_id == self.generation else ILLEGAL_GENERATION
                 self.seen.append("committed" if code == OK else "refused")

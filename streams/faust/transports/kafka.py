@@ -20,6 +20,8 @@ or client of aiokafka). No class of the libraries is changed, except two names i
   memory, and was fetched again after every rebalance. So changelogs are paused.
 - Held producer: after SIGSTOP and SIGCONT the producer would send its buffer over the new owner's writes
   (`aiokafka/producer/sender.py:277`). Its sends wait while the lease is expired.
+- Takeover: Kafka lets a second process take the place of a static member without a sign to either. It waits for the
+  first one's lease before it learns its partitions (takeover.py).
 - Fencing: `aiokafka/consumer/group_coordinator.py:530` joins again as a new member and keeps the old buffer. Here the
   process ends.
 - Rebalance during a stop: Faust answers a rebalance for a stopping worker (`faust/app/base.py:1799`) while it still
@@ -42,12 +44,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any, ClassVar
 
 import structlog
 from aiokafka.consumer.group_coordinator import (
     HeartbeatRequest,
+    JoinGroupRequest,
     LeaveGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
@@ -59,6 +63,7 @@ from aiokafka.errors import (
     NoError,
     OutOfOrderSequenceNumber,
     RebalanceInProgressError,
+    UnknownMemberIdError,
     for_code,
 )
 from faust.exceptions import ConsumerNotStarted, ProducerSendError
@@ -72,6 +77,7 @@ from ...log.lenient_headers import decode_headers_leniently
 from .changelog_reader import ChangelogReader
 from .coverage import Coverage
 from .lane_feed import AsksLanes, left_of, to_come
+from .takeover import Takeover
 
 log = structlog.get_logger(__name__)
 
@@ -85,6 +91,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     #: The time at which the last accepted Heartbeat or SyncGroup was sent (`time.monotonic`); 0.0 before the first
     #: join. Written by this thread, read by others.
     lease_start: float = 0.0
+    #: It waits for the lease of another process with the same worker id. Written and read alike.
+    taking_over: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -108,10 +116,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         do_send, do_reset = coordinator._send_req, coordinator.reset_generation
         do_rejoin, do_push_error = coordinator._do_rejoin_group, coordinator._push_error_to_user
 
+        takeover = self._takeover()
+
         # The lease counts from the sending, not from the answer: after a SIGSTOP the answer to an older request may
         # wait in the socket. SyncGroup counts too, because it starts the session of a new generation, and a process
         # that was stopped inside a rebalance must not take its late answer for a fresh lease.
         async def send_req(request: Any) -> Any:
+            if isinstance(request, JoinGroupRequest) and takeover is not None and not coordinator.member_id:
+                await takeover.before_join(do_send)
             sent = time.monotonic()
             if isinstance(request, LeaveGroupRequest):
                 self.app.leaving()
@@ -124,7 +136,27 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                 accepted = isinstance(request, SyncGroupRequest) and for_code(response.error_code) is NoError
             if accepted:
                 self.lease_start = sent
+            if accepted and isinstance(request, SyncGroupRequest) and takeover is not None:
+                self.taking_over = takeover.waits
+                await takeover.after_join(
+                    coordinator.member_id,
+                    lease=self.app.lease_limit(),
+                    pause=self.app.conf.broker_heartbeat_interval,
+                    beat=beat,
+                )
+                self.taking_over = False
             return response
+
+        async def beat(seconds: float) -> bool:
+            await asyncio.wait([coordinator._closing], timeout=seconds)
+            if coordinator._closing.done():
+                return False
+            with suppress(KafkaError):  # it is away: the lease shows it
+                request = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
+                if for_code((await send_req(request)).error_code) is UnknownMemberIdError:
+                    coordinator.reset_generation()
+                    return False
+            return True
 
         # Every end of the membership passes here, whichever request noticed it. Other workers own the partitions then,
         # and the producer's buffer would overwrite their records. A leave of our own is harmless after a drain; after a
@@ -148,6 +180,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
         coordinator._send_req, coordinator.reset_generation = send_req, reset_generation
         coordinator._do_rejoin_group, coordinator._push_error_to_user = rejoin, push_error
+
+    def _takeover(self) -> Takeover | None:
+        conf = self.app.conf
+        if not conf.consumer_group_instance_id:
+            return None
+        return Takeover(group=conf.id, instance_id=conf.consumer_group_instance_id, folder=Path(conf.datadir))
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)

@@ -1,0 +1,111 @@
+"""The wait of a static member that takes the place of another process (docs/adr/0063).
+
+Kafka gives a second process with the same MEMSTREAM_WORKER_ID the place of the first one at once, without a rebalance.
+The first one notices at its next heartbeat, and writes until then. So the second one waits until the lease of the first
+one is over, before it learns its partitions: it reads offsets and tables after the last write of the first one.
+
+A restart does not wait. The process before it is dead, if it had the same folder (each worker locks its folder) and is
+the member that the group shows. Its member id is in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from aiokafka.errors import NoError, for_code
+from aiokafka.protocol.admin import DescribeGroupsRequest
+
+log = structlog.get_logger(__name__)
+
+FILE: Final = "member"
+"""In the folder of the tables: the id that the group gave to the last process that had this folder."""
+MARGIN: Final = 0.5
+"""Seconds for a request that left the other process before the end of its lease."""
+_GIVEN = re.compile(r"[\w-]{22}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What the broker appends to the instance id of a static member."""
+
+
+def holder_of(instance_id: str, members: Iterable[str]) -> str | None:
+    """Return the member id of the static member with this instance id, None where there is none."""
+    start = f"{instance_id}-"
+    return next((each for each in members if each.startswith(start) and _GIVEN.fullmatch(each[len(start) :])), None)
+
+
+class Takeover:
+    """The joins of one static member. Used in the consumer's thread alone.
+
+    Args:
+        group: the consumer group.
+        instance_id: MEMSTREAM_WORKER_ID.
+        folder: a folder that no other live process has.
+    """
+
+    def __init__(self, *, group: str, instance_id: str, folder: Path) -> None:
+        self._group = group
+        self._instance_id = instance_id
+        self._file = folder / FILE
+        self._taken: str | None = None
+        """The member whose place this process takes. It may be alive."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next join has to wait for another process."""
+        return self._taken is not None
+
+    async def before_join(self, ask: Callable[[Any], Awaitable[Any]]) -> None:
+        """Ask the group who has this instance id, before the first JoinGroup of this process."""
+        described = (await ask(DescribeGroupsRequest([self._group]))).groups[0]
+        if for_code(described[0]) is not NoError:
+            self._taken = "unknown"
+            return
+        holder = holder_of(self._instance_id, (member[0] for member in described[5]))
+        if holder is not None and holder != self._last():
+            self._taken = holder
+
+    async def after_join(
+        self, member_id: str, *, lease: float, pause: float, beat: Callable[[float], Awaitable[bool]]
+    ) -> None:
+        """Wait for the end of the other process's lease, if there may be one. Then note the own member id.
+
+        `lease` and `pause` in seconds. `beat` waits for some seconds, then sends a heartbeat. It returns False when
+        this process stops or has lost its place itself.
+        """
+        if self._taken is not None:
+            log.warning(
+                "worker_id_taken_over",
+                worker_id=self._instance_id,
+                group=self._group,
+                seconds=round(lease + MARGIN, 1),
+                why="another process has been a member of the group with this MEMSTREAM_WORKER_ID. It may still write, "
+                "so this worker waits until that one's lease is over",
+                remedy="none after a move to an empty folder; else give each worker an id of its own",
+            )
+            end = time.monotonic() + lease + MARGIN
+            while (left := end - time.monotonic()) > 0:
+                if not await beat(min(left, pause)):
+                    return
+            self._taken = None
+        if self._last() != member_id:
+            self._note(member_id)
+
+    def _last(self) -> str:
+        try:
+            return self._file.read_text()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def _note(self, member_id: str) -> None:
+        written = self._file.with_suffix(".new")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            written.write_text(member_id)
+            os.replace(written, self._file)
+        except OSError as error:
+            remedy = "is the disk full? The next start waits for one lease"
+            log.warning("member_not_kept", file=str(self._file), error=str(error), remedy=remedy)
