@@ -57,5 +57,5 @@ def failed(error: StageError) -> CommandFailed:
         case Poison():
             return CommandFailed(Exit.PARTLY, f"{error.reason}: {error}")
         case Fatal():
-            return CommandFailed(Exit.BROKEN, str(error))
+            return CommandFailed(Exit.BROKEN, f"{error}{f' ({error.remedy})' if error.remedy else ''}")
     return CommandFailed(Exit.BROKEN, str(error))

@@ -58,4 +58,4 @@ def translate_errors() -> Iterator[None]:
     except Transient as error:
         raise Unavailable(f"{error}{f' ({error.remedy})' if error.remedy else ''}") from error
     except StageError as error:
-        raise Misconfigured(str(error)) from error
+        raise Misconfigured(f"{error}{f' ({error.remedy})' if error.remedy else ''}") from error

@@ -81,6 +81,10 @@ class Relinquished(StageError):
 class Fatal(StageError):
     """A broken invariant or a wrong setting. The worker stops with this message and commits nothing more."""
 
+    def __init__(self, message: str = "", *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
 
 class DeploymentFault(Fatal):
     """Something is wrong for every key alike: the version, a collection, a topic. No record and no key is at fault, so

@@ -19,7 +19,7 @@ from ...adapters.ports import EmbedderIdentity
 from ...adapters.vectors.store import QdrantStore
 from ...memory.policies import MemoryPolicy
 from ...schemas.collections import COLLECTIONS
-from ...schemas.errors import StageError, Transient
+from ...schemas.errors import StageError
 from ...schemas.topics import DEAD_LETTER_SUFFIX, STAGES, TURNS, StageName, group_of, read_by
 from ...streams.engine.codec import tenant_of
 from ...streams.engine.dead_letters import reason_of
@@ -40,6 +40,8 @@ from ..wiring.worker_check import check_worker
 
 PARKED_SHOWN = 20
 TENANTS_SHOWN = 5
+CLOCK_OFF = 60.0
+"""Seconds by which this machine's clock may differ from the broker's."""
 PASSED_OVER_SINCE = 86_400.0
 """Seconds back from now in which dead letters are counted."""
 LETTERS_READ = 100_000
@@ -117,6 +119,8 @@ async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
         return
     try:
         yield Check("broker", True, f"{settings.broker} answers")
+        if settings.broker_folder is None:
+            yield await _clock(log, settings)
         yield await _topics(log, settings)
         for stage in STAGES:
             yield await _stage(log, stage)
@@ -126,6 +130,21 @@ async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
         yield Check("broker", False, *_remedy(error))
     finally:
         await log.close()
+
+
+async def _clock(log: Log, settings: Settings) -> Check:
+    """Compare this machine's clock with the broker's, which refuses records with a time that is too far off."""
+    from ...streams.log.kafka import KafkaLog  # slow to import, and not needed in a folder
+
+    assert isinstance(log, KafkaLog)
+    try:
+        ahead = await log.clock_ahead(replication=settings.replication)
+    except StageError as error:
+        return Check("clock", True, f"not compared with the broker's: {error}")
+    difference = f"{abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the broker's"
+    if abs(ahead) <= CLOCK_OFF:
+        return Check("clock", True, difference)
+    return Check("clock", False, f"this machine's clock is {difference}", "set it, and keep it right with NTP")
 
 
 async def _topics(log: Log, settings: Settings) -> Check:
@@ -252,5 +271,4 @@ async def _problem(attempt: Callable[[], Awaitable[object]]) -> tuple[str, str] 
 
 
 def _remedy(error: StageError) -> tuple[str, str]:
-    remedy = error.remedy if isinstance(error, Transient) else ""
-    return str(error), remedy or "see the detail"
+    return str(error), error.remedy or "see the detail"

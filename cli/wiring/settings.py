@@ -108,7 +108,8 @@ class Settings(BaseSettings):
     tier: Tier = "free"
     """What consolidation may spend: `free`, `cheap`, `standard`, `full` or `custom`."""
     worker_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$")] | None = None
-    """Static group membership: a restart within the session time-out moves no partition. Unset: dynamic."""
+    """Static group membership: a restart within the session time-out moves no partition. One live process for each id;
+    the next one with another folder waits for two heartbeats. Unset: dynamic."""
     health_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Port of `/livez`, `/readyz` and `/metrics`; 0 is off."""
     health_host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from ...schemas.base import describe
-from ...schemas.errors import DeploymentFault, Poison
+from ...schemas.errors import DeploymentFault, Poison, Relinquished, Transient
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.row_keys import partition_key
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
@@ -28,7 +28,7 @@ from .lane_events import DecodeCrash, LookAhead, QueuedEvents, Routed, RoutedEve
 from .last_keys import LastKeys
 from .metrics import StageMetrics
 from .parking import PARKED_MAX, ParkedKeys, is_parked, outcome_of, parked_row, read_parked, retry_of
-from .retry import Calls
+from .retry import BROKER, Calls
 from .steps import Phase
 
 log = structlog.get_logger(__name__)
@@ -255,7 +255,7 @@ class Handler(Generic[W]):
         """Make sure that a record which is misplaced is so by the partition count of now. Raises CountChanged."""
         count = self._partition_count
         if count is not None and key is not None and count.misplaces(record, key):
-            await self._calls.call("broker", lambda: count.confirm(record.position.topic))
+            await self._calls.call(BROKER, lambda: count.confirm(record.position.topic))
 
     async def handle(self, record: Record, routed: RoutedEvent[W]) -> None:
         """Run decide → table → store → publish. The commit follows later."""
@@ -287,7 +287,7 @@ class Handler(Generic[W]):
         if last is not None and last.row is not None and is_parked(last.row):
             entry, _ = read_parked(last.row)
             if last.key not in self.parked:  # a crash or an outage may have come after the call of `put`
-                await self._rows.put({last.key: last.row})
+                await self._put({last.key: last.row})
                 await self.parked.park(entry)
             raise Poison("parked", f"the key {last.key} is parked: {entry.error}")
         if last is not None and not self._was_applied(last, record.position):
@@ -333,7 +333,7 @@ class Handler(Generic[W]):
         outcome = decided.outcome
         self._enter("table")
         if decided.row is not None:
-            await self._rows.put({**decided.before, decided.key: decided.row, **outcome.after})
+            await self._put({**decided.before, decided.key: decided.row, **outcome.after})
             self._passed("table")
         try:
             await self._applied(outcome)
@@ -355,7 +355,7 @@ class Handler(Generic[W]):
             await self._stage.publish_state(outcome)
         self._passed("publish")
         if outcome.cleanup:
-            await self._rows.put(dict.fromkeys(outcome.cleanup))
+            await self._put(dict.fromkeys(outcome.cleanup))
 
     async def _park(self, record: Record, failed: EffectFailed, attempts: int) -> None:
         """Park the key of an outcome, and make a dead letter of the event in hand.
@@ -373,7 +373,7 @@ class Handler(Generic[W]):
             ) from error
         else:
             entry = self.parked.entry(decided.key, decided.outcome.source, message_of(error))
-            await self._rows.put({decided.key: parked_row(decided.row, entry)})
+            await self._put({decided.key: parked_row(decided.row, entry)})
             self._passed("table")
             await self.parked.park(entry)
             poison = Poison("parked", f"the key {decided.key} is parked: {entry.error}")
@@ -386,7 +386,7 @@ class Handler(Generic[W]):
         """Try the outcome of a parked key again. When it is applied, the key takes events again."""
         stored = self._rows.row(key)
         if stored is None or not is_parked(stored):  # a crash or an outage came after the call of `put`
-            await self._rows.put({} if stored is None else {key: stored})
+            await self._put({} if stored is None else {key: stored})
             await self.parked.unpark(key)
             return
         _, row = read_parked(stored)
@@ -399,7 +399,7 @@ class Handler(Generic[W]):
             self.parked.failed_again(key, message_of(error))
             return
         self._count(decided.outcome)
-        await self._rows.put({key: row})
+        await self._put({key: row})
         self._passed("table")
         await self.parked.unpark(key)
         self._remember_applied(decided, partition)
@@ -425,11 +425,27 @@ class Handler(Generic[W]):
                 raise DecisionFailed(describe(error)) from error
             raise
 
+    async def _put(self, rows: Mapping[str, bytes | None]) -> None:
+        """Write rows durably, again while the broker is away. Only their lane writes them meanwhile."""
+
+        async def put() -> None:
+            try:
+                await self._rows.put(rows)
+            except Transient as failed:
+                if failed.component != BROKER:  # of the local store: the worker ends
+                    raise Relinquished(str(failed), remedy=failed.remedy) from failed
+                raise
+
+        await self._calls.call(BROKER, put)
+
     async def send(self, records: tuple[OutRecord, ...]) -> None:
-        """Send records durably. Records of one key keep this order."""
-        durable = [await self._send(record) for record in records]
-        if durable:
-            await asyncio.gather(*durable)
+        """Send records durably, all of them again while the broker is away. Records of one key keep this order."""
+
+        async def send() -> None:
+            await asyncio.gather(*[await self._send(record) for record in records])
+
+        if records:
+            await self._calls.call(BROKER, send)
         for record in records:
             self._metrics.event_out(record.topic)
 

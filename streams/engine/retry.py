@@ -24,6 +24,8 @@ from .breaker import Breaker, BreakerPolicy
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 BREAKERS_MAX = 10_000
+BROKER = "broker"
+"""The breaker of all writes to the log, and of the questions to it that an event waits for."""
 _TOLD = 3
 PROBE_GRACE = 0.2
 """Seconds by which a call that failed itself stays behind others at a half-open breaker. An event that the store never

@@ -13,12 +13,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import structlog
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import KafkaError
 from faust.exceptions import NotReady, ProducerSendError
 from faust.types import TP as FaustTP
 
 from ...schemas.base import describe
-from ...schemas.errors import Fatal, Poison, Relinquished, Transient
+from ...schemas.errors import Fatal, Poison, Relinquished, StageError, Transient
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import TABLES, group_of
 from ..engine.codec import tenant_of_lane
@@ -32,11 +32,12 @@ from ..engine.metrics import StageMetrics
 from ..engine.no_rows import NoRows
 from ..engine.parking import read_parked_keys
 from ..engine.process_exit import DONE, exit_code_for, tell_end
-from ..engine.retry import Calls, is_of_a_tenant
+from ..engine.retry import BROKER, Calls, is_of_a_tenant
 from ..engine.shared_deaths import SharedDeaths
 from ..engine.steps import Step, Steps
 from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
+from ..log.write_errors import write_error
 from .app import AppSettings, StageApp, create_app, without_faust
 from .table import event_scope, open_rows
 from .timer_ownership import TimerOwnership
@@ -90,20 +91,20 @@ def record_of(message: Any) -> Record:
     )
 
 
-def not_sent(record: OutRecord, error: Exception) -> Transient | Fatal:
+def not_sent(record: OutRecord, error: Exception) -> StageError:
     """Translate an error of the producer: Transient, or Fatal where another attempt cannot help."""
     cause = error.__cause__ or error
-    if isinstance(cause, MessageSizeTooLargeError | Poison):
+    if isinstance(cause, Poison):  # of the log on disk
         return Fatal(f"a record of our own is larger than {record.topic} takes: {cause} (look at max.message.bytes)")
-    remedy = "is it up, and may this client write there?"
-    return Transient("broker", f"a record for {record.topic} did not arrive: {cause!r}", remedy=remedy)
+    return write_error(record.topic, cause, timestamp=record.timestamp)
 
 
 class Sender:
     """A sender over the app's producer (`Send` of streams/engine/handler.py)."""
 
-    def __init__(self, app: StageApp) -> None:
+    def __init__(self, app: StageApp, calls: Calls) -> None:
         self._app = app
+        self._calls = calls
 
     async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
         """Hand a record to the producer. The future is done when the broker has the record.
@@ -111,7 +112,8 @@ class Sender:
         Raises, at once or through the future:
             LeaseLost: other workers may own the partitions of this worker.
             Transient: the broker did not take the record.
-            Fatal: the record is larger than its topic takes.
+            Fatal: the broker will never take the record.
+            DeploymentFault: the broker will never take a record there.
         """
         self._app.check_lease()
         try:
@@ -144,8 +146,12 @@ class Sender:
         return durable
 
     async def durable(self, record: OutRecord) -> None:
-        """Send one record and wait until it is durable."""
-        await (await self(record))
+        """Send one record, again while the broker is away, and wait until it is durable."""
+
+        async def send() -> None:
+            await (await self(record))
+
+        await self._calls.call(BROKER, send)
 
 
 class StageRunner:
@@ -177,7 +183,7 @@ class StageRunner:
             name=group_of(name), broker=settings.broker, datadir=settings.datadir / "tables", settings=settings.app
         )
         self.app.log_client = log_client
-        self.sender = Sender(self.app)
+        self.sender = Sender(self.app, calls)
         table = TABLES.get(name)  # type: ignore[call-overload]
         self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
         self._stage = build_stage(self)

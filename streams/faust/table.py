@@ -25,6 +25,7 @@ from yarl import URL
 
 from ...schemas.errors import Fatal, Poison, Transient
 from ..log.markers import MARKER_KEY, OWN_KEYS, Marker
+from ..log.write_errors import row_error
 from .bulk_writes import StoreErrors
 from .changelog_check import COMPLETE_AT_KEY, WHOLE_KEY
 from .partition_store import PartitionStore
@@ -52,10 +53,6 @@ class RowTooLarge(Poison):
         super().__init__("oversized", message)
 
 
-def not_arrived(error: BaseException) -> Transient:
-    return Transient("broker", f"a changelog entry did not arrive: {error!r}")
-
-
 class Writes:
     """The changelog entries of one write that are not in the changelog and the local store yet."""
 
@@ -75,7 +72,8 @@ class Writes:
         """Wait until none is on its way. Cancelling this wait does not cancel the sends.
 
         Raises:
-            Transient: the broker refused one or did not take it in time. The handler may run again.
+            Transient: the broker did not take one in time. The handler may run again.
+            DeploymentFault: the broker will never take one.
         """
         await self._settled
         if self._error is not None:
@@ -162,6 +160,7 @@ class DurableTable(faust.Table):
             RowTooLarge: nothing was sent.
             LeaseLost: other workers may own the partition; some rows may have been sent.
             Transient: the broker did not take them; or the local store does not work and the worker ends.
+            DeploymentFault: the broker will never take them.
         """
         for key, value in rows.items():
             if value is not None:
@@ -188,13 +187,12 @@ class DurableTable(faust.Table):
                 self.changelog_topic_name, row.key.encode(), row.value, row.partition, None, None
             )
         except (KafkaError, ProducerSendError, NotReady) as error:  # NotReady: the worker starts, or stops
-            raise not_arrived(error) from error
+            raise row_error(self.changelog_topic_name, error.__cause__ or error) from error
 
     def _acknowledged(self, row: UnackedRow, writes: Writes, sent: asyncio.Future[RecordMetadata]) -> None:
         error = sent.exception()
         if isinstance(error, KafkaError | ProducerSendError):
-            cause, error = error, not_arrived(error)
-            error.__cause__ = cause
+            error = row_error(self.changelog_topic_name, error.__cause__ or error)
         if error is None:
             try:
                 self._store_row(row, sent.result().offset)

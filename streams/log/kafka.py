@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -13,7 +14,6 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
     InvalidTimestampError,
     KafkaError,
-    MessageSizeTooLargeError,
     NoError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
@@ -25,6 +25,7 @@ from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
 from .kafka_rules import timestamp_refused
 from .lenient_headers import decode_headers_leniently
 from .port import Headers, Position, Record, TopicLayout, TopicSpec
+from .write_errors import TOO_LARGE, write_error
 
 #: seconds
 TIMEOUT = 30.0
@@ -40,6 +41,8 @@ FOLLOW_WAIT = 5_000
 METADATA_AGE = 30_000
 #: seconds between two attempts of a call that the broker cannot answer yet
 BACKOFF = 0.2
+#: a topic whose records have the broker's time (`clock_ahead`)
+CLOCK_TOPIC = "memory-clock"
 
 T = TypeVar("T")
 
@@ -120,12 +123,15 @@ class KafkaLog:
                 meta = await sent
         except Transient as exc:
             self._failed = producer
-            if isinstance(exc.__cause__, MessageSizeTooLargeError):
+            if isinstance(exc.__cause__, TOO_LARGE):
                 raise Poison("oversized", f"{topic}: a record of {len(value or b'')} bytes is too large") from exc
             if isinstance(exc.__cause__, InvalidTimestampError):
                 raise timestamp_refused(topic) from exc
             self._known.discard(topic)
-            raise
+            refused = write_error(topic, exc.__cause__ or exc, timestamp=timestamp)
+            if isinstance(refused, Transient):
+                raise
+            raise refused from exc.__cause__
         return Position(topic, meta.partition, meta.offset)
 
     async def _usable_producer(self) -> Any:
@@ -251,6 +257,22 @@ class KafkaLog:
             f"members of {group}", lambda: self._started_part(self._admin).describe_consumer_groups([group])
         )
         return sum(len(described[5]) for answer in answers for described in answer.groups)
+
+    async def clock_ahead(self, *, replication: int) -> float:
+        """Return the seconds by which this machine's clock is ahead of the broker's; negative when it is behind.
+
+        The broker stamps each record of the topic `memory-clock`, which this call creates when it is missing. Half of
+        the round trip is the error.
+        """
+        config = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete", "retention.ms": "3600000"}
+        await self.create([TopicSpec(CLOCK_TOPIC, 1, replication, config)])
+        async with self._reach(f"append to {CLOCK_TOPIC}"):
+            producer = await self._usable_producer()
+            await producer.send_and_wait(CLOCK_TOPIC, b"first", partition=0)  # looks the topic up
+            asked = time.time()
+            meta = await producer.send_and_wait(CLOCK_TOPIC, b"clock", partition=0)
+            answered = time.time()
+        return (asked + answered) / 2 - float(meta.timestamp) / 1000
 
     # ----------------------------------------------------------------- topics
     async def topics(self) -> dict[str, TopicLayout]:

@@ -126,3 +126,17 @@ async def test_an_odd_record_ends_the_worker_at_once_and_becomes_a_dead_letter(r
     assert dict(letter.headers)["memstream-reason"] == b"fatal"
     assert dict(letter.headers)["memstream-attempts"] == b"3"
     await run.check()
+
+
+async def test_a_worker_with_a_wrong_clock_ends_with_the_remedy_and_nothing_is_lost(run: CountingRun) -> None:
+    await run.produce(12, keys=6)
+    worker = run.start("ahead", clock_ahead="7200")
+    assert await run.ended(worker) == BROKEN, run.output("ahead")
+    last = run.output("ahead").strip().splitlines()[-1]
+    assert "worker_stopped" in last
+    assert "InvalidTimestamp" in last
+    assert "memstream doctor" in last
+    worker = run.start("on time")
+    await run.drained()
+    await run.stop(worker)
+    await run.check()

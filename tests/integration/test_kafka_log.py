@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 from aiokafka import TopicPartition
 
-from memstream.schemas.errors import Transient
+from memstream.schemas.errors import DeploymentFault, Fatal, Transient
+from memstream.streams.log import kafka, write_errors
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Position, TopicSpec
 from tests.support.kafka import Broker, free_port
@@ -107,5 +109,45 @@ async def test_a_read_whose_broker_goes_away_is_told_so(own_kafka: Broker, topic
         with pytest.raises(Transient, match="nothing came"):
             async for _ in reading:
                 pass
+    finally:
+        await log.close()
+
+
+AHEAD = 7_200_000
+"""Milliseconds; the broker takes an hour by default (message.timestamp.after.max.ms)."""
+
+
+async def test_a_refusal_for_good_names_its_cause(
+    kafka_broker: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"{topic_prefix}t"
+    log = KafkaLog(servers=[kafka_broker], timeout=10)
+    await log.start()
+    try:
+        await log.create([TopicSpec(topic, 1, 1, {"cleanup.policy": "compact"})])
+        stamp = int(time.time() * 1000) + AHEAD
+        with pytest.raises(Fatal, match="InvalidTimestamp"):
+            await log.append(topic, key=b"k", value=b"1", timestamp=stamp)
+        with pytest.raises(Fatal, match="InvalidRecord"):  # compaction needs a key
+            await log.append(topic, key=None, value=b"1")
+        monkeypatch.setattr(write_errors, "_is_own_time", lambda timestamp: timestamp == stamp)
+        with pytest.raises(DeploymentFault, match="time of this machine") as wrong_clock:
+            await log.append(topic, key=b"k", value=b"1", timestamp=stamp)
+        assert "memstream doctor" in wrong_clock.value.remedy
+        assert (await log.append(topic, key=b"k", value=b"2")).offset == 0
+    finally:
+        await log.close()
+
+
+@pytest.mark.parametrize("ahead", [0, 7_200, -7_200])
+async def test_the_clock_is_compared_with_the_brokers(
+    ahead: int, kafka_broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = KafkaLog(servers=[kafka_broker], timeout=10)
+    await log.start()
+    try:
+        clock = time.time
+        monkeypatch.setattr(kafka, "time", SimpleNamespace(time=lambda: clock() + ahead))
+        assert await log.clock_ahead(replication=1) == pytest.approx(ahead, abs=5)
     finally:
         await log.close()

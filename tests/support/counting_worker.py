@@ -4,7 +4,7 @@ It writes each point into SQLite (`sink`), so that a test sees what a killed wor
 file `wedge`, the store refuses the key in that file; while it has a file `hold`, records with that value wait.
 
 Option `slow_restore`: seconds to wait after each batch of a restore. Option `file_limit`: the greatest size of its
-files in bytes, as on a full disk.
+files in bytes, as on a full disk. Option `clock_ahead`: the seconds by which its clock is ahead of the broker's.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import resource
 import signal
 import sqlite3
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import structlog
+from aiokafka import AIOKafkaProducer
 from faust.types import TP
 from prometheus_client import CollectorRegistry
 
@@ -65,10 +67,22 @@ def slow_restore(pause: float) -> None:
     recovery.load = load  # type: ignore[assignment]
 
 
+def set_clock_ahead(seconds: float) -> None:
+    """Send records with the time of a clock that is ahead. aiokafka takes the time in compiled code."""
+    send = AIOKafkaProducer.send
+
+    async def ahead(self: Any, topic: str, *args: Any, **rest: Any) -> Any:
+        return await send(self, topic, *args, **{**rest, "timestamp_ms": int((time.time() + seconds) * 1000)})
+
+    AIOKafkaProducer.send = ahead
+
+
 async def main(options: dict[str, str]) -> int:
     broker = options["broker"]
     if pause := float(options.get("slow_restore", "0")):
         slow_restore(pause)
+    if ahead := float(options.get("clock_ahead", "0")):
+        set_clock_ahead(ahead)
     if limit := int(options.get("file_limit", "0")):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write is refused instead
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

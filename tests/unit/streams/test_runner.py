@@ -8,17 +8,25 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotLeaderForPartitionError
+from aiokafka.errors import (
+    InvalidTimestampError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    NotLeaderForPartitionError,
+    TopicAuthorizationFailedError,
+)
 from faust.exceptions import NotReady, ProducerSendError
 
-from memstream.schemas.errors import Fatal, Poison, Transient
+from memstream.schemas.errors import DeploymentFault, Fatal, Poison, Transient
 from memstream.schemas.outcomes import OutRecord
 from memstream.streams.engine.codec import lane_key
 from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, LeaseLost
+from memstream.streams.engine.retry import BROKER, Calls, RetryPolicy
 from memstream.streams.engine.steps import Steps
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.runner import Sender, StageRunner, record_of, run_worker
 from memstream.streams.log.port import Record
+from tests.support.polling import wait_for
 
 RECORD = OutRecord(topic="memory.observations", key=b"k", value=b"v", headers=(("h", b"1"),), timestamp=1234)
 
@@ -49,7 +57,7 @@ class Producer:
 
 
 def sender(producer: Producer, check_lease: Callable[[], None] = lambda: None) -> Sender:
-    return Sender(cast(StageApp, SimpleNamespace(producer=producer, check_lease=check_lease)))
+    return Sender(cast(StageApp, SimpleNamespace(producer=producer, check_lease=check_lease)), Calls())
 
 
 async def test_a_producer_that_does_not_run_is_transient() -> None:
@@ -72,6 +80,8 @@ ERRORS: list[tuple[Exception, type[Exception]]] = [
     (KafkaTimeoutError(), Transient),
     (NotLeaderForPartitionError(), Transient),
     (caused(KafkaTimeoutError()), Transient),
+    (TopicAuthorizationFailedError(), DeploymentFault),
+    (caused(InvalidTimestampError()), Fatal),  # the record's own time
     (MessageSizeTooLargeError(), Fatal),
     (caused(MessageSizeTooLargeError()), Fatal),
     (Poison("oversized", "from the log on disk"), Fatal),
@@ -87,9 +97,26 @@ async def test_a_record_that_did_not_arrive_is_tried_again_except_where_that_can
     with pytest.raises(expected) as at_once:
         await sender(Producer(at_once=error))(RECORD)
     with pytest.raises(expected):
-        await sender(Producer(later=error)).durable(RECORD)
+        await (await sender(Producer(later=error))(RECORD))
     if expected is Fatal:
         assert "memory.observations" in str(at_once.value)
+
+
+async def test_a_record_that_must_arrive_is_sent_again_behind_the_breaker() -> None:
+    retried: list[str] = []
+    calls = Calls(retry=RetryPolicy(first=0.001, cap=0.001), on_retry=retried.append)
+
+    class Away(Producer):
+        async def send(self, *record: Any) -> asyncio.Future[Any]:
+            self.later = KafkaTimeoutError()
+            return await super().send(*record)
+
+    app = SimpleNamespace(producer=Away(), check_lease=lambda: None)
+    sending = asyncio.create_task(Sender(cast(StageApp, app), calls).durable(RECORD))
+    await wait_for(calls.away, "the breaker to open")
+    assert "memory.observations" in calls.away()[BROKER]
+    assert retried == [BROKER] * len(retried)
+    sending.cancel()
 
 
 async def test_without_the_lease_no_record_is_sent() -> None:

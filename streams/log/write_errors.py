@@ -1,0 +1,119 @@
+"""Translation of the producer's errors: does the record wait, is it at fault, or is the deployment?
+
+Every write to Kafka passes here: rows, records of stages, dead letters, and what commands and clients append.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from aiokafka import errors as kafka
+from aiokafka.errors import BrokerResponseError, KafkaError, kafka_errors
+
+from ...schemas.errors import DeploymentFault, Fatal, StageError, Transient
+
+UNREACHED: Final = "is it up, and may this client write there?"
+OWN_TIME: Final = 60.0
+"""Seconds around this machine's time. A record that was stamped so is stamped by this machine, or by one like it."""
+
+
+class InvalidRecordError(BrokerResponseError):
+    """The broker's check of a record failed (INVALID_RECORD). aiokafka does not know this code."""
+
+    errno = 87
+    message = "INVALID_RECORD"
+    description = "The broker's validation of this record failed."
+
+
+kafka_errors.setdefault(InvalidRecordError.errno, InvalidRecordError)
+
+PASSES: Final[tuple[type[KafkaError], ...]] = (
+    # aiokafka calls these not retriable; another attempt, or another producer, can succeed
+    kafka.KafkaTimeoutError,
+    kafka.KafkaUnavailableError,
+    kafka.UnknownError,
+    kafka.CorruptRecordException,
+    kafka.BrokerNotAvailableError,
+    kafka.ReplicaNotAvailableError,
+    kafka.StaleControllerEpochError,
+    kafka.StaleLeaderEpochCodeError,
+    kafka.OutOfOrderSequenceNumber,
+    kafka.DuplicateSequenceNumber,
+    kafka.UnknownProducerId,
+    kafka.InvalidProducerEpoch,
+    kafka.InvalidProducerIdMapping,
+    kafka.ProducerFenced,
+    kafka.ProducerClosed,
+    kafka.IllegalStateError,
+)
+TOO_LARGE: Final = (kafka.MessageSizeTooLargeError, kafka.RecordListTooLargeError, kafka.RecordTooLargeError)
+NOT_ALLOWED: Final = (
+    kafka.TopicAuthorizationFailedError,
+    kafka.ClusterAuthorizationFailedError,
+    kafka.TransactionalIdAuthorizationFailed,
+    kafka.AuthenticationFailedError,
+    kafka.AuthenticationMethodNotSupported,
+    kafka.SaslAuthenticationFailed,
+)
+
+
+def write_error(topic: str, cause: BaseException, *, timestamp: int | None = None) -> StageError:
+    """Translate an error with which a record did not arrive at `topic`.
+
+    `timestamp`: the record's, in milliseconds, where it does not have the time of its sending.
+
+    Returns:
+        Transient: it is sent again.
+        DeploymentFault: the broker will never take it, nor any other record there.
+        Fatal: the broker will never take this record.
+    """
+    if isinstance(cause, TOO_LARGE):
+        error: StageError = Fatal(
+            f"a record of our own is larger than {topic} takes: {cause} (look at max.message.bytes)"
+        )
+    elif not isinstance(cause, KafkaError) or cause.retriable or isinstance(cause, PASSES):
+        error = Transient("broker", f"a record for {topic} did not arrive: {cause!r}", remedy=UNREACHED)
+    elif isinstance(cause, NOT_ALLOWED):
+        error = DeploymentFault(
+            f"this client may not write to {topic}: {cause!r}",
+            remedy="give its user the operation Write on the topic (and IdempotentWrite), then start it again",
+        )
+    elif isinstance(cause, kafka.InvalidTimestampError) and _is_own_time(timestamp):
+        error = DeploymentFault(
+            f"the broker does not take records of {topic} with the time of this machine, "
+            f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}: {cause!r}",
+            remedy="set this machine's clock (NTP), compare it with the broker's: memstream doctor; then start it "
+            "again. The topic's message.timestamp.after.max.ms and before.max.ms say how far a time may be off",
+        )
+    elif isinstance(cause, kafka.InvalidTimestampError | InvalidRecordError):
+        error = Fatal(f"the broker refuses a record of our own for {topic}: {cause!r}")
+    else:
+        error = DeploymentFault(
+            f"the broker refuses every record for {topic}: {cause!r}",
+            remedy=f"see its log, and the settings of the topic: memstream topics check, kafka-configs --describe "
+            f"--topic {topic}; then start it again",
+        )
+    error.__cause__ = cause
+    return error
+
+
+def row_error(changelog: str, cause: BaseException) -> StageError:
+    """Translate an error with which a row did not arrive at its changelog.
+
+    A row has a key, its size is checked before, and it has the time of its sending. So no refusal is a matter of one
+    row.
+    """
+    error = write_error(changelog, cause)
+    if not isinstance(error, Fatal) or isinstance(error, DeploymentFault):
+        return error
+    fault = DeploymentFault(
+        f"{changelog} does not take the rows of its table: {cause!r}",
+        remedy="repair its settings (memstream topics check names them), then start the worker again",
+    )
+    fault.__cause__ = cause
+    return fault
+
+
+def _is_own_time(timestamp: int | None) -> bool:
+    return timestamp is None or abs(timestamp / 1000 - time.time()) <= OWN_TIME
