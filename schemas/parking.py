@@ -44,6 +44,26 @@ class RecordDeaths(Contract):
     error: Error
 
 
+class UnreadDeleted(Contract):
+    """Records of a partition that retention deleted before a stage had read them: offsets from `first`, before `until`.
+
+    Offsets of transaction markers and of compacted records are among them, so there may have been fewer records.
+    """
+
+    stage: str
+    topic: str
+    partition: Annotated[int, Field(ge=0)]
+    first: Annotated[int, Field(ge=0)]
+    until: Annotated[int, Field(ge=1)]
+    at: Instant
+    """When the stage passed over them."""
+
+    @property
+    def count(self) -> int:
+        """The number of offsets."""
+        return self.until - self.first
+
+
 class OutcomeRetry(Contract):
     """`args` of outcome.retry, which a worker sends itself: try the outcome of a parked key again."""
 

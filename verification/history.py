@@ -43,6 +43,7 @@ from ..schemas.topics import (
     changelog_name,
     read_by,
 )
+from ..streams.engine.unread import read_unread
 from ..streams.log.partitioner import partition_for
 from ..streams.log.port import Log, Position, Record
 from . import decoding
@@ -127,6 +128,7 @@ class _Reader:
         history.committed = await self._commits()
         history.spans = await self._spans()
         now = {name: len(spans) for name, spans in history.spans.items()}
+        history.unread_deleted = tuple(await read_unread(self._log, now=datetime.now(UTC)))
         history.counts = PartitionCounts(now, await read_growths(self._log))
         for name in _DEAD_LETTER_TOPICS:
             await self._each(name, self._dead_letter)

@@ -101,8 +101,16 @@ def lag_is_zero(history: History, expected: Expected) -> InvariantVerdict:
                 behind = span.end - (span.first if at is None else at)
                 where = f"{topic.name}/{partition}@{span.end}"
                 findings.require(behind <= 0, f"{stage} is {behind} records behind", where)
+                if at is not None and at < span.first:
+                    findings.found(f"retention deleted {span.first - at} records that {stage} had not read", where)
                 if at is not None and behind < 0:
                     findings.found(f"{stage} has committed {-behind} records beyond the end", where)
+    for lost in history.unread_deleted:
+        if lost.stage in expected.stages:
+            findings.note(
+                f"{lost.at:%Y-%m-%d %H:%M} UTC: {lost.stage} passed over {lost.count} offsets from "
+                f"{lost.topic}/{lost.partition}@{lost.first} on, which retention had deleted before it read them"
+            )
     for name in history.moved:
         findings.found(f"{name} moved while it was read: run it again when nothing is being worked on", name)
     return findings.verdict("I8", "lag is zero")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ..schemas.budgets import StoredBudget
+from ..schemas.parking import UnreadDeleted
 from ..schemas.topics import DEAD_LETTER_SUFFIX, StageName
 from ..schemas.turn_number import TurnNumber
 from ..streams.log.port import Position
@@ -305,6 +306,8 @@ class History:
     committed: dict[tuple[StageName, str], tuple[int | None, ...]] = field(default_factory=dict)
     """Offsets that were read before everything else: records below them had all of their effects."""
     counts: PartitionCounts = field(default_factory=PartitionCounts)
+    unread_deleted: tuple[UnreadDeleted, ...] = ()
+    """What retention deleted in the last 30 days before a stage had read it."""
     moved: tuple[str, ...] = ()
     """Topics that grew and commits that advanced during the reading."""
     turns: list[TurnRow] = field(default_factory=list)

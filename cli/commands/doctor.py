@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import asdict
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import click
@@ -24,6 +25,8 @@ from ...schemas.topics import DEAD_LETTER_SUFFIX, STAGES, TURNS, StageName, grou
 from ...streams.engine.codec import tenant_of
 from ...streams.engine.dead_letters import reason_of
 from ...streams.engine.parking import REMEDY, read_parked_keys
+from ...streams.engine.unread import REMEDY as REMEDY_UNREAD
+from ...streams.engine.unread import read_unread
 from ...streams.log import topic_admin
 from ...streams.log.port import Log
 from .. import options
@@ -125,6 +128,7 @@ async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
         for stage in STAGES:
             yield await _stage(log, stage)
         yield await _parked(log)
+        yield await _unread(log)
         yield await _passed_over(log)
     except StageError as error:
         yield Check("broker", False, *_remedy(error))
@@ -161,14 +165,18 @@ async def _topics(log: Log, settings: Settings) -> Check:
 async def _stage(log: Log, stage: StageName) -> Check:
     """Count a stage's workers and the records that it is behind. A stage without workers passes: it may start later."""
     group = group_of(stage)
-    behind = 0
+    behind = deleted = 0
     for topic in read_by(stage):
         if await log.partitions(topic.name) is None:
             continue
         starts, ends = await log.starts(topic.name), await log.ends(topic.name)
         committed = await log.committed(group, topic.name)
         behind += sum(end - max(start, done or 0) for start, end, done in zip(starts, ends, committed, strict=True))
+        deleted += sum(max(0, start - done) for start, done in zip(starts, committed, strict=True) if done is not None)
     members = await log.members(group)
+    if deleted:
+        lost = f"{members} workers, {behind} records behind; retention deleted {deleted} before it had read them"
+        return Check(f"stage {stage}", False, lost, REMEDY_UNREAD)
     return Check(f"stage {stage}", True, f"{members} workers, {behind} records behind")
 
 
@@ -183,6 +191,17 @@ async def _parked(log: Log) -> Check:
     ]
     more = [f"and {len(entries) - PARKED_SHOWN} more"] if len(entries) > PARKED_SHOWN else []
     return Check("parked keys", False, "; ".join([*named, *more]), REMEDY)
+
+
+async def _unread(log: Log) -> Check:
+    """Count what retention deleted in the last 30 days before a stage had read it."""
+    name, lost = "unread records", Counter[tuple[str, str]]()
+    for note in await read_unread(log, now=datetime.now(UTC)):
+        lost[note.stage, note.topic] += note.count
+    if not lost:
+        return Check(name, True, "none was deleted")
+    named = ", ".join(f"{stage} {count} of {topic}" for (stage, topic), count in lost.most_common())
+    return Check(name, False, f"retention deleted in the last 30 days: {named}", REMEDY_UNREAD)
 
 
 async def _passed_over(log: Log) -> Check:

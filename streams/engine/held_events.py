@@ -174,7 +174,6 @@ class LaneStats:
     done: int = 0
     dropped: int = 0
     redelivered: int = 0
-    gaps: int = 0
     running: int = 0
     held: int = 0
     held_bytes: int = 0

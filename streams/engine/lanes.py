@@ -65,6 +65,7 @@ class Lanes(Generic[T]):
     `acknowledged(tp, offset)`: the events of a partition before this offset are done and may be committed.
     `commit(offsets)`: commit now, during a revocation; by partition the next offset to read.
     `first_at_or_after(tp, offset)`: return the first offset that the log has, or None.
+    `passed_over(tp, first, until)`: the log has no record in [first, until), and the events behind go on.
     `crash(exception)`: stop the worker. `crashed()`: whether it is stopping so; nothing becomes durable any more.
     `interrupt()`: cut short every wait for a component.
     `lease_ok()`: whether this worker surely owns its partitions.
@@ -81,6 +82,7 @@ class Lanes(Generic[T]):
         first_at_or_after: Callable[[TP, int], Awaitable[int | None]],
         crash: Callable[[BaseException], Awaitable[None]],
         acknowledged: Callable[[TP, int], Awaitable[None]] | None = None,
+        passed_over: Callable[[TP, int, int], Awaitable[None]] | None = None,
         crashed: Callable[[], bool] = lambda: False,
         interrupt: Callable[[], None] = lambda: None,
         lease_ok: Callable[[], bool] = lambda: True,
@@ -95,6 +97,7 @@ class Lanes(Generic[T]):
     ) -> None:
         self._handle = handle
         self._acknowledged = acknowledged
+        self._passed_over = passed_over
         self._commit = commit
         self._first_at_or_after = first_at_or_after
         self._crash = crash
@@ -179,7 +182,7 @@ class Lanes(Generic[T]):
         self._dispatch()
 
     def _admit(self, epoch: Epoch[T], window: Window[T]) -> None:
-        expected, tenant, size = window.expected, window.arrivals[0].tenant, window.arrivals[0].size
+        tenant, size = window.arrivals[0].tenant, window.arrivals[0].size
         slot = window.admit()
         if slot is None:
             self.stats.redelivered += 1
@@ -187,7 +190,6 @@ class Lanes(Generic[T]):
             if window.reopen():  # it may have been the only one, and as large as the bound
                 self._has_room_again()
             return
-        self.stats.gaps += slot.offset > expected
         place = (window.tp[1], slot.key)
         lane = epoch.lanes.get(place)
         if lane is None:
@@ -216,6 +218,8 @@ class Lanes(Generic[T]):
         """
         expected = window.expected
         first = await self._ask_log(epoch, window.tp, expected)
+        if self._passed_over is not None and (first is None or first >= slot.offset):
+            await self._passed_over(window.tp, expected, slot.offset)
         if epoch is not self._epoch or epoch.broken:
             return
         window.checking = False

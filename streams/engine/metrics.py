@@ -115,6 +115,12 @@ class Metrics:
             ["stage"],
             registry=registry,
         )
+        self.unread_deleted = Counter(
+            "memstream_unread_deleted_total",
+            "Offsets that retention deleted before the stage had read them",
+            ["stage", "topic"],
+            registry=registry,
+        )
         self.parked = Gauge(
             "memstream_parked_keys", "Keys whose last outcome cannot be applied", ["stage"], registry=registry
         )
@@ -257,6 +263,10 @@ class StageMetrics:
     def full_partitions(self, count: int) -> None:
         """Set how many partitions are not fetched, because the worker has no room for more of them."""
         self._full_partitions.set(count)
+
+    def unread_deleted(self, topic: str, offsets: int) -> None:
+        """Count offsets that retention deleted before the stage had read them."""
+        self._metrics.unread_deleted.labels(self._stage, topic).inc(offsets)
 
     def parked(self, keys: int) -> None:
         """Set how many keys of the worker's partitions are parked."""

@@ -30,6 +30,7 @@ from ..log.port import Log, Record
 from .commands import command_record
 from .metrics import StageMetrics
 from .shared_deaths import DEATHS
+from .unread import UNREAD
 
 log = structlog.get_logger(__name__)
 
@@ -141,7 +142,7 @@ async def read_parked_keys(log_client: Log) -> Mapping[bytes, ParkedKey]:
             key = record.key or b""
             entries.pop(key, None)
             try:
-                if record.value and not key.startswith(DEATHS):
+                if record.value and not key.startswith((DEATHS, UNREAD)):
                     entries[key] = ParkedKey.read(record.value)
             except ValidationError:
                 log.warning("parked_key_not_read", offset=record.position.offset)

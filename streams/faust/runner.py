@@ -35,6 +35,7 @@ from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import BROKER, Calls, is_of_a_tenant
 from ..engine.shared_deaths import SharedDeaths
 from ..engine.steps import Step, Steps
+from ..engine.unread import UnreadNotes
 from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
 from ..log.write_errors import write_error
@@ -186,6 +187,7 @@ class StageRunner:
         self.sender = Sender(self.app, calls)
         table = TABLES.get(name)  # type: ignore[call-overload]
         self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
+        self._unread = UnreadNotes(stage=name, log_client=log_client, send=self.sender.durable, metrics=metrics)
         self._stage = build_stage(self)
         self._timers = TimerOwnership(self._stage, self.rows, crash=self.app.crash)
         self.app.sources = tuple(topic.name for topic in self._stage.reads)
@@ -214,6 +216,7 @@ class StageRunner:
             commit=self._commit,
             acknowledged=self._end_after_commit if self.handler.ends_after_commit() else None,
             first_at_or_after=lambda tp, offset: self._log.first_at_or_after(tp[0], tp[1], offset),
+            passed_over=self._passed_over,
             crash=self.app.crash,
             crashed=self.app._crashed.is_set,
             interrupt=calls.interrupt,
@@ -397,7 +400,13 @@ class StageRunner:
         except Transient:
             return
         if nothing and self.app.ready() and (tp.topic, tp.partition) in self.app.assigned():
+            await self._passed_over((tp.topic, tp.partition), committed, ends[tp.partition])
             await self._commit({(tp.topic, tp.partition): ends[tp.partition]})
+
+    async def _passed_over(self, tp: TP, first: int, until: int) -> None:
+        """Note what retention deleted of these offsets. A new group has nothing that it should have read."""
+        if first or self.committed(*tp) is not None:
+            await self._unread.passed_over(*tp, first, until)
 
     # ------------------------------------------------------------------------------------------------ views
     def committed(self, topic: str, partition: int) -> int | None:

@@ -139,7 +139,8 @@ async def say(pipeline: Pipeline, producer: AIOKafkaProducer, turn: Json) -> Non
 
 
 @pytest.mark.fault(
-    broken="records deleted (retention) before a group had read them", holds="what is left has its effect; I7 I8"
+    broken="records deleted (retention) before a group had read them",
+    holds="what is left has its effect; log, metric, doctor and verify report the loss; I7 I8",
 )
 async def test_records_that_retention_took_before_they_were_read_stop_nobody(
     pipeline: Pipeline, model: ModelServer
@@ -158,6 +159,10 @@ async def test_records_that_retention_took_before_they_were_read_stop_nobody(
     worker = pipeline.spawn(*STAGES, MEMSTREAM_SESSION_TIMEOUT="10")
     await pipeline.settled()
     assert worker.poll() is None
+    assert "unread_records_deleted" in pipeline.logs()
+    checks = {check["check"]: check for check in pipeline.json_lines("doctor", expect=None)}
+    assert not checks["unread records"]["ok"]
+    assert "observer 2 of memory.turns" in checks["unread records"]["detail"]
     observed = [json.loads(value)["turn_id"] for value in await pipeline.observed()]
     assert observed == ["t1", "t2", "t5", "t6", "t7", "t8"]
     await pipeline.consistent()

@@ -649,6 +649,12 @@ async def test_lag_and_an_offset_beyond_the_end(dump: Dump) -> None:
     assert "observer has committed 2 records beyond the end" in said
 
 
+async def test_records_that_retention_deleted_before_a_stage_read_them(dump: Dump) -> None:
+    at, starts = dump.committed["memory-observer", TURNS.name], dump.starts[TURNS.name]
+    at[0], starts[0] = 0, 2
+    assert "retention deleted 2 records that observer had not read" in await shown(dump, "I8")
+
+
 async def test_a_topic_that_grows_while_it_is_read(dump: Dump) -> None:
     class Growing(DumpLog):
         async def ends(self, topic: str) -> tuple[int, ...]:
