@@ -33,6 +33,12 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that this user may still write on the disk of a folder."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
     """Create a folder with its parents, on the disk when this returns. FileExistsError when it exists."""
     made = [folder, *(parent for parent in folder.parents if not parent.exists())]

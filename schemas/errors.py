@@ -55,6 +55,15 @@ class Transient(StageError):
         self.remedy = remedy
 
 
+def no_room(component: str, folder: object, *, free: int, needed: int) -> Transient:
+    """Return the error for a write that is not begun, because the disk has less than `needed` bytes left."""
+    return Transient(
+        component,
+        f"the disk of {folder} has {free >> 20} MiB left, a write needs {needed >> 20} MiB",
+        remedy=f"free some space on the disk of {folder}; nothing is lost, it goes on by itself",
+    )
+
+
 class OverBudget(StageError):
     """The budget allows no call now. No component failed: the work waits, and nothing is dropped.
 

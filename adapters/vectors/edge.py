@@ -28,8 +28,8 @@ from qdrant_client import models
 
 from ..durable_files import SYNCS_AT_ONCE, make_folder, sync_folder, write_atomically
 from . import edge_models as translate
-from .edge_collection import DESCRIPTION, EdgeCollection, call
-from .engine import EngineRefused, ReadConsistency
+from .edge_collection import DESCRIPTION, EdgeCollection, call, check_room
+from .engine import OPEN_ROOM, WRITE_ROOM, EngineRefused, ReadConsistency
 
 ENGINE_VERSION = "1.20.0"
 """The server version that has the same features as the pinned qdrant_edge (TextQuery came with 1.20)."""
@@ -42,10 +42,12 @@ class EdgeEngine:
     """The methods of `AsyncQdrantClient` that the store uses, with its models, over the embedded engine."""
 
     def __init__(self, *, folder: Path) -> None:
-        """Open every collection in `folder` (0.2 s for 10 000 points). `EngineRefused` when one cannot be opened."""
+        """Open every collection in `folder` (0.2 s for 10 000 points). `EngineRefused` when one cannot be opened, or
+        when the disk has no room for it."""
         self._folder = folder
         if not folder.exists():
             make_folder(folder)
+        check_room(folder, needed=OPEN_ROOM)
         self._threads = ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="qdrant-sync")
         self._closed = False
         self._filters = translate.LastFilters()
@@ -145,6 +147,7 @@ class EdgeEngine:
             raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")
         if await self.collection_exists(collection_name):
             raise EngineRefused(409, f"Collection `{collection_name}` already exists")
+        check_room(self._folder, needed=WRITE_ROOM)
         described = models.CreateCollection(
             vectors=dict(vectors_config),
             sparse_vectors=dict(sparse_vectors_config or {}),

@@ -25,14 +25,17 @@ from typing import Any, TypeVar
 import qdrant_edge as edge
 from qdrant_client import models
 
-from ..durable_files import sync_tree, write_atomically
+from ...schemas.errors import no_room
+from ..durable_files import free_bytes, sync_tree, write_atomically
 from .edge_sync import GroupSync, WriteAheadLog
-from .engine import EngineRefused
+from .engine import NO_ROOM, WRITE_ROOM, EngineRefused
 
 T = TypeVar("T")
 DESCRIPTION, CURRENT, SHARD = "collection.json", "shard.json", "shard"
 FLUSH_EVERY = 10_000
 """Writes between flushes."""
+COPIES = 2
+"""How many times the shard's size a building takes: the copy, and the optimised segments beside its old ones."""
 REPLAYED_AT_ONCE = 100
 """Journalled writes that are applied before other tasks get a turn."""
 _NO_POINT = "No point with id"
@@ -50,6 +53,13 @@ def call(function: Callable[..., T], *arguments: Any) -> T:
         # request's.
         status = 500 if message.startswith("Service") else 404 if message.startswith(_NO_POINT) else 400
         raise EngineRefused(status, message) from error
+
+
+def check_room(folder: Path, *, needed: int) -> None:
+    """Raise `EngineRefused` when the disk of a folder has less than `needed` bytes left."""
+    free = free_bytes(folder)
+    if free < needed:
+        raise EngineRefused(NO_ROOM, str(no_room("store", folder, free=free, needed=needed)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +107,10 @@ class EdgeCollection:
 
     async def update(self, operation: Any, *, durably: bool = True) -> None:
         """Apply a write. When this returns, it is in the engine's write-ahead log, and `durably` on the disk. `Fatal`
-        when the disk refused a sync."""
+        when the disk refused a sync, `EngineRefused` when it has no room."""
         await self._open.wait()
         self._sync.check()
+        check_room(self._folder, needed=WRITE_ROOM)
         if self._journal is not None:
             self._journal.append(operation)
         call(self.shard.update, operation)
@@ -139,7 +150,10 @@ class EdgeCollection:
 
     async def copy_shard(self) -> Path:
         """Copy the shard. From then on writes are journalled, until `replace_shard` or `discard_copy`. Writes wait
-        while the files are copied; reads do not."""
+        while the files are copied; reads do not. `EngineRefused` when the disk has no room for
+        copy and graphs."""
+        files = [path.stat().st_size for path in self._folder.rglob("*") if path.is_file()]
+        check_room(self._folder, needed=WRITE_ROOM + COPIES * sum(files))
         number = int(self._current.shard.partition("-")[2] or 0) + 1
         copy = self._folder / f"{SHARD}-{number}"
         self._open.clear()
@@ -160,6 +174,7 @@ class EdgeCollection:
         while self._journal:
             some, self._journal = self._journal[:REPLAYED_AT_ONCE], self._journal[REPLAYED_AT_ONCE:]
             for operation in some:
+                check_room(copy, needed=WRITE_ROOM)
                 _apply_again(shard, operation)
             await asyncio.sleep(0)
         self._open.clear()

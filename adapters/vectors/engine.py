@@ -32,9 +32,20 @@ finds 90 %, and 98 % of the best ten. The final order uses floats: int8 alone lo
 graph, when all vectors are compared, this changes nothing."""
 
 
+NO_ROOM: Final = 507
+"""The HTTP status of a write that was not begun, because the disk has too little room."""
+WRITE_ROOM: Final = 128 << 20
+"""Bytes that a write of the embedded engine leaves free on the disk. The engine writes through mappings of sparse
+files: a page that the disk has no room for ends the process (SIGBUS), without a word. The largest upsert (8 MiB) takes
+some thirty."""
+OPEN_ROOM: Final = 32 << 20
+"""Bytes that must be free to open a folder, because the engine applies its log to mapped files. Less than `WRITE_ROOM`,
+so that a folder which takes no writes can be read after a restart."""
+
+
 class EngineRefused(Exception):
     """The embedded engine refuses a request. `status` is the HTTP status that the server would send (400, 404, 409,
-    500)."""
+    500), or `NO_ROOM`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

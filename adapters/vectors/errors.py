@@ -14,11 +14,12 @@ from qdrant_client.common.client_exceptions import QdrantException, ResourceExha
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from ...schemas.errors import DeploymentFault, Fatal, Transient
-from .engine import EngineRefused
+from .engine import NO_ROOM, EngineRefused
 
 COMPONENT = "store"
 AWAY_REMEDY = "Check that Qdrant runs and that MEMSTREAM_QDRANT names it, with https:// if it has TLS."
 KEY_REMEDY = "Set QDRANT_API_KEY to a key of this Qdrant that may read and write."
+ROOM_REMEDY = "Free some space on that disk; nothing is lost, it goes on by itself."
 SCHEME_REMEDY = "Write http:// in MEMSTREAM_QDRANT if this Qdrant has no TLS."
 TRUST_REMEDY = (
     "Set MEMSTREAM_QDRANT_CA to a PEM file with the certificate of the authority that signed Qdrant's, "
@@ -73,6 +74,8 @@ def foreign_answer(doing: str, said: str) -> Transient:
 def _for_status(status: int, message: str) -> Transient | Fatal:
     if status in (401, 403):
         return Transient(COMPONENT, f"{message} (Qdrant refuses the key)", remedy=KEY_REMEDY)
+    if status == NO_ROOM:
+        return Transient(COMPONENT, message, remedy=ROOM_REMEDY)
     if status in (408, 429) or status >= 500:
         return Transient(COMPONENT, message, remedy=AWAY_REMEDY)
     if status == 404:

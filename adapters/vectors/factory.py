@@ -13,8 +13,8 @@ from ..folder_lock import holder_of
 from ..ports import EmbedderIdentity
 from .edge import EdgeEngine
 from .edge_index import GraphBuilder
-from .engine import EngineRefused
-from .errors import COMPONENT
+from .engine import NO_ROOM, EngineRefused
+from .errors import COMPONENT, ROOM_REMEDY
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
 from .period_store import PeriodStore
 from .remote import Address, remote_engine
@@ -71,6 +71,8 @@ async def open_store(
     try:
         engine = EdgeEngine(folder=folder / ENGINE_FOLDER)
     except (EngineRefused, ValueError, OSError) as error:  # ValueError: a file has unexpected content
+        if isinstance(error, EngineRefused) and error.status == NO_ROOM:
+            raise Transient(COMPONENT, str(error), remedy=ROOM_REMEDY) from error
         raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
     if not serve_loopback:
         return PeriodStore(engine=engine, embedder=embedder)

@@ -36,6 +36,7 @@ from ..output import console
 from ..output.tier_report import described
 from ..wiring.broker import COMMAND_TIMEOUT, deployment, new_log
 from ..wiring.checks import Check
+from ..wiring.disk_room import needed_room, why_no_room
 from ..wiring.model_checks import check_models
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 from ..wiring.settings import Settings
@@ -75,7 +76,13 @@ def doctor(context: CommandContext, as_json: bool) -> None:
 
 
 async def _all(settings: Settings, policy: MemoryPolicy) -> list[Check]:
-    checks = [_python(), _settings(settings), Check("tiers", True, described(policy.tiers)), _datadir(settings)]
+    checks = [
+        _python(),
+        _settings(settings),
+        Check("tiers", True, described(policy.tiers)),
+        _datadir(settings),
+        _disk(settings),
+    ]
     checks += [check async for check in _log_checks(settings)]
     checks += await check_worker(settings)
     embedder, identity = await _embedder(settings)
@@ -108,6 +115,14 @@ def _datadir(settings: Settings) -> Check:
     if os.access(above, os.W_OK | os.X_OK) and above.is_dir():
         return Check("datadir", True, str(folder))
     return Check("datadir", False, f"{above} cannot be written", "set MEMSTREAM_DATADIR to a folder of this user")
+
+
+def _disk(settings: Settings) -> Check:
+    needed = needed_room(settings)
+    short = why_no_room(needed)
+    if short:
+        return Check("disk", False, short, "free some space there: nothing is written meanwhile, and nothing is lost")
+    return Check("disk", True, "; ".join(f"{folder} has {room >> 20} MiB or more" for folder, room in needed.items()))
 
 
 # ------------------------------------------------------------------------------------------------ the log

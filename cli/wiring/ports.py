@@ -6,6 +6,7 @@ holds it, the command appends to the same log and reaches the engine through tha
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from ...adapters.folder_lock import FolderLock
 from ...adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
 from ...adapters.vectors.factory import open_store
 from ...adapters.vectors.period_store import PeriodStore
+from ...schemas.errors import Transient
 from ...streams.engine.fair_queue import FairQueue
 from ...streams.log.port import Log
-from ..errors import usage
+from ..errors import CommandFailed, unreachable, usage
 from .broker import opened_log, require_memory
 from .settings import Settings
 
@@ -103,18 +105,26 @@ async def own_folders(settings: Settings, *, purpose: str, patience: float = FOL
             lock.release()
 
 
+def unwritable(folder: Path, error: OSError) -> CommandFailed:
+    """Return the command's error for a folder that cannot be locked: exit 3 on a full disk, else 2."""
+    why = f"{folder} cannot be written: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return unreachable(Transient("disk", why, remedy="free some space on its disk; nothing is lost"))
+    return usage(why)
+
+
 def _try(lock: FolderLock) -> bool:
     try:
         return lock.try_acquire()
     except OSError as error:
-        raise usage(f"{lock.folder} cannot be written: {error.strerror or error}") from error
+        raise unwritable(lock.folder, error) from error
 
 
 async def _acquire(lock: FolderLock, patience: float) -> bool:
     try:
         return await lock.acquire(timeout=patience)
     except OSError as error:
-        raise usage(f"{lock.folder} cannot be written: {error.strerror or error}") from error
+        raise unwritable(lock.folder, error) from error
 
 
 # ------------------------------------------------------------------------------------------------ the store

@@ -59,7 +59,8 @@ from ..process.probe import Probe
 from ..process.startup_retry import StartupRetry
 from .broker import deployment, new_log
 from .budget_setup import LateMeter, ceilings, needs_accounts, tell
-from .ports import Folders, new_embedder, new_store, secret
+from .disk_room import needed_room, why_no_room
+from .ports import Folders, new_embedder, new_store, secret, unwritable
 from .secret_detectors import new_detectors
 from .settings import Settings
 from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners, utc_now
@@ -136,6 +137,7 @@ class Stages:
     metrics: Metrics
     budget: BudgetClient
     policies: TenantPolicies
+    needed_room: dict[Path, int]
     health_host: str = LOOPBACK
     health_port: int = 0
     probe: Probe = field(init=False)
@@ -145,8 +147,10 @@ class Stages:
 
     def readiness(self) -> Mapping[str, tuple[bool, str]]:
         """Return for each part whether it is ready, and if not, why."""
+        no_room = why_no_room(self.needed_room)
         return {runner.name: runner.ready() for runner in self.runners} | {
-            "qdrant": (self.probe.reached, self.probe.why)
+            "qdrant": (self.probe.reached, self.probe.why),
+            "disk": (not no_room, no_room),
         }
 
     def ready(self) -> bool:
@@ -219,7 +223,10 @@ async def built_stages(
         await patience("the log", reader.read_whole)
         await stack.enter_async_context(reader.following())
         await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
-        store = await new_store(settings, identity=embedder.identity, folders=folders, serve_loopback=True)
+        identity = embedder.identity
+        store = await patience(
+            "Qdrant", lambda: new_store(settings, identity=identity, folders=folders, serve_loopback=True)
+        )
         stack.push_async_callback(store.close)
         await patience("Qdrant", lambda: prepare_collections(client, store, names))
         lines = ceilings(settings.tier, policy.budget)
@@ -267,6 +274,7 @@ async def built_stages(
             metrics=metrics,
             budget=budget,
             policies=reader.policies,
+            needed_room=needed_room(settings),
             health_host=settings.health_host,
             health_port=settings.health_port,
         )
@@ -317,7 +325,7 @@ class _Slot:
             try:
                 taken = lock.try_acquire()
             except OSError as error:
-                raise usage(f"MEMSTREAM_DATADIR: {lock.folder} cannot be written: {error.strerror or error}") from error
+                raise unwritable(lock.folder, error) from error
             if taken:
                 self._held.callback(lock.release)
                 return lock.folder

@@ -19,10 +19,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol
 
+import structlog
 from rocksdict import WriteBatch, WriteOptions
 
 from ...schemas.errors import Fatal, Transient
+from ..log.disk_room import TABLES_ROOM, check_room
 from .blocking_work import in_thread
+
+log = structlog.get_logger(__name__)
 
 #: Messages of the system for a full disk (ENOSPC, EFBIG, EDQUOT), as RocksDB passes them on.
 NO_ROOM = ("No space left on device", "File too large", "Disk quota exceeded")
@@ -72,6 +76,14 @@ class StoreErrors:
 
     def __init__(self, *, table: str, folder: Path) -> None:
         self._table, self._folder = table, folder
+
+    def check_room(self) -> None:
+        """Raise `Transient`, and log it, when the disk has less room than `TABLES_ROOM`."""
+        try:
+            check_room("tables", self._folder, needed=TABLES_ROOM)
+        except Transient as error:
+            log.warning("table_write_failed", table=self._table, error=str(error), remedy=error.remedy)
+            raise
 
     def __enter__(self) -> None:
         return None

@@ -159,7 +159,8 @@ class DurableTable(faust.Table):
         Raises:
             RowTooLarge: nothing was sent.
             LeaseLost: other workers may own the partition; some rows may have been sent.
-            Transient: the broker did not take them; or the local store does not work and the worker ends.
+            Transient: the disk has too little room, or the broker did not take them: write the same rows again. Or the
+                local store does not work and the worker ends.
             DeploymentFault: the broker will never take them.
         """
         for key, value in rows.items():
@@ -173,6 +174,7 @@ class DurableTable(faust.Table):
         self.check_store()
         self.app.check_lease()
         unacked = [self.unacked_rows.add(partition, key, value) for key, value in rows.items()]
+        self.store_errors().check_room()  # after `add`: the decision is not made again
         writes = Writes(len(unacked))
         async with self._sending[partition]:  # a send waits when the producer has too much to send
             for row in unacked:

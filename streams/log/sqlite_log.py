@@ -29,6 +29,7 @@ import structlog
 from ...schemas.errors import DeploymentFault, StageError, Transient
 from . import sqlite_cleaner
 from . import sqlite_tables as sql
+from .disk_room import LOG_ROOM, check_room
 from .port import Headers
 from .sqlite_tables import LogRow, LogTopic
 
@@ -307,6 +308,7 @@ class SqliteLog:
         """
         ends: dict[int, int] = {}
         layout = False
+        self._refuse_without_room(batch)
         try:
             sql.sync_commits(conn, not all(isinstance(job.work, _Commit) for job in batch))
             conn.execute("BEGIN IMMEDIATE")
@@ -324,9 +326,7 @@ class SqliteLog:
             conn.execute("COMMIT")
         except sqlite3.Error as exc:
             error = sql.translate(exc, self.folder)
-            remedy = error.remedy if isinstance(error, Transient) else ""
-            folder = str(self.folder)
-            log.warning("log_write_failed", folder=folder, error=str(error), remedy=remedy, operations=len(batch))
+            self._tell_failed(error, len(batch))
             if conn.in_transaction:
                 conn.rollback()
             for job in batch:
@@ -341,6 +341,22 @@ class SqliteLog:
             log.warning("log_poll_failed", folder=str(self.folder), error=str(exc))
         return None
 
+    def _refuse_without_room(self, batch: list[_Job[Any]]) -> None:
+        """Fail the appends of a batch when the disk is nearly full. Commits of offsets and the clean-up go on."""
+        appends = [job for job in batch if isinstance(job.work, _Append)]
+        if not appends:
+            return
+        try:
+            check_room("broker", self.folder, needed=LOG_ROOM)
+        except Transient as error:
+            self._tell_failed(error, len(appends))
+            for job in appends:
+                job.error = error
+
+    def _tell_failed(self, error: StageError, operations: int) -> None:
+        fields = {"folder": str(self.folder), "error": str(error), "remedy": error.remedy}
+        log.warning("log_write_failed", **fields, operations=operations)
+
     def _insert_run(self, conn: sqlite3.Connection, batch: list[_Job[Any]], at: int, ends: dict[int, int]) -> int:
         rows = []
         while at < len(batch):
@@ -349,6 +365,8 @@ class SqliteLog:
             if not isinstance(work, _Append):
                 break
             at += 1
+            if job.error is not None:
+                continue
             end = ends.get(work.part)
             if end is None:
                 found = conn.execute("SELECT next FROM part WHERE id = ?", (work.part,)).fetchone()

@@ -39,7 +39,7 @@ class NoLoopDisk(Exception):
 class LoopDisk:
     """One disk, mounted at `folder` between `mount` and `unmount`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, size: int = SIZE) -> None:
         """Make the disk's file and its mount point in `folder`. Raises NoLoopDisk."""
         self._image = folder / "disk.img"
         self.folder = folder / "disk"
@@ -47,7 +47,7 @@ class LoopDisk:
             raise NoLoopDisk("needs root, mkfs.ext4 and loop devices")
         self.folder.mkdir(parents=True)
         with self._image.open("wb") as file:
-            file.truncate(SIZE)
+            file.truncate(size)
         _run("mkfs.ext4", "-q", "-F", str(self._image))
 
     def mount(self) -> None:
@@ -90,9 +90,9 @@ class LoopDisk:
 
 
 @contextlib.contextmanager
-def loop_disk(folder: Path) -> Iterator[LoopDisk]:
+def loop_disk(folder: Path, *, size: int = SIZE) -> Iterator[LoopDisk]:
     """A mounted disk in `folder`, unmounted and deleted afterwards. Raises NoLoopDisk."""
-    disk = LoopDisk(folder)
+    disk = LoopDisk(folder, size=size)
     try:
         disk.mount()
     except OSError as error:
