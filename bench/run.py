@@ -27,6 +27,7 @@ from . import (
     calls,
     cpu,
     edits,
+    fairness,
     freshness,
     kill_throughput,
     latency,
@@ -45,8 +46,8 @@ PAGE = ROOT / "docs" / "notes" / "performance.md"
 PICTURE = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 USUAL = ("R1", "R2", "R3", "R6", "R7", "R8", "R9", "R10", "all stages")
-RATIOS = (*USUAL, "R3′")
-"""R3′ is measured where it is asked for, because it needs a Qdrant server."""
+RATIOS = (*USUAL, "R3′", "R11")
+"""R3′ and R11 are measured where they are asked for: R3′ needs a Qdrant server, R11 takes both cores."""
 WORLDS = {"kafka": kafka_world, "embedded": embedded_world}
 
 
@@ -118,6 +119,8 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
             return await freshness.measure(world, freshness.QUICK if quick else freshness.FULL)
         case "R10":
             return await edits.measure(world, edits.QUICK if quick else edits.FULL)
+        case "R11":
+            return await fairness.measure(world, fairness.QUICK if quick else fairness.FULL)
         case "all stages":
             return await all_stages.measure(world, all_stages.QUICK if quick else all_stages.FULL)
     raise AssertionError(f"{ratio} is not measured here")
@@ -126,7 +129,11 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
 @click.command()
 @click.option("--quick", is_flag=True, help="Tiny numbers: shows that everything works and measures nothing.")
 @click.option(
-    "--only", "ratios", multiple=True, type=click.Choice(RATIOS), help="Only these ratios. Default: all but R3′."
+    "--only",
+    "ratios",
+    multiple=True,
+    type=click.Choice(RATIOS),
+    help="Only these ratios. Default: all but R3′ and R11.",
 )
 @click.option("--on", "worlds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
 @click.option(

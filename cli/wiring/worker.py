@@ -44,11 +44,12 @@ from ...schemas.collections import (
 from ...schemas.errors import Fatal
 from ...schemas.topics import StageName
 from ...streams.engine.fair_places import FairPlaces
+from ...streams.engine.hangs import HangWatch
 from ...streams.engine.health import LOOPBACK, AddressRefused, Readiness, served
 from ...streams.engine.metrics import Metrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.app import AppSettings
-from ...streams.faust.runner import StageRunner, run_worker
+from ...streams.faust.runner import StageRunner, run_watched
 from ...streams.log import topic_admin
 from ...streams.log.port import Log
 from ..errors import usage
@@ -167,7 +168,8 @@ class Stages:
                 registry=self.metrics.registry,
                 readiness=self.readiness,
             ):
-                return await run_worker(self.runners, stopping=stopping)
+                hangs = HangWatch(self.runners[0].hang_folder)
+                return await run_watched(self.runners, stopping=stopping, watch=hangs)
         except AddressRefused as refused:
             raise usage(str(refused)) from refused
         finally:

@@ -22,7 +22,8 @@ import sqlite3
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
+HUNG = "the event loop did not move for"
+"""The beginning of what is noted of a death by a hang (hangs.py)."""
 CRASHES_MAX = 3
 """At so many crashes by one record it becomes a dead letter."""
 DEAD_LETTERS_IN_A_ROW_MAX = 20
@@ -104,6 +107,17 @@ class CrashCounter:
             return 0
         return count
 
+    def hung(self) -> dict[Position, int]:
+        """Return the counts of the records whose last death was a hang."""
+        found: dict[Position, int] = {}
+        for path in self._folder.glob("*.json") if self._folder.is_dir() else ():
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                fields = json.loads(path.read_text())
+                if str(fields["why"]).startswith(HUNG):
+                    position = Position(fields["topic"], int(fields["partition"]), int(fields["offset"]))
+                    found[position] = int(fields["deaths"])
+        return found
+
     def add(self, position: Position, why: str) -> int:
         """Count one more crash and return the new count, which is durable then."""
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -144,6 +158,24 @@ class ErrorBoundary:
         self._first_tenant: str | None = None
         self._several_tenants = False
         crashes.forget_old(time.time())
+        self._hung = crashes.hung()
+        """By record: deaths, of which the last one was a hang."""
+
+    def deaths_by_hang(self, position: Position) -> int:
+        """Return how often a record at which a process hung has ended a worker, as far as this worker knows."""
+        return self._hung.get(position, 0)
+
+    def learn_hung(self, deaths: Mapping[Position, int]) -> None:
+        """Take in what is known of hangs elsewhere."""
+        for position, count in deaths.items():
+            self._hung[position] = max(count, self.deaths_by_hang(position))
+
+    def count_hang(self, position: Position, why: str, where: str) -> int:
+        """Count a hang of the process before this one, durably, and log it. Return how many this folder knows."""
+        deaths = self._crashes.add(position, why)
+        self.learn_hung({position: deaths})
+        _log_death(position, deaths, why, where)
+        return deaths
 
     async def run(
         self,
@@ -163,6 +195,10 @@ class ErrorBoundary:
         Raises Transient and Relinquished, after which the lanes try the event again or leave it to the partition's
         next owner, and everything that stops the worker.
         """
+        if (deaths := self.deaths_by_hang(position)) >= CRASHES_MAX:
+            await refuse(Poison("fatal", f"{HUNG} long in a step of this record, {deaths} times"), deaths)
+            self.count_dead_letter()
+            return
         try:
             await handle()
         except Poison as poison:
@@ -190,17 +226,9 @@ class ErrorBoundary:
         if self._shared is not None:
             crashes = await self._shared.add(position, describe(cause), own=crashes)
         if crashes < CRASHES_MAX:
-            log.error(
-                "record_kills_worker",
-                topic=position.topic,
-                partition=position.partition,
-                offset=position.offset,
-                deaths=crashes,
-                of=CRASHES_MAX,
-                error=describe(cause),
-                # not exc_info: renderers may show local variables, and in them what users said
-                where="".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:]),
-            )
+            # not exc_info: renderers may show local variables, and in them what users said
+            where = "".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:])
+            _log_death(position, crashes, describe(cause), where)
         return crashes
 
     def succeeded(self, tenant_id: str | None = None) -> None:
@@ -238,6 +266,19 @@ class ErrorBoundary:
         """Return how many dead letters of the row count."""
         limit = REFUSED_OF_A_TENANT_MAX if self._several_tenants else DEAD_LETTERS_IN_A_ROW_MAX
         return sum(min(count, limit) for count in self._unusable_in_a_row.values()) + self._others_in_a_row
+
+
+def _log_death(position: Position, deaths: int, error: str, where: str) -> None:
+    log.error(
+        "record_kills_worker",
+        topic=position.topic,
+        partition=position.partition,
+        offset=position.offset,
+        deaths=deaths,
+        of=CRASHES_MAX,
+        error=error,
+        where=where,
+    )
 
 
 def unexpected(error: BaseException) -> bool:

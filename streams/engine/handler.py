@@ -23,7 +23,7 @@ from ..log.port import Position, Record
 from .codec import is_keyed_by, lane_key, tenant_of
 from .crash_points import CrashPoint, Step
 from .dead_letters import dead_letter, is_filtered, is_refused_by_model, message_of, reason_of
-from .error_boundary import DecisionFailed, EffectFailed, ErrorBoundary, decoded, is_of_one_key, unexpected
+from .error_boundary import CRASHES_MAX, DecisionFailed, EffectFailed, ErrorBoundary, decoded, is_of_one_key, unexpected
 from .lane_events import DecodeCrash, LookAhead, QueuedEvents, Routed, RoutedEvent, UndecodableEvent, nothing_ahead
 from .last_keys import LastKeys
 from .metrics import StageMetrics
@@ -211,6 +211,8 @@ class Handler(Generic[W]):
 
     def route(self, record: Record) -> Routed[W]:
         """Decode a record. Called when its lane has been chosen."""
+        if self._boundary.deaths_by_hang(record.position) >= CRASHES_MAX:  # the boundary refuses it
+            return UndecodableEvent(lane_key(record), Poison("fatal", "workers hung at it"))
         try:
             return decoded(lambda: self._stage.route(record))
         except Poison as poison:
@@ -259,7 +261,7 @@ class Handler(Generic[W]):
 
     async def handle(self, record: Record, routed: RoutedEvent[W]) -> None:
         """Run decide → table → store → publish. The commit follows later."""
-        queued = self._queued()
+        queued = self._queued(alone=self._boundary.deaths_by_hang(record.position) > 0)
         try:
             await self._handle(record, routed, queued)
         except (Poison, DecisionFailed) as error:
@@ -276,7 +278,11 @@ class Handler(Generic[W]):
         def misplaced(record: Record, lane: str) -> bool:
             return not is_keyed_by(record, lane) or (count is not None and count.misplaces(record, lane.encode()))
 
-        return QueuedEvents(self._ahead, misplaced=misplaced, alone=alone)
+        def by_itself(record: Record, lane: str) -> bool:
+            """A record at which a worker hung goes alone: otherwise a neighbour would be the next one at fault."""
+            return misplaced(record, lane) or self._boundary.deaths_by_hang(record.position) > 0
+
+        return QueuedEvents(self._ahead, by_itself=by_itself, alone=alone)
 
     async def _handle(self, record: Record, routed: RoutedEvent[W], queued: QueuedEvents[W]) -> None:
         self._enter("decide")

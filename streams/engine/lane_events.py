@@ -57,11 +57,11 @@ class QueuedEvents(Generic[W]):
         self,
         events: LookAhead = nothing_ahead,
         *,
-        misplaced: Callable[[Record, str], bool] = lambda record, lane: False,
+        by_itself: Callable[[Record, str], bool] = lambda record, lane: False,
         alone: bool = False,
     ) -> None:
         self._events = events
-        self._misplaced = misplaced
+        self._by_itself = by_itself
         self._alone = alone
         self.were_given = False
         """Whether the stage got any of them."""
@@ -72,12 +72,12 @@ class QueuedEvents(Generic[W]):
 
     def next(self, at_most: int) -> list[tuple[Record, W]]:
         """Return the next events, up to one that the stage cannot decide together with others: undecodable,
-        misplaced, or a new try of a parked key."""
+        misplaced, a record at which a worker hung, or a new try of a parked key."""
         found: list[tuple[Record, W]] = []
         for record, routed in self._events() if at_most > 0 and not self._alone else ():
             if not isinstance(routed, RoutedEvent) or retry_of(record) is not None:
                 break
-            if self._misplaced(record, routed.lane):
+            if self._by_itself(record, routed.lane):
                 break
             found.append((record, routed.work))
             if len(found) == at_most:

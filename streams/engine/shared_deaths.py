@@ -20,6 +20,7 @@ from ...schemas.outcomes import OutRecord
 from ...schemas.parking import ERROR_MAX, RecordDeaths
 from ...schemas.topics import PARKED
 from ..log.port import Log, Position
+from .error_boundary import HUNG
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +59,13 @@ class SharedDeaths:
         except (StageError, TimeoutError) as away:
             log.warning("death_not_told", topic=position.topic, offset=position.offset, why=str(away))
             return own
+
+    async def hung(self) -> dict[Position, int]:
+        """Return the deaths by records at which a process of this stage hung last. Raises Transient."""
+        if await self._log.partitions(PARKED.name) is None:
+            return {}
+        known = [each for each in (await self._read()).values() if self._counts(each) and each.error.startswith(HUNG)]
+        return {Position(each.topic, each.partition, each.offset): each.deaths for each in known}
 
     async def _add(self, position: Position, error: str, own: int) -> int:
         if await self._log.partitions(PARKED.name) is None:

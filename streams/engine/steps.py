@@ -45,6 +45,8 @@ class Step:
     stage: str
     position: Position
     phase: Phase = "decode"
+    note: bytes = b""
+    """Stage and record as they are noted for the process after this one (hangs.py)."""
 
 
 class WaitingSteps(Generic[T]):

@@ -25,6 +25,7 @@ from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
 from ..engine.handler import Handler, Rows, Stage
+from ..engine.hangs import Hang, HangWatch
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
 from ..engine.lane_events import Routed
 from ..engine.lanes import HELD_BYTES, Lanes
@@ -33,7 +34,7 @@ from ..engine.no_rows import NoRows
 from ..engine.parking import read_parked_keys
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import BROKER, Calls, is_of_a_tenant
-from ..engine.shared_deaths import SharedDeaths
+from ..engine.shared_deaths import NOTE_SECONDS, SharedDeaths
 from ..engine.steps import Step, Steps
 from ..engine.unread import UnreadNotes
 from ..log.partition_count import CountCheck
@@ -191,14 +192,19 @@ class StageRunner:
         self._stage = build_stage(self)
         self._timers = TimerOwnership(self._stage, self.rows, crash=self.app.crash)
         self.app.sources = tuple(topic.name for topic in self._stage.reads)
+        self._shared_deaths = SharedDeaths(stage=name, log_client=log_client, send=self._append)
+        self._untold: list[tuple[Position, str, int]] = []
+        """Hangs of the process before this one, which only this folder knows: record, why, deaths."""
+        self._learning: asyncio.Task[None] | None = None
+        self._boundary = ErrorBoundary(
+            crashes=CrashCounter(self._settings.datadir / "attempts"),
+            shared=SharedDeaths(stage=name, log_client=log_client, send=self.sender.durable),
+        )
         self.handler: Handler[Any] = Handler(
             stage=self._stage,
             rows=self.rows,
             calls=calls,
-            boundary=ErrorBoundary(
-                crashes=CrashCounter(self._settings.datadir / "attempts"),
-                shared=SharedDeaths(stage=name, log_client=log_client, send=self.sender.durable),
-            ),
+            boundary=self._boundary,
             send=self.sender,
             metrics=metrics,
             crash=self._settings.crash,
@@ -249,6 +255,32 @@ class StageRunner:
         """Create this worker's folder."""
         (self._settings.datadir / "tables").mkdir(parents=True, exist_ok=True)
 
+    # ------------------------------------------------------------------------------------------------ hangs
+    @property
+    def hang_folder(self) -> Path:
+        """The folder for the files of a hang watch."""
+        return self._settings.datadir / "attempts"
+
+    def note_hang(self, hang: Hang) -> None:
+        """Count a hang of the process before this one, durably."""
+        deaths = self._boundary.count_hang(hang.position, hang.why, hang.where)
+        self._untold.append((hang.position, hang.why, deaths))
+
+    async def _learn_hung(self) -> None:
+        """Tell all workers of the last hang, and learn of theirs. Events wait for it, `NOTE_SECONDS` at most."""
+        try:
+            async with asyncio.timeout(NOTE_SECONDS):
+                while self._untold:
+                    position, why, own = self._untold[0]
+                    self._boundary.learn_hung({position: await self._shared_deaths.add(position, why, own=own)})
+                    del self._untold[0]
+                self._boundary.learn_hung(await self._shared_deaths.hung())
+        except (Transient, TimeoutError) as away:
+            log.warning("hangs_not_learnt", stage=self.name, why=str(away))
+
+    async def _append(self, record: OutRecord) -> None:
+        await self._log.append(record.topic, key=record.key, value=record.value)
+
     # ------------------------------------------------------------------------------------------------ events
     async def _consume(self, stream: Any) -> None:
         """Run the agent. It never raises: Faust acknowledges an event at which an agent fails, and goes on."""
@@ -277,6 +309,8 @@ class StageRunner:
             self.metrics.held(self._lanes.stats.held, self._lanes.stats.held_bytes)
 
     async def _handle(self, item: _Item) -> None:
+        if self._learning is not None and not self._learning.done():
+            await asyncio.wait([self._learning])
         with event_scope(item.event):
             step = Step(self.name, item.record.position)
             await self.steps.run(self._in_steps(item), tenant=item.tenant, step=step, size=item.record.size())
@@ -319,6 +353,7 @@ class StageRunner:
         self._timers.stop()
 
     async def _note_assignment(self, app: Any, assigned: Any, **_: Any) -> None:
+        self._learning = asyncio.create_task(self._learn_hung())
         self._timers.assigned(self._partitions_of((tp.topic, tp.partition) for tp in assigned))
 
     def _partitions_of(self, tps: Iterable[TP]) -> frozenset[int]:
@@ -443,6 +478,17 @@ class StageRunner:
         if not self.app.assigned():
             return True, SPARE
         return True, "; ".join(each for each in (self.handler.parked.told(), self.calls.paused_told()) if each)
+
+
+async def run_watched(runners: Sequence[StageRunner], *, stopping: asyncio.Event, watch: HangWatch) -> int:
+    """Run the stages as `run_worker` does, with a watch over the event loop."""
+    hang = watch.last()
+    for runner in runners:
+        if hang is not None and hang.stage == runner.name:
+            runner.note_hang(hang)
+    watch.forget()
+    with watch.over([runner.steps for runner in runners]):
+        return await run_worker(runners, stopping=stopping)
 
 
 async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:

@@ -2,8 +2,8 @@
 
 It reads memory.turns and memory.commands.session like the observer, keyed by the record's key. Its row holds the count
 and the last outcome. It also writes one row before, one row after, and one that is deleted again. Each counted record
-becomes one point and one output record. The values `poison` and `odd` fail, and
-`hold` waits while the file `hold` exists.
+becomes one point and one output record. The values `poison` and `odd` fail, `match` and `spin` never come to an
+end, and `hold` waits while the file `hold` exists.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +119,11 @@ class Counting:
         """Fail or wait, as the values of the counted events say."""
         if "poison" in values:
             raise Poison("refused_by_model", "on purpose")
+        if "match" in values:
+            re.match(r"(a+)+$", "a" * 60 + "b")  # it holds Python's lock, and does not end
+        if "spin" in values:
+            while True:
+                pass
         if "odd" in values:
             raise RuntimeError("nobody expected this")
         while "hold" in values and self._hold is not None and self._hold.exists():

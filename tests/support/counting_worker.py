@@ -4,7 +4,8 @@ It writes each point into SQLite (`sink`), so that a test sees what a killed wor
 file `wedge`, the store refuses the key in that file; while it has a file `hold`, records with that value wait.
 
 Option `slow_restore`: seconds to wait after each batch of a restore. Option `file_limit`: the greatest size of its
-files in bytes, as on a full disk. Option `clock_ahead`: the seconds by which its clock is ahead of the broker's.
+files in bytes, as on a full disk. Option `clock_ahead`: the seconds by which its clock is ahead of the broker's. Option
+`still`: seconds without a move of the event loop that end the worker.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from prometheus_client import CollectorRegistry
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES
 from memstream.streams.engine.crash_points import CrashPoint
+from memstream.streams.engine.hangs import HangWatch
 from memstream.streams.engine.health import served
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.process_exit import UNREACHABLE
@@ -37,7 +39,7 @@ from memstream.streams.faust import bulk_load, recovery
 from memstream.streams.faust.app import AppSettings
 from memstream.streams.faust.bulk_load import BulkLoad, ChangelogSource
 from memstream.streams.faust.bulk_writes import Entry
-from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
+from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_watched
 from tests.support.counting_stage import Counting
 from tests.support.logs import log_at
 
@@ -129,7 +131,9 @@ async def main(options: dict[str, str]) -> int:
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     port = int(options.get("health", "0"))
     async with served(port=port, registry=metrics.registry, readiness=lambda: {"observer": runner.ready()}):
-        code = await run_worker([runner], stopping=stopping)
+        still = options.get("still")
+        watch = HangWatch(runner.hang_folder, **({"still": int(still), "processor": float(still) + 3} if still else {}))
+        code = await run_watched([runner], stopping=stopping, watch=watch)
     await client.close()
     return code
 

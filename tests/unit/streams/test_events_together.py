@@ -124,6 +124,19 @@ async def test_an_event_that_does_not_belong_to_the_lane_is_not_taken_along() ->
     assert harness.handler._queued().next(8) == []
 
 
+async def test_a_record_at_which_a_worker_hung_is_handled_by_itself() -> None:
+    """Otherwise the next hang would be counted against the one that has it in company."""
+    topics, harness = Topics(), new_harness()
+    first, suspect, third = event(topics, "a"), event(topics, "b"), event(topics, "c")
+    harness.handler._boundary.learn_hung({suspect.position: 1})
+    await harness.deliver(first, ahead=[suspect, third])
+    assert harness.covered == []
+    await harness.deliver(suspect, ahead=[third])
+    assert harness.covered == []
+    await harness.deliver(third, ahead=[event(topics, "d")])
+    assert len(harness.covered) == 1
+
+
 async def test_a_covered_event_never_starts_and_is_committed() -> None:
     tp: TP = ("a", 0)
     handled: list[int] = []

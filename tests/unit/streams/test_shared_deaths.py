@@ -12,7 +12,7 @@ import pytest
 
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.outcomes import OutRecord
-from memstream.streams.engine.error_boundary import CRASHES_MAX, CrashCounter, DecisionFailed, ErrorBoundary
+from memstream.streams.engine.error_boundary import CRASHES_MAX, HUNG, CrashCounter, DecisionFailed, ErrorBoundary
 from memstream.streams.engine.parking import read_parked_keys
 from memstream.streams.engine.shared_deaths import SharedDeaths
 from memstream.streams.log.port import Log, Position, Record
@@ -103,6 +103,23 @@ async def test_the_third_death_counts_whoever_dies(topic: Topic, tmp_path: Path,
     # the worker may end before it commits the record, and any other may get it
     assert not await team["b"].dies()
     assert team["b"].letters[-1][0] == "fatal"
+
+
+async def test_hangs_are_known_to_all_workers_and_crashes_are_none(topic: Topic, tmp_path: Path) -> None:
+    """A record that hangs a process is refused before anybody looks at it, so the count has to be known before."""
+
+    def shared() -> SharedDeaths:
+        return SharedDeaths(stage="observer", log_client=cast(Log, topic), send=topic.send, now=lambda: NOW)
+
+    other = Position("memory.turns", 3, 18)
+    for _ in range(CRASHES_MAX):
+        await shared().add(HERE, f"{HUNG} 30 s in one step", own=1)
+        await shared().add(other, "RuntimeError: odd", own=1)
+    assert await shared().hung() == {HERE: CRASHES_MAX}
+    (late,) = workers(topic, tmp_path, 1)
+    late.boundary.learn_hung(await shared().hung())
+    assert not await late.dies()
+    assert late.letters == [("fatal", CRASHES_MAX)]
 
 
 async def test_records_and_stages_are_counted_by_themselves(topic: Topic, tmp_path: Path) -> None:

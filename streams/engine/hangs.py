@@ -1,0 +1,190 @@
+"""A watch outside the event loop: it ends a process whose loop no longer moves, and finds the record that was at work.
+
+Two parts, because one alone misses a kind of hang:
+
+- A thread counts its own seconds since the loop moved last. It sees every hang in which Python's lock is let go: a
+  Python loop, a blocking call. It logs why, and ends the process with exit code 4. Its seconds are ticks of its own, so
+  a process that was stopped (SIGSTOP, a suspended machine) is not taken for one that hangs.
+- A timer of the kernel counts the processor time of the process. A match of `re` holds Python's lock until it ends, so
+  no thread runs meanwhile. The timer's signal needs no lock: faulthandler writes the stack into a file, and the process
+  dies by the signal (SIGVTALRM). A process that is stopped, or waits in a debugger, uses no processor time.
+
+Before each step of an event its record is noted in a file that is mapped into memory: what was written survives the
+process. The next process of the folder reads note and stack, and counts a death against the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import json
+import mmap
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+import structlog
+
+from ..log.port import Position
+from .error_boundary import HUNG
+from .process_exit import BROKEN, ExitProcess, end_process
+from .steps import Step, Steps
+
+log = structlog.get_logger(__name__)
+
+STILL_SECONDS: Final = 30
+"""Seconds without a move of the loop that end the process. The longest lawful step takes less than one."""
+STILL_PROCESSOR_SECONDS: Final = 35.0
+"""The same for the processor time of the process. It is longer, so that the thread comes first where it can run."""
+OF_EACH_CORE: Final = 5.0
+"""Processor time added for each core: other threads of the process may use all of them until the thread's next tick."""
+BEAT_SECONDS: Final = 1.0
+_NOTE_BYTES: Final = 1024
+_STACK_MAX: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """The end of the process before this one. `where`: the stack; empty where the thread ended the process."""
+
+    stage: str
+    position: Position
+    where: str
+
+    @property
+    def why(self) -> str:
+        return f"{HUNG} {STILL_SECONDS} s in one step"
+
+
+class StillLoop:
+    """Counts ticks without a beat between them. Pure. A tick that comes late counts once, however late it is."""
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._seen = -1
+        self._ticks = 0
+
+    def tick(self, beats: int) -> bool:
+        """Take the number of beats so far. Return whether there was none for too many ticks."""
+        self._ticks = self._ticks + 1 if beats == self._seen else 0
+        self._seen = beats
+        return self._ticks >= self._most
+
+
+class HangWatch:
+    """The watch of one process over the steps of its stages. `folder` has its files."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        still: int = STILL_SECONDS,
+        processor: float = STILL_PROCESSOR_SECONDS + OF_EACH_CORE * (os.cpu_count() or 1),
+        exit_process: ExitProcess = end_process,
+    ) -> None:
+        self._note_file = folder / "step"
+        self._stack_file = folder / "hang"
+        self._folder = folder
+        self._still = still
+        self._processor = processor
+        self._exit = exit_process
+        self._beats = 0
+        self._step: Step | None = None
+        self._stopped = threading.Event()
+
+    # ------------------------------------------------------------------------------------------------ after a hang
+    def last(self) -> Hang | None:
+        """Return the record at which the process before this one hung; None if it ended otherwise, or between steps."""
+        try:
+            where = self._stack_file.read_text(errors="replace")
+            note = self._note_file.read_bytes().partition(b"\n")[0]
+            stage, topic, partition, offset = json.loads(note)
+            position = Position(str(topic), int(partition), int(offset))
+        except (OSError, ValueError, TypeError):
+            return None
+        return Hang(str(stage), position, where[:_STACK_MAX]) if where else None
+
+    def forget(self) -> None:
+        """Forget the hang of the process before: it is counted."""
+        with suppress(FileNotFoundError):
+            self._stack_file.unlink()
+
+    # ------------------------------------------------------------------------------------------------ watching
+    @contextmanager
+    def over(self, all_steps: Sequence[Steps]) -> Iterator[None]:
+        """Watch the running loop and these steps during the block."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._note_file.write_bytes(b"\n" * _NOTE_BYTES)
+        with (
+            self._note_file.open("r+b") as note_file,
+            mmap.mmap(note_file.fileno(), _NOTE_BYTES) as note,
+            self._stack_file.open("w") as stack,
+        ):
+            for steps in all_steps:
+                steps.changed = lambda step: self._noted(note, step)
+            faulthandler.register(signal.SIGVTALRM, file=stack, all_threads=False, chain=True)
+            beating = asyncio.ensure_future(self._beat())
+            thread = threading.Thread(target=self._watch, args=(stack,), name="hang-watch", daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                self._stopped.set()
+                beating.cancel()
+                thread.join()
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                faulthandler.unregister(signal.SIGVTALRM)
+                for steps in all_steps:
+                    steps.changed = lambda step: None
+
+    def _noted(self, note: mmap.mmap, step: Step | None) -> None:
+        self._step = step
+        if step is None:
+            note[:1] = b"\n"
+            return
+        if not step.note:
+            at = step.position
+            step.note = json.dumps([step.stage, at.topic, at.partition, at.offset]).encode() + b"\n"
+        note[: len(step.note)] = step.note
+
+    async def _beat(self) -> None:
+        while True:
+            self._beats += 1
+            await asyncio.sleep(BEAT_SECONDS)
+
+    def _watch(self, stack: IO[str]) -> None:
+        loop = StillLoop(most=self._still)
+        self._wind_up()
+        while not self._stopped.wait(BEAT_SECONDS):
+            self._wind_up()
+            if loop.tick(self._beats):
+                self._end(stack)
+                return
+
+    def _wind_up(self) -> None:
+        """Start the timer from the beginning: this thread runs, so nobody holds Python's lock for long."""
+        signal.setitimer(signal.ITIMER_VIRTUAL, self._processor)
+
+    def _end(self, stack: IO[str]) -> None:
+        step = self._step
+        faulthandler.dump_traceback(stack, all_threads=True)
+        stack.flush()
+        at = {} if step is None else _fields(step)
+        log.critical("event_loop_hangs", why=f"{HUNG} {self._still} s", exit_code=BROKEN, **at)
+        self._exit(BROKEN)
+
+
+def _fields(step: Step) -> dict[str, str | int]:
+    position = step.position
+    return {
+        "stage": step.stage,
+        "topic": position.topic,
+        "partition": position.partition,
+        "offset": position.offset,
+        "step": step.phase,
+    }

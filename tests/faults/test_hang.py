@@ -1,0 +1,111 @@
+"""A record at which the event loop never goes on. It counts as a crash, and becomes a dead letter like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memstream.streams.engine.error_boundary import CRASHES_MAX
+from memstream.streams.engine.process_exit import BROKEN
+from memstream.streams.log.port import Record
+from tests.support.counting_run import LETTERS, CountingRun
+from tests.support.kafka import Broker
+from tests.support.tables import counting
+
+pytestmark = [pytest.mark.timeout(300)]
+STILL = "3"
+"""Seconds without a move of the loop that end a worker of these tests."""
+
+
+@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.kafka), "embedded"])
+async def run(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CountingRun]:
+    if request.param == "kafka":
+        own: Broker = request.getfixturevalue("own_kafka")
+        broker = f"kafka://{own.bootstrap}"
+    else:
+        broker = f"embedded://{tmp_path / 'log'}"
+    async with counting(broker, tmp_path) as run:
+        yield run
+
+
+async def letters(run: CountingRun, record: Record) -> list[dict[str, bytes]]:
+    return [dict(each.headers) for each in await run.records(LETTERS) if each.value == record.value]
+
+
+@pytest.mark.fault(
+    broken="a record at which the event loop hangs: a match that holds Python's lock, and a Python loop",
+    holds="the worker ends by itself and names the record; the third time it is a letter `fatal`; everything else once",
+)
+@pytest.mark.parametrize(("value", "code"), [("match", -signal.SIGVTALRM), ("spin", BROKEN)])
+async def test_a_record_that_hangs_the_loop_is_a_dead_letter_after_three_deaths(
+    run: CountingRun, value: str, code: int
+) -> None:
+    await run.produce(24)
+    hanging = await run.send("k0", "hangs", value)
+    await run.produce(24)
+    for _ in range(CRASHES_MAX):
+        assert await run.ended(run.start(still=STILL), timeout=60) == code
+    run.start(still=STILL)
+    await run.drained(timeout=60)
+    (letter,) = await letters(run, hanging)
+    assert letter["memstream-reason"] == b"fatal"
+    assert letter["memstream-attempts"] == b"%d" % CRASHES_MAX
+    assert run.output().count("record_kills_worker") == CRASHES_MAX
+    assert ("event_loop_hangs" in run.output()) == (code == BROKEN)
+    await run.check()
+
+
+@pytest.mark.kafka
+@pytest.mark.fault(
+    broken="a record at which the event loop hangs, three workers, each started again when it ends",
+    holds="three ends in all, then the letter `fatal`; everything else once",
+)
+async def test_a_hanging_record_that_moves_between_workers_ends_three_at_most(
+    own_kafka: Broker, tmp_path: Path
+) -> None:
+    async with counting(f"kafka://{own_kafka.bootstrap}", tmp_path) as run:
+        done = asyncio.Event()
+        ends: list[str] = []
+
+        async def supervised(name: str) -> None:
+            while not done.is_set():
+                if await run.ended(run.start(name, still=STILL), timeout=200) == BROKEN:
+                    ends.append(name)
+
+        tasks = [asyncio.ensure_future(supervised(name)) for name in "abc"]
+        await run.wait_for(lambda: run.log.members("memory-observer"), "all are in the group", until=lambda n: n == 3)
+        await run.produce(24)
+        hanging = await run.send("k0", "hangs", "spin")
+        await run.produce(24)
+        await run.wait_for(lambda: letters(run, hanging), "the dead letter", deadline=200)
+        await run.drained(timeout=60)
+        done.set()
+        for task in tasks:
+            task.cancel()
+        (letter,) = await letters(run, hanging)
+        assert letter["memstream-reason"] == b"fatal"
+        assert len(ends) == CRASHES_MAX
+        await run.check()
+
+
+@pytest.mark.fault(
+    broken="a worker is stopped (SIGSTOP) for longer than a hang takes",
+    holds="it goes on when it is continued",
+)
+async def test_a_worker_that_was_stopped_does_not_count_as_one_that_hangs(tmp_path: Path) -> None:
+    async with counting(f"embedded://{tmp_path / 'log'}", tmp_path) as run:
+        worker = run.start(still=STILL)
+        await run.produce(24)
+        await run.drained(timeout=60)
+        worker.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(2 * float(STILL))
+        worker.send_signal(signal.SIGCONT)
+        await run.produce(24)
+        await run.drained(timeout=60)
+        assert worker.poll() is None
+        assert "event_loop_hangs" not in run.output()
+        await run.check()
