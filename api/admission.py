@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..schemas.errors import NoShare
+from .credentials import Credentials, bearer_token
 from .limits import Limits
-from .problems import Problem, busy, headers_too_large, unavailable
+from .problems import Problem, headers_too_large, of_port, unavailable
+from .shares import EVERYBODY, NOBODY, Party, Pools, SharedPool, party_of
 
 OPEN = frozenset({"/livez", "/readyz", "/metrics"})
 """Paths that are answered under any load."""
@@ -35,11 +38,20 @@ class HttpMetrics:
 class Admission:
     """Middleware that limits the requests in work. A request counts until it is answered, a stream until it begins."""
 
-    def __init__(self, app: ASGIApp, *, limits: Limits, metrics: HttpMetrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits,
+        metrics: HttpMetrics,
+        credentials: Credentials | None = None,
+        pool: SharedPool | None = None,
+    ) -> None:
         self._app = app
         self._limits = limits
         self._metrics = metrics
-        self._at_work: set[_Passage] = set()
+        self._credentials = credentials or Credentials(None)
+        self._pool = pool or Pools.of(limits).requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,15 +64,17 @@ class Admission:
         if _head(scope) > self._limits.header:  # the HTTP parser accepts more when the head comes in one piece
             await passage.refuse(headers_too_large(self._limits.header), receive)
             return
-        if len(self._at_work) >= self._limits.requests:
-            problem = busy(
-                f"{self._limits.requests} requests are in work already",
-                retry_after=self._limits.retry_seconds,
-            )
-            await passage.refuse(problem, receive)
-            return
-        self._at_work.add(passage)
-        passage.when_streaming = partial(self._at_work.discard, passage)
+        try:
+            async with self._pool.place(self._party(scope)) as give_back:
+                await self._admitted(scope, receive, passage, give_back)
+        except NoShare as none:
+            if passage.begun:
+                raise
+            await passage.refuse(of_port(none, retry_after=self._limits.retry_seconds), receive)
+
+    async def _admitted(self, scope: Scope, receive: Receive, passage: _Passage, give_back: Callable[[], None]) -> None:
+        if scope["method"] == "GET":  # the stream of a POST is the answer of a tool
+            passage.when_streaming = give_back
         try:
             async with asyncio.timeout(self._limits.request_seconds) as time_out:
                 passage.time_out = time_out
@@ -70,8 +84,14 @@ class Admission:
                 raise
             why = f"no answer within {self._limits.request_seconds:g} s; the request may still take effect"
             await passage.refuse(unavailable(why, retry_after=self._limits.retry_seconds), receive)
-        finally:
-            self._at_work.discard(passage)
+
+    def _party(self, scope: Scope) -> Party:
+        """Return whose share the request takes. The route checks the token."""
+        if self._credentials.open:
+            return EVERYBODY
+        token = bearer_token(Headers(scope=scope))
+        caller = None if token is None else self._credentials.find(token)
+        return NOBODY if caller is None else party_of(caller)
 
 
 def _head(scope: Scope) -> int:

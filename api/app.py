@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -48,6 +48,7 @@ from .limits import Limits
 from .local_guard import LocalGuard
 from .mcp import McpEndpoint, McpServices
 from .recall import LimitOf
+from .shares import Pools, SharedTools
 
 DESCRIPTION = (
     "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). "
@@ -88,6 +89,8 @@ def new_followers(log: Log, limits: Limits) -> TopicFanout:
 
 def create_app(services: Services, *, credentials: Credentials, limits: Limits | None = None) -> FastAPI:
     limits = limits or Limits()
+    pools = Pools.of(limits)
+    shared_tools = SharedTools(services.tools, pools.commands, credentials.open)
     app = FastAPIOffline(
         title="memstream",
         version=__version__,
@@ -125,7 +128,9 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
             now=services.now,
         )
     )
-    app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
+    app.include_router(
+        updates.router(followers=services.followers, pools=pools, credentials=credentials, limits=limits)
+    )
     app.include_router(
         records.router(record_reader=services.record_reader, fact_tracer=services.fact_tracer, credentials=credentials)
     )
@@ -133,11 +138,18 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         verbatim.router(verbatim_reader=services.verbatim_reader, credentials=credentials, now=services.now)
     )
     app.include_router(
-        maintenance.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
+        maintenance.router(
+            commands=services.commands,
+            places=pools.commands,
+            credentials=credentials,
+            limits=limits,
+            now=services.now,
+        )
     )
     app.include_router(
         reviews.router(
             commands=services.commands,
+            places=pools.commands,
             fact_tracer=services.fact_tracer,
             credentials=credentials,
             limits=limits,
@@ -146,17 +158,25 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
     )
     app.include_router(
         edits.router(
-            editor=services.editor, record_reader=services.record_reader, credentials=credentials, limits=limits
+            editor=services.editor,
+            places=pools.commands,
+            record_reader=services.record_reader,
+            credentials=credentials,
+            limits=limits,
         )
     )
     app.include_router(held_records.router(record_reader=services.record_reader, credentials=credentials))
     app.include_router(
-        tools.router(tools=services.tools, memberships=services.record_reader, credentials=credentials, limits=limits)
+        tools.router(tools=shared_tools, memberships=services.record_reader, credentials=credentials, limits=limits)
     )
     app.state.mcp = None
     if services.mcp is not None:
         app.state.mcp = McpEndpoint(
-            services.mcp, memberships=services.record_reader, credentials=credentials, limits=limits
+            replace(services.mcp, tools=SharedTools(services.mcp.tools, pools.commands, credentials.open)),
+            pools=pools,
+            memberships=services.record_reader,
+            credentials=credentials,
+            limits=limits,
         )
         app.router.routes.append(app.state.mcp.route)
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
@@ -164,7 +184,13 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         app.add_middleware(LocalGuard)
     else:
         app.add_middleware(DocsGuard, credentials=credentials)
-    app.add_middleware(Admission, limits=limits, metrics=HttpMetrics(services.registry))
+    app.add_middleware(
+        Admission,
+        limits=limits,
+        metrics=HttpMetrics(services.registry),
+        credentials=credentials,
+        pool=pools.requests,
+    )
     problems.install(app, retry_after=limits.retry_seconds)
     app.openapi = _once(app)  # type: ignore[method-assign]
     return app

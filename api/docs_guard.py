@@ -27,7 +27,7 @@ class DocsGuard:
             try:
                 self._credentials.caller(bearer_token(Headers(scope=scope)))
             except Problem as problem:
-                audit_denied(problem, Request(scope))
+                audit_denied(problem, Request(scope), route=scope["path"])
                 await problem.response(scope["path"])(scope, receive, send)
                 return
         await self._app(scope, receive, send)

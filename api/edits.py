@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache
@@ -36,8 +35,9 @@ from .edit_routes import (
 from .limits import Limits
 from .openapi import body_of
 from .owner_params import one_of, session_of
-from .problems import Problem, busy, field_errors, invalid, invalid_field, not_found
+from .problems import Problem, field_errors, invalid, invalid_field, not_found
 from .request_body import decode_model, read_body
+from .shares import SharedPool, party_of
 
 KEY_HEADER: Final = "Idempotency-Key"
 SESSION_HEADER: Final = "X-Memstream-Session"
@@ -50,9 +50,16 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def router(*, editor: MemoryEditor, record_reader: RecordReader, credentials: Credentials, limits: Limits) -> APIRouter:
+def router(
+    *,
+    editor: MemoryEditor,
+    places: SharedPool,
+    record_reader: RecordReader,
+    credentials: Credentials,
+    limits: Limits,
+) -> APIRouter:
     routes = APIRouter()
-    edits = _Edits(editor, record_reader, limits)
+    edits = _Edits(editor, places, record_reader, limits)
     writer = caller_with(credentials, "memory:write")
     for route in EDIT_ROUTES:
         routes.add_api_route(
@@ -88,11 +95,11 @@ def _endpoint(edits: _Edits, route: EditRoute, writer: Callable[..., Caller]) ->
 class _Edits:
     """Sends the edits of all routes."""
 
-    def __init__(self, editor: MemoryEditor, record_reader: RecordReader, limits: Limits) -> None:
+    def __init__(self, editor: MemoryEditor, places: SharedPool, record_reader: RecordReader, limits: Limits) -> None:
         self._editor = editor
+        self._places = places
         self._records = record_reader
         self._limits = limits
-        self._waiting = asyncio.Semaphore(limits.commands)
 
     async def answer(
         self, route: EditRoute, model: type[BaseModel], request: Request, caller: Caller, record_id: str
@@ -105,11 +112,8 @@ class _Edits:
         target = await self._target(route, body, caller, record_id, request.headers.get(SESSION_HEADER))
         kind = AS_IT_IS if getattr(body, "as_it_is", False) else route.kind
         args = _args(route, kind, body, target, caller, record_id)
-        if self._waiting.locked():
-            message = f"{self._limits.commands} requests wait for commands already"
-            raise busy(message, retry_after=self._limits.retry_seconds)
         try:
-            async with self._waiting:
+            async with self._places.place(party_of(caller, target.tenant_id)):
                 done = await self._editor.edit(
                     kind,
                     args,

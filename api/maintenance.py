@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable
 from datetime import datetime
@@ -20,8 +19,9 @@ from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
 from .owner_params import Whose
-from .problems import Problem, busy
+from .problems import Problem
 from .request_body import decode_model, read_body
+from .shares import SharedPool, party_of
 
 WAIT_DEFAULT, WAIT_MAX = 10.0, 20.0
 """Seconds that a caller waits for the result of the run. The maximum is less than the time-out of a request."""
@@ -63,11 +63,15 @@ COUNTS = tuple(name for name in ReflectAnswer.model_fields if name not in ("comm
 
 
 def router(
-    *, commands: CommandPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime]
+    *,
+    commands: CommandPort,
+    places: SharedPool,
+    credentials: Credentials,
+    limits: Limits,
+    now: Callable[[], datetime],
 ) -> APIRouter:
     routes = APIRouter(tags=["upkeep"])
     writer = Depends(caller_with(credentials, "memory:write", "memory:admin"))
-    waiting = asyncio.Semaphore(limits.commands)
 
     @routes.post(
         "/v1/reflect",
@@ -92,22 +96,20 @@ def router(
             issued_by=caller.name,
             issued_at=now(),
         )
-        if waiting.locked():
-            raise busy(f"{limits.commands} requests wait for commands already", retry_after=limits.retry_seconds)
         status = "failed"
-        try:
-            async with waiting:
+        async with places.place(party_of(caller, command.tenant_id)):
+            try:
                 result = await commands.ask(command, patience=query.wait)
-            status = "accepted" if result is None else result.status
-        finally:
-            audit(
-                "reflect",
-                who=caller.name,
-                tenant_id=command.tenant_id,
-                owner=command.owner,
-                result=status,
-                command_id=command.command_id,
-            )
+                status = "accepted" if result is None else result.status
+            finally:
+                audit(
+                    "reflect",
+                    who=caller.name,
+                    tenant_id=command.tenant_id,
+                    owner=command.owner,
+                    result=status,
+                    command_id=command.command_id,
+                )
         if result is None:
             accepted = ReflectAccepted(command_id=command.command_id)
             return JSONResponse(accepted.model_dump(), HTTPStatus.ACCEPTED)

@@ -7,7 +7,7 @@ answers any of them. The session may also come in `_meta` of a request.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -24,7 +24,8 @@ from ..tools.tool_port import ToolIdentity, ToolPort
 from .credentials import Credentials, bearer_token
 from .limits import Limits
 from .memberships import Memberships, check_identity
-from .revocation import while_held
+from .revocation import Held
+from .shares import Pools, party_of
 from .tool_identity import identity_of
 
 PATH: Final = "/mcp"
@@ -46,8 +47,16 @@ class McpEndpoint:
     """The route. `running` has to be entered while the server runs."""
 
     def __init__(
-        self, services: McpServices, *, memberships: Memberships, credentials: Credentials, limits: Limits
+        self,
+        services: McpServices,
+        *,
+        pools: Pools,
+        memberships: Memberships,
+        credentials: Credentials,
+        limits: Limits,
     ) -> None:
+        self.route = Route(PATH, endpoint=_Endpoint(self), include_in_schema=False)
+        self._pools = pools
         self._memberships = memberships
         self._credentials = credentials
         server = MemoryServer(
@@ -60,10 +69,6 @@ class McpEndpoint:
         ).server()
         self._manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=limits.body)
 
-    @property
-    def route(self) -> Route:
-        return Route(PATH, endpoint=_Endpoint(self), include_in_schema=False)
-
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         async with self._manager.run():
@@ -72,13 +77,20 @@ class McpEndpoint:
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose credential may read. Raises Problem for others, as the other routes do."""
         headers, state = Headers(scope=scope), scope.setdefault("state", {})
+        scope["route"] = self.route  # for metrics and the audit trail; only the framework's own routes set it
         caller = self._credentials.caller(bearer_token(headers))
         state["caller"] = caller.name  # for the audit trail, should the request be denied
         caller.require(SCOPE)
         identity = identity_of(caller, headers)
         await check_identity(self._memberships, caller, identity)
         state["tool_identity"] = identity
-        await while_held(self._credentials, caller, self._manager.handle_request, scope, receive, send)
+        party, streams = party_of(caller, identity.tenant_id), self._pools.streams
+
+        def place(leave: Callable[[], None]) -> AbstractAsyncContextManager[object]:
+            return streams.place(party, leave=leave) if scope["method"] == "GET" else nullcontext()
+
+        held = Held(lambda: self._credentials.holds(caller), place)
+        await held.run(self._manager.handle_request, scope, receive, send)
 
 
 class _Endpoint:

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 
-from ..schemas.errors import Poison, StageError, Transient
+from ..schemas.errors import NoShare, Poison, StageError, Transient
 from ..streams.engine.audit import audit
 
 log = structlog.get_logger(__name__)
@@ -163,6 +163,12 @@ def busy(detail: str, *, retry_after: int) -> Problem:
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers={"Retry-After": str(retry_after)})
 
 
+def too_many(detail: str, *, retry_after: int) -> Problem:
+    """Refuse a request because the caller has as many as it may."""
+    headers = {"Retry-After": str(retry_after)}
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers=headers)
+
+
 def silent(missing: Sequence[MissingPart], *, retry_after: int) -> Problem:
     """Report a read across memory in which no part answered."""
     return unavailable("no part of memory answered; `missing` names them", retry_after=retry_after, missing=missing)
@@ -234,12 +240,12 @@ def install(app: FastAPI, *, retry_after: int) -> None:
     app.add_exception_handler(Exception, unknown)
 
 
-def audit_denied(problem: Problem, request: Request) -> None:
+def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None:
     """Write a line to the audit trail if the problem denies the request. `request.state.caller` names who asks."""
     if problem.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        route = getattr(request.scope.get("route"), "path", "")
+        route = getattr(request.scope.get("route"), "path", route)
         who = getattr(request.state, "caller", "unknown")
-        audit(f"{request.method} {route}", who=who, tenant_id=None, owner=None, result="denied")
+        audit(f"{request.method} {route}".strip(), who=who, tenant_id=None, owner=None, result="denied")
 
 
 def _methods(app: FastAPI, request: Request) -> str:
@@ -250,6 +256,9 @@ def _methods(app: FastAPI, request: Request) -> str:
 
 def of_port(error: StageError, *, retry_after: int) -> Problem:
     match error:
+        case NoShare():
+            wait = retry_after if error.retry_after is None else max(1, round(error.retry_after))
+            return (too_many if error.own else busy)(str(error), retry_after=wait)
         case Transient():
             remedy = f" ({error.remedy})" if error.remedy else ""
             log.warning("request_refused", component=error.component, why=str(error), remedy=error.remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable
 from datetime import datetime
@@ -24,8 +23,9 @@ from .limits import Limits
 from .maintenance import WAIT_DEFAULT, WAIT_MAX
 from .openapi import body_of
 from .owner_params import OfTenant, RecordId
-from .problems import Problem, busy, not_found
+from .problems import Problem, not_found
 from .request_body import decode_model, read_body
+from .shares import SharedPool, party_of
 
 
 class ReviewQuery(OfTenant):
@@ -57,6 +57,7 @@ class ReviewAccepted(BaseModel):
 def router(
     *,
     commands: CommandPort,
+    places: SharedPool,
     fact_tracer: FactTracer,
     credentials: Credentials,
     limits: Limits,
@@ -71,7 +72,6 @@ def router(
         },
     )
     reviewer = Depends(caller_with(credentials, "memory:review"))
-    waiting = asyncio.Semaphore(limits.commands)
 
     async def decide(
         kind: Literal["facts.approve", "facts.reject"], fact_id: str, request: Request, caller: Caller
@@ -91,23 +91,21 @@ def router(
             issued_by=caller.name,
             issued_at=now(),
         )
-        if waiting.locked():
-            raise busy(f"{limits.commands} requests wait for commands already", retry_after=limits.retry_seconds)
         result, status = None, "failed"
-        try:
-            async with waiting:
+        async with places.place(party_of(caller, tenant_id)):
+            try:
                 result = await commands.ask(command, patience=query.wait)
-            status = "accepted" if result is None else result.status
-        finally:
-            audit(
-                kind,
-                who=caller.name,
-                tenant_id=tenant_id,
-                owner=fact.owner,
-                result=status,
-                command_id=command.command_id,
-                fact_id=fact_id,
-            )
+                status = "accepted" if result is None else result.status
+            finally:
+                audit(
+                    kind,
+                    who=caller.name,
+                    tenant_id=tenant_id,
+                    owner=fact.owner,
+                    result=status,
+                    command_id=command.command_id,
+                    fact_id=fact_id,
+                )
         if result is None:
             accepted = ReviewAccepted(command_id=command.command_id)
             return JSONResponse(accepted.model_dump(), HTTPStatus.ACCEPTED)

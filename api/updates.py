@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Literal
@@ -28,6 +29,7 @@ from .limits import Limits
 from .owner_params import Ceiling, Whose
 from .problems import busy, gone, invalid_field
 from .revocation import CHECK_SECONDS
+from .shares import Party, Pools, party_of
 
 log = structlog.get_logger(__name__)
 
@@ -35,10 +37,13 @@ EVENT_STREAM = "text/event-stream"
 CHANGE = "fact.updated"
 END = "end"
 RECONNECT_MILLISECONDS = 2_000
+LEAVE_SECONDS = 1.0
+"""How long a stream may take to send its last event when another tenant needs its place."""
 GONE = "begin anew: read memory.facts (the current state) or GET /v1/facts, then follow from=now"
 End = Ended | Literal["unauthorized"]
 """Why a stream ended."""
 ADVICE: dict[End, str] = {
+    "busy": "another tenant needed this place; come back with the id of the last event after a moment",
     "slow": "this reader took its events too slowly; come back with the id of the last one",
     "unavailable": "the log is away; come back with the id of the last event",
     "gone": f"the log no longer has what comes next; {GONE}",
@@ -86,6 +91,37 @@ class Audience:
         )
 
 
+Place = AbstractAsyncContextManager[Callable[[], None]]
+
+
+class _Leaving:
+    """The end of a stream whose place another tenant needs: a last event, and soon after it the connection."""
+
+    def __init__(self, cut: asyncio.Timeout) -> None:
+        self._cut = cut
+        self.following: TopicReader | None = None
+
+    def __call__(self) -> None:
+        if self.following is not None:
+            self.following.end("busy")
+        self._cut.reschedule(asyncio.get_running_loop().time() + LEAVE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlaces:
+    """The places that a stream holds. `may`: whether its token still exists."""
+
+    pools: Pools
+    party: Party
+    may: Callable[[], bool]
+
+    def of_streams(self, leave: Callable[[], None]) -> Place:
+        return self.pools.streams.place(self.party, leave=leave)
+
+    def of_catching_up(self, leave: Callable[[], None]) -> Place:
+        return self.pools.catching_up.place(self.party, leave=leave)
+
+
 class UpdatesResponse(Response):
     """The stream. It begins to follow the topic when it is sent, so that a client that disconnects earlier leaves
     nothing behind."""
@@ -99,7 +135,7 @@ class UpdatesResponse(Response):
         begin: Begin,
         select: Select,
         limits: Limits,
-        may: Callable[[], bool] = lambda: True,
+        places: StreamPlaces,
         status_code: int = HTTPStatus.OK,
     ) -> None:
         super().__init__(status_code=status_code)
@@ -107,18 +143,30 @@ class UpdatesResponse(Response):
         self._begin = begin
         self._select = select
         self._limits = limits
-        self._may = may
+        self._places = places
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async with self._followers.follow(self._begin, self._select) as following:
-                stream = EventSourceResponse(
-                    events(following, heartbeat=self._limits.heartbeat_seconds, may=self._may),
-                    ping=0,
-                    sep="\n",
-                    send_timeout=self._limits.stream_send_seconds,
-                )
-                await stream(scope, receive, send)
+            async with asyncio.timeout(None) as cut:
+                leaving = _Leaving(cut)
+                async with (
+                    self._places.of_streams(leaving),
+                    self._followers.follow(
+                        self._begin, self._select, catching_up=lambda: self._places.of_catching_up(leaving)
+                    ) as following,
+                ):
+                    leaving.following = following
+                    stream = EventSourceResponse(
+                        events(following, heartbeat=self._limits.heartbeat_seconds, may=self._places.may),
+                        ping=0,
+                        sep="\n",
+                        send_timeout=self._limits.stream_send_seconds,
+                    )
+                    await stream(scope, receive, send)
+        except TimeoutError:
+            if not cut.expired():
+                raise
+            log.warning("stream_cut_off", why="another tenant needed its place, and its client took nothing")
         except SendTimeoutError:
             log.warning("stream_cut_off", why=f"nothing was taken for {self._limits.stream_send_seconds:g} s")
         except OffsetsLost as lost:
@@ -170,7 +218,7 @@ def _line(value: bytes) -> str:
     return value.decode()
 
 
-def router(*, followers: TopicFanout, credentials: Credentials, limits: Limits) -> APIRouter:
+def router(*, followers: TopicFanout, pools: Pools, credentials: Credentials, limits: Limits) -> APIRouter:
     routes = APIRouter(tags=["facts"])
     reader = Depends(caller_with(credentials, "memory:read"))
 
@@ -205,7 +253,7 @@ def router(*, followers: TopicFanout, credentials: Credentials, limits: Limits) 
             begin=_begin(last, query.begin),
             select=audience.hears,
             limits=limits,
-            may=lambda: credentials.holds(caller),
+            places=StreamPlaces(pools, party_of(caller, audience.tenant_id), may=lambda: credentials.holds(caller)),
         )
 
     return routes

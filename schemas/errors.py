@@ -64,6 +64,14 @@ def no_room(component: str, folder: object, *, free: int, needed: int) -> Transi
     )
 
 
+class NoShare(Transient):
+    """This process has no place for the request now. `own`: the caller's own share is used up."""
+
+    def __init__(self, message: str, *, retry_after: float, own: bool) -> None:
+        super().__init__("server", message, retry_after=retry_after)
+        self.own = own
+
+
 class OverBudget(StageError):
     """The budget allows no call now. No component failed: the work waits, and nothing is dropped.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -27,11 +27,15 @@ CANCEL_AGAIN = 0.2
 CLOSE = 100
 """Records behind the end at which a reader joins the shared one."""
 
-Ended = Literal["slow", "unavailable", "gone", "shutdown"]
-"""Why a reader ended: it was too slow, the log does not answer, the log no longer has its offsets, or this process
-stops."""
+Ended = Literal["slow", "unavailable", "gone", "shutdown", "busy"]
+"""Why a reader ended: it was too slow, the log does not answer, the log no longer has its offsets, this process stops,
+or somebody else needed its place."""
 Select = Callable[[Record], bool]
 """A filter of the records that a reader gets. The others only move its offsets."""
+
+
+CatchingUp = Callable[[], AbstractAsyncContextManager[Callable[[], None]]]
+"""Takes a place, and gives a function that gives it back."""
 
 
 class OffsetsLost(Exception):
@@ -138,6 +142,7 @@ class TopicReader:
     """The offsets after the last record that was delivered or skipped."""
     _handed: asyncio.Queue[PositionedRecord | None] = field(default_factory=lambda: asyncio.Queue(1))
     _subscription: _Subscription | None = None
+    _caught_up: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self._read = self.begins
@@ -170,6 +175,17 @@ class TopicReader:
         if selected:
             await self._handed.put(PositionedRecord(record, places))
         self._read = places
+
+    def when_caught_up(self, call: Callable[[], None]) -> None:
+        """Call once when no older records are left to read."""
+        self._caught_up = call
+
+    def catch_up(self) -> None:
+        """Note that no older records are left to read."""
+        self.behind = False
+        if self._caught_up is not None:
+            self._caught_up()
+            self._caught_up = None
 
     def skip(self, places: Offsets) -> None:
         """Move past records that are not delivered."""
@@ -213,24 +229,32 @@ class TopicFanout:
         return sum(reader.behind for reader in self._readers)
 
     @asynccontextmanager
-    async def follow(self, begin: Begin, select: Select) -> AsyncIterator[TopicReader]:
-        """Follow the topic. Raises OffsetsLost, TooManyReaders, and Transient when the log does not answer."""
+    async def follow(
+        self, begin: Begin, select: Select, *, catching_up: CatchingUp | None = None
+    ) -> AsyncIterator[TopicReader]:
+        """Follow the topic. `catching_up`: the place of a reader that is far behind; without it the bound counts.
+
+        Raises OffsetsLost, TooManyReaders, and Transient when the log does not answer.
+        """
         starts, ends = await self._offsets()
         places = starts if begin == "beginning" else ends if begin == "now" else begin
         self._check(places, starts, ends)
         if self._closed or len(self._readers) >= self._bounds.readers:
             raise TooManyReaders(f"{self._bounds.readers} streams are open, as many as may be")
         behind = _distance(places, ends) > CLOSE
-        if behind and self.catching_up >= self._bounds.catching_up:
+        if behind and catching_up is None and self.catching_up >= self._bounds.catching_up:
             raise TooManyReaders(f"{self._bounds.catching_up} streams are still far behind the end, as many as may be")
         reader = TopicReader(places, behind=behind)
-        self._readers.add(reader)
-        feeding = asyncio.create_task(self._feed(reader, select))
-        try:
-            yield reader
-        finally:
-            self._readers.discard(reader)
-            await cancelled(feeding)
+        async with AsyncExitStack() as stack:
+            if behind and catching_up is not None:
+                reader.when_caught_up(await stack.enter_async_context(catching_up()))
+            self._readers.add(reader)
+            feeding = asyncio.create_task(self._feed(reader, select))
+            try:
+                yield reader
+            finally:
+                self._readers.discard(reader)
+                await cancelled(feeding)
 
     def close(self) -> None:
         """End all readers and accept no new one."""
@@ -281,7 +305,7 @@ class TopicFanout:
         while True:
             _, ends = await self._offsets()
             if _distance(reader.read, ends) <= CLOSE:
-                reader.behind = False
+                reader.catch_up()
                 return
             await self._read_older(reader, select, until=ends)
 

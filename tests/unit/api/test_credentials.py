@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from memstream.api.credentials import ANYONE, Caller, Credentials, digest, new_token
+import pytest
+import structlog
+
+from memstream.api.credentials import ANYONE, Caller, Credentials, FileCredentials, digest, new_token
 from memstream.api.problems import Problem
 from memstream.schemas.turns import Owner
 from tests.support.api_server import entry
@@ -99,3 +102,58 @@ def test_a_new_token_is_new_and_tells_what_it_is() -> None:
     made = {new_token() for _ in range(100)}
     assert len(made) == 100
     assert all(token.startswith("mst_") and len(token) > 40 for token in made)
+
+
+# ------------------------------------------------------------------------------------------------ a file that changes
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tokens.toml"
+    path.write_text(entries("secret-1", "secret-2"))
+    return path
+
+
+def entries(*tokens: str, scopes: str = '"memory:read"') -> str:
+    return "".join(
+        f'[[token]]\nname = "{token}"\nsha256 = "{digest(token)}"\ntenants = ["acme"]\nscopes = [{scopes}]\n'
+        for token in tokens
+    )
+
+
+def test_the_file_is_read_again_when_it_changes(file: Path) -> None:
+    credentials = FileCredentials(file)
+    removed, kept = credentials.caller("secret-1"), credentials.caller("secret-2")
+    replaced = file.with_suffix(".new")
+    replaced.write_text(entries("secret-2", "secret-3"))
+    replaced.rename(file)
+    assert credentials.find("secret-1") is None
+    assert credentials.find("secret-3") is not None
+    assert (credentials.holds(removed), credentials.holds(kept)) == (False, True)
+
+
+def test_a_token_with_other_rights_is_another_one(file: Path) -> None:
+    credentials = FileCredentials(file)
+    caller = credentials.caller("secret-1")
+    file.write_text(entries("secret-1", "secret-2", scopes='"turns:write"'))
+    assert not credentials.holds(caller)
+    file.write_text(entries("secret-1").replace(digest("secret-1"), digest("secret-9")))
+    assert not credentials.holds(caller)
+
+
+@pytest.mark.parametrize("broken", ["", "[[token]", "[[token]]\nname = 'x'\n", "\x00", None])
+def test_a_broken_file_keeps_the_tokens_and_is_reported_once(file: Path, broken: str | None) -> None:
+    credentials = FileCredentials(file)
+    file.unlink()
+    if broken is not None:
+        file.write_text(broken)
+    with structlog.testing.capture_logs() as logs:
+        assert credentials.caller("secret-1").name == "secret-1"
+        assert credentials.holds(credentials.caller("secret-2"))
+    assert [(line["event"], line["log_level"]) for line in logs] == [("tokens_not_read", "error")]
+    file.write_text(entries("secret-2"))
+    assert credentials.find("secret-1") is None
+
+
+@pytest.mark.parametrize("name", ["/memstream/consolidation", "cli:root"])
+def test_a_token_has_no_name_of_a_stage_or_of_the_command_line(file: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="must not begin with"):
+        Credentials.read(entries("secret-1").replace('name = "secret-1"', f'name = "{name}"'))

@@ -86,3 +86,14 @@ async def test_the_page_of_the_interface_loads_nothing_from_elsewhere() -> None:
         for path in ("/docs/static/swagger-ui-bundle.js", "/docs/static/swagger-ui.css"):
             assert path in page
             assert (await client.get(path)).status_code == 200
+
+
+async def test_with_tokens_the_description_needs_a_token_too() -> None:
+    app = app_over(credentials=Credentials((entry("t", scopes=("turns:write",)),)))
+    async with called(app) as client:
+        for path in ("/docs", "/openapi.json", "/docs/static/swagger-ui.css", "/docs/oauth2-redirect"):
+            refused = await client.get(path)
+            assert (refused.status_code, refused.json()["type"]) == (401, "urn:memstream:problem:unauthorized"), path
+            assert (await client.get(path, headers=bearer("unknown"))).status_code == 401
+            assert (await client.get(path, headers=bearer("t"))).status_code in (200, 404)
+        assert (await client.get("/livez")).status_code == 200

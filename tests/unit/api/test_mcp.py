@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +19,9 @@ from mcp.shared.exceptions import MCPError
 from memstream.api.credentials import Credentials
 from memstream.api.mcp import McpServices
 from memstream.schemas.tools import RecalledTraces
+from memstream.streams.engine.audit import AUDIT
 from tests.support.api_server import OPEN, app_over, bearer, entry, served
+from tests.unit.api.test_recall import GroupsOf
 from tests.unit.tools.test_mcp_server import AT, RESOURCES, ScriptedContexts, ScriptedTools
 
 JAKES, ANYBODYS, WRITERS = "mst_jake", "mst_any", "mst_writer"
@@ -121,3 +126,48 @@ async def test_a_wrong_argument_does_not_end_the_connection() -> None:
             await client.read_resource("memory://nothing")
         await client.call_tool("recall", {"query": "work"})
     assert len(tools.calls) == 1
+
+
+async def test_a_denied_request_is_in_the_audit_trail() -> None:
+    message, lines = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(record.getMessage()))
+
+    handler, level = Keep(), AUDIT.level
+    AUDIT.addHandler(handler)
+    AUDIT.setLevel(logging.INFO)
+    try:
+        async with mcp_server(scripted()) as url, httpx.AsyncClient() as http:
+            for headers in ({}, bearer(WRITERS), bearer(JAKES) | {"X-Memstream-User": "ann"}):
+                await http.post(url, json=message, headers=headers)
+    finally:
+        AUDIT.removeHandler(handler)
+        AUDIT.setLevel(level)
+    told = [(line["who"], line["action"], line["result"]) for line in lines]
+    assert told == [(who, "POST /mcp", "denied") for who in ("unknown", WRITERS, JAKES)]
+
+
+async def test_the_stream_of_a_removed_token_ends() -> None:
+    entries = [entry(JAKES, users=("jake",))]
+    headers = bearer(JAKES) | {"accept": "application/json, text/event-stream"}
+    async with mcp_server(scripted(), Credentials(entries)) as url, httpx.AsyncClient(timeout=30) as http:
+        async with http.stream("GET", url, headers=headers) as stream:
+            assert stream.status_code == 200
+            entries.clear()
+            async with asyncio.timeout(10):
+                assert [chunk async for chunk in stream.aiter_bytes()] == []
+        assert (await http.get(url, headers=headers)).status_code == 401
+
+
+@pytest.mark.parametrize(("user", "status"), [("u1", 200), ("u2", 403)])
+async def test_a_group_is_named_for_its_members_alone(user: str, status: int) -> None:
+    services = McpServices(tools=scripted(), contexts=ScriptedContexts(), resources=RESOURCES, now=lambda: AT)
+    app = app_over(credentials=TOKENS, mcp=services, store=GroupsOf("u1", "g1"), tools=scripted())
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    headers = bearer(ANYBODYS) | {"X-Memstream-User": user, "X-Memstream-Group": "g1"}
+    accept = {"accept": "application/json, text/event-stream"}
+    async with app.state.mcp.running(), served(app) as url, httpx.AsyncClient(base_url=url) as http:
+        assert (await http.post("/mcp", json=message, headers=headers | accept)).status_code == status
+        assert (await http.get("/v1/tools", headers=headers)).status_code == status

@@ -1,0 +1,224 @@
+"""Shares of what a server has few of: requests at work, streams, waits for commands.
+
+A pool has a number of places. A token and a tenant hold at most their own limits, which are answered 429. While a pool
+is full, a tenant with fewer places than an equal share waits a moment, and gets the next place that is given back; a
+tenant with as many or more is answered 429. Where work can be ended without a loss (a stream goes on from its last id),
+the newest work of the tenant with the most places ends, so that nobody keeps others out by staying.
+
+The state belongs to the event loop. Without a file of tokens there is one party and only the size of the pool counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..schemas.base import Contract
+from ..schemas.errors import NoShare
+from ..schemas.tools import TOOLS_BY_NAME, ToolSpec
+from ..streams.engine.fair_queue import FairQueue
+from ..tools.tool_port import ToolIdentity, ToolPort
+from .credentials import Caller
+from .limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Whose share a place belongs to."""
+
+    tenant: str
+    token: str
+
+
+EVERYBODY: Final = Party("", "")
+"""The party of all requests where no token is needed. Its share is the pool."""
+NOBODY: Final = Party("\0", "\0")
+"""The party of requests without a known token."""
+
+
+def party_of(caller: Caller, tenant_id: str | None = None) -> Party:
+    """Return the party of a request. Before its tenant is known, a token of several tenants counts as one of its
+    own."""
+    if caller.tenants is None:
+        return EVERYBODY
+    only = next(iter(caller.tenants)) if len(caller.tenants) == 1 else f"\0{caller.name}"
+    return Party(tenant_id or only, caller.name)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSize:
+    """`total` places, and how many of them one tenant and one token hold at most."""
+
+    total: int
+    tenant: int
+    token: int
+
+
+@dataclass(slots=True, eq=False)
+class _Claim:
+    """A place that somebody holds or waits for."""
+
+    party: Party
+    leave: Callable[[], None] | None
+    given: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    leaving: bool = False
+    over: bool = False
+
+
+class SharedPool:
+    """Places of one kind. `what` names them in refusals; `patience`: seconds that a tenant below its share waits."""
+
+    def __init__(self, what: str, size: PoolSize, *, patience: float, retry_after: float) -> None:
+        self._what = what
+        self._size = size
+        self._patience = patience
+        self._retry_after = retry_after
+        self._free = size.total
+        self._queue: FairQueue[_Claim] = FairQueue()
+        self._claims: dict[_Claim, None] = {}
+        """Held and waiting, the oldest first."""
+        self._of_token: Counter[str] = Counter()
+        self._of_tenant: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def place(
+        self, party: Party, *, leave: Callable[[], None] | None = None
+    ) -> AsyncIterator[Callable[[], None]]:
+        """Hold a place during the block, or until the yielded function gives it back. Raises NoShare.
+
+        `leave` ends the work of the place soon; it is called where another tenant has fewer places and needs one.
+        """
+        self._check(party)
+        claim = _Claim(party, leave)
+        self._claims[claim] = None
+        self._of_token[party.token] += 1
+        self._of_tenant[party.tenant] += 1
+        self._queue.push(party.tenant, claim)
+        self._hand_out()
+        try:
+            if not claim.given.done():
+                await self._wait(claim)
+            yield lambda: self._give_back(claim)
+        finally:
+            self._give_back(claim)
+
+    def _check(self, party: Party) -> None:
+        if party is EVERYBODY:
+            if not self._free:
+                raise self._full(own=False)
+            return
+        if self._of_token[party.token] >= self._size.token:
+            raise self._refused(f"this token has {self._size.token} {self._what}, as many as it may", own=True)
+        if self._of_tenant[party.tenant] >= self._size.tenant:
+            raise self._refused(f"this tenant has {self._size.tenant} {self._what}, as many as it may", own=True)
+        if self._free:
+            return
+        tenants = len(self._of_tenant.keys() | {party.tenant})
+        if self._of_tenant[party.tenant] >= max(1, self._size.total // tenants):
+            others = tenants > 1
+            raise self._full(own=others)
+
+    async def _wait(self, claim: _Claim) -> None:
+        self._make_room(claim.party)
+        try:
+            async with asyncio.timeout(self._patience):
+                await claim.given
+        except TimeoutError:
+            raise self._refused(
+                f"the server has {self._size.total} {self._what}, as many as may be", own=False
+            ) from None
+
+    def _make_room(self, party: Party) -> None:
+        """Ask the newest work of the tenant with the most places to end, if it has more than one more than this one."""
+        held = [claim for claim in self._claims if claim.leave is not None and claim.given.done() and not claim.leaving]
+        most = max((self._queue.in_use(claim.party.tenant) for claim in held), default=0)
+        if most <= self._queue.in_use(party.tenant) + 1:
+            return
+        newest = [claim for claim in held if self._queue.in_use(claim.party.tenant) == most][-1]
+        newest.leaving = True
+        assert newest.leave is not None  # only such claims are held
+        newest.leave()
+
+    def _give_back(self, claim: _Claim) -> None:
+        """Give a place back, or wait for it no longer."""
+        if claim.over:
+            return
+        claim.over = True
+        del self._claims[claim]
+        for counter, name in ((self._of_token, claim.party.token), (self._of_tenant, claim.party.tenant)):
+            counter[name] -= 1
+            if not counter[name]:
+                del counter[name]
+        if not self._queue.remove(claim.party.tenant, claim):
+            self._free += 1
+            self._queue.release(claim.party.tenant)
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._free and (turn := self._queue.pop()) is not None:
+            self._free -= 1
+            _, claim = turn
+            if not claim.given.done():  # it is cancelled, and its block gives the place back
+                claim.given.set_result(None)
+
+    def _full(self, *, own: bool) -> NoShare:
+        return self._refused(f"the server has {self._size.total} {self._what}, as many as may be", own=own)
+
+    def _refused(self, message: str, *, own: bool) -> NoShare:
+        return NoShare(message, retry_after=self._retry_after, own=own)
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """The pools of a server."""
+
+    requests: SharedPool
+    commands: SharedPool
+    streams: SharedPool
+    catching_up: SharedPool
+
+    @classmethod
+    def of(cls, limits: Limits) -> Pools:
+        def pool(what: str, name: str) -> SharedPool:
+            size = PoolSize(*(getattr(limits, f"{name}{each}") for each in ("", "_per_tenant", "_per_token")))
+            return SharedPool(what, size, patience=limits.place_seconds, retry_after=limits.retry_seconds)
+
+        return cls(
+            requests=pool("requests in work", "requests"),
+            commands=pool("requests that wait for commands", "commands"),
+            streams=pool("streams open", "streams"),
+            catching_up=pool("streams that are still far behind the end", "catching_up"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTools:
+    """`ToolPort` whose calls that write hold a place of the commands, because they wait for a result."""
+
+    inner: ToolPort
+    commands: SharedPool
+    open: bool
+    """Whether no token is needed."""
+
+    async def offered(self, identity: ToolIdentity) -> Sequence[ToolSpec]:
+        return await self.inner.offered(identity)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        identity: ToolIdentity,
+        key: str | None = None,
+        patience: float | None = None,
+    ) -> Contract:
+        spec = TOOLS_BY_NAME.get(name)
+        if spec is None or spec.effect == "read":
+            return await self.inner.call(name, arguments, identity=identity, key=key, patience=patience)
+        party = EVERYBODY if self.open else Party(identity.tenant_id, identity.caller)
+        async with self.commands.place(party):
+            return await self.inner.call(name, arguments, identity=identity, key=key, patience=patience)
