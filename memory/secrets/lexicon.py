@@ -161,6 +161,17 @@ GENERIC: Final = re.compile(
     r"tipica|buena|mala|courant|typique|bon|mauvais)(?: (?:wifi|banking|admin))? $"
 )
 """What stands before a noun that means no certain password."""
+OF_A_DAY: Final = re.compile(
+    r" (?:of the (?:day|week|month|year)|des (?:tages|monats)|del (?:dia|mes)|du (?:jour|mois))\b"
+)
+"""What stands behind a noun that means the password of a game."""
+STORY: Final = re.compile(
+    r"\b(?:in|of|from|im|aus|de|en|dans) (?:the|that|this|dem|einem|la|el|le|une?|un) "
+    r"(?:novel|film|movie|story|book|show|series|episode|tale|fairy tale|roman|marchen|buch|novela"
+    r"|pelicula|serie|cuento|libro"
+    r"|conte|livre)\b"
+)
+"""What tells of a story."""
 AND: Final = re.compile(r"(?:,| and| or| und| oder| y| o| et| ou|/| /) ?")
 """Between two values."""
 UNITS: Final = re.compile(

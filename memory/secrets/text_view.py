@@ -46,6 +46,7 @@ class TextView:
     """The text to search, as long as the original or shorter, and the way back to places of the original."""
 
     def __init__(self, original: str) -> None:
+        self.original = original
         self.text = original
         self._starts: list[int] = []
         self._shifts: list[int] = []

@@ -29,9 +29,9 @@ _CODE_LIKE: Final = re.compile(
     re.IGNORECASE,
 )
 """What stands for a value: a variable, a call, a placeholder, an address."""
-_WORD: Final = re.compile(r"[^\s.,;!?\"]+")
+_WORD: Final = re.compile(r"[^\s.,;!?\"|]+")
 _CLAUSE_END: Final = re.compile(
-    r"[ \t]*(?:[.,;!?)\"\n]|$|- |\u2014)|[ \t]+(?:and|but|so|or|und|aber|y|pero|et|mais|btw|please|bitte)\b"
+    r"[ \t]*(?:[.,;!?)\"\n|]|$|- |\u2014)|[ \t]+(?:and|but|so|or|und|aber|y|pero|et|mais|btw|please|bitte)\b"
 )
 _PIN: Final = re.compile(
     r"[#*]?(?:[A-Z]-\d{4,8}|\d(?:[ -]\d){3,9}|\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{3,10}|"
@@ -48,6 +48,7 @@ _OPTIONS: Final = re.compile(
 )
 _PHRASE_WORDS_MAX: Final = 24
 _OBJECT_WORDS_MAX: Final = 5
+_STORY_NEAR: Final = 40
 _BEFORE: Final = 120
 """Signs before a noun in which its value may stand."""
 
@@ -64,7 +65,7 @@ def told_passwords(text: str) -> Iterator[Finding]:
             continue
         if lexicon.GENERIC.search(small, max(0, noun.start() - 32), noun.start()):
             continue
-        is_clear = lexicon.AMBIGUOUS.fullmatch(noun[0]) is None
+        is_clear = lexicon.AMBIGUOUS.fullmatch(noun[0]) is None and not _is_of_a_story(small, noun)
         place = _value_after(text, small, noun.end(), kind, is_clear=is_clear)
         if place is None and kind == "password" and "code" in noun[0]:
             place = _value_after(text, small, noun.end(), "pin", is_clear=True)
@@ -86,6 +87,14 @@ def told_passwords(text: str) -> Iterator[Finding]:
 def _stands_alone(small: str, noun: re.Match[str]) -> bool:
     """Return whether the noun is no piece of another word."""
     return not small[noun.start() - 1 : noun.start()].isalnum() or noun.end() - noun.start() > lexicon.SHORT_NOUN
+
+
+def _is_of_a_story(small: str, noun: re.Match[str]) -> bool:
+    """Return whether the noun names no password of the speaker: that of a day, a film, a novel."""
+    return (
+        lexicon.OF_A_DAY.match(small, noun.end()) is not None
+        or lexicon.STORY.search(small, max(0, noun.start() - _STORY_NEAR), noun.end() + _STORY_NEAR) is not None
+    )
 
 
 def _value_after(text: str, small: str, start: int, kind: SecretKind, *, is_clear: bool) -> tuple[int, int] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memstream.memory.secrets import BuiltInDetector
+from memstream.memory.policies import PrivacyPolicy
+from memstream.memory.secrets import BuiltInDetector, protect
 from tests.support.secret_corpus import DetectorScore, MarkedText, scores, texts
 
 KEYS = ("api_key", "token", "jwt", "private_key", "card", "iban", "connection_string")
@@ -56,6 +57,21 @@ def test_each_language_has_its_lines_and_its_recall(language: str, lines: int) -
     assert len(read) >= lines
     assert score_of(read, TOLD).recall >= 0.9
     assert sum(not each.secrets for each in read) >= 30
+
+
+@pytest.mark.parametrize(
+    "language",
+    ["italian", "portuguese", "dutch", "polish", "turkish", "russian", "chinese", "japanese", "forms", "labels"],
+)
+def test_labels_of_other_languages_and_layouts(language: str) -> None:
+    read = texts(language)
+    by_kind, problems = scores(BuiltInDetector(), read)
+    assert by_kind["all"].recall >= 0.9, problems
+    harmless = [each for each in read if not each.secrets]
+    assert len(harmless) >= 15
+    policy = PrivacyPolicy()
+    masked = [each.text for each in harmless if protect(each.text, policy).text != each.text]
+    assert masked == []
 
 
 def test_ids_are_unique() -> None:

@@ -1,0 +1,36 @@
+"""Whether a text may have a label of a secret at all, by its words: most words of most texts are the same ones."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Final
+
+from . import bank_accounts, lexicon, wallet_words
+from .labelled import label_stems, longest_word
+
+WORDS_KEPT: Final = 8_192
+WORD_MAX: Final = 32
+"""Characters of a word that is kept."""
+_COMMON_LETTERS: Final = frozenset("aeiouyàéèñ")
+"""Words of one letter that say nothing: another letter alone may belong to a word written letter by letter."""
+
+
+def words_of_labels(small: str) -> str:
+    """Return the words of a text in small letters that may be of a label, joined; empty when it has no label."""
+    words = small.split()
+    if max(map(len, words), default=0) > WORD_MAX:
+        return small
+    return " ".join(filter(_may_be_of_a_label, words))
+
+
+@lru_cache(WORDS_KEPT)
+def _may_be_of_a_label(word: str) -> bool:
+    if len(word) == 1:
+        return word.isalpha() and word not in _COMMON_LETTERS
+    return any(map(word.__contains__, _stems()))
+
+
+@cache
+def _stems() -> tuple[str, ...]:
+    stems = (*map(longest_word, (*lexicon.STEMS, *wallet_words.STEMS, *bank_accounts.STEMS)), *label_stems())
+    return tuple(dict.fromkeys(stems))

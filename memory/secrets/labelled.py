@@ -1,0 +1,416 @@
+"""Secrets behind a label, in the languages of `labels/`: the label, what leads to the value, then the value.
+
+The words are data. The rules hold in every language: a value is quoted, or it has a digit or a sign, or it is the whole
+object of its clause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from ..policies.privacy import SecretKind
+from . import lexicon
+from .findings import Finding
+from .labels import LABELS, SecretLabels
+from .labels.words import SHARED, SHARED_STEMS, TOPICS
+from .text_view import TextView, lowered
+from .told_values import QUOTED, ends_clause, stands_for_another, trimmed, value_end
+
+_SIGN: Final = (
+    r"[*_\"'`)\]]{0,3}+[ \t]{0,4}+(?::=|=>|->|==?|:|\||\u2192|\u27a1|>(?=[^\s=])|(?<=[ \t])-(?=[ \t]))"
+    r"[ \t]{0,4}+(?:\r?\n[ \t]{0,8}+){0,2}[*_]{0,3}+"
+)
+_GAP: Final = re.compile(r"(?!\()[^.!?;:=|\n\t<>\[\]{}`,\"\u3002\uff01\uff1f\uff1b\uff0c\u3001]{0,48}+")
+"""What may stand between a label and its connector: what the secret is for."""
+_GAP_WORDS_MAX: Final = 5
+_GAP_MAX: Final = 16
+"""Signs between label and connector in a language without spaces."""
+_CONNECTOR_MAX: Final = 40
+_CHANGE_NEAR: Final = 48
+_BESIDE: Final = re.compile(r"[ \t]{1,3}+(?:#|n[or]\.? )?")
+_BESIDE_UNSPACED: Final = re.compile(r"[ \t]{0,3}+")
+_FOR: Final = re.compile(r"[ \t](?:[^\W\d_]{1,20}+[ \t]){0,3}?(?P<last>[^\W\d_]{2,20}+)[ \t](?=[^\s:=]{0,32}\d)")
+_WORD: Final = re.compile(r"[^\W\d_]{3,24}+(?=[ \t]*+(?:[.,;!)\"\n]|$))")
+_WORD_UNSPACED: Final = re.compile(
+    r"(?:[\u3040-\u30ff\u4e00-\u9fff]{2,12}+|[A-Za-z]{4,24}+)(?=[ \t]*+(?:[.,;!)\"\n\u3002\uff0c\u3001]|$))"
+)
+_PHRASE_WORD: Final = re.compile(r"[^\s.,;:!?\"|]{1,24}+")
+_PHRASE_WORDS: Final = range(3, 27)
+_TOPIC_BEHIND: Final = re.compile(rf"[ -](?:{TOPICS})(?![^\W_])")
+_GAP_OF_SPELLED: Final = "[ .*_-]"
+_SPELLED_MARKS: Final = " .-_*"
+_SPELLED_STEM: Final = 3
+"""Letters of a word written letter by letter that are searched for first."""
+_SPELLED_VALUE: Final = re.compile(r"[^\s\[](?:[ .*_-]\S){3,40}+(?!\S)")
+
+
+_LETTER: Final = re.compile(r"(?<!\S)\S(?!\S)")
+_REGION: Final = 200
+"""Characters around a word in which its label lies."""
+_WORDS_MAX: Final = 64
+"""Different words that may be of a label whose places are looked up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelReader:
+    """The labels of one language, compiled."""
+
+    words: SecretLabels
+    stems: tuple[str, ...]
+    spelled_stems: tuple[str, ...]
+    """Beginnings of words that are written letter by letter."""
+    label: re.Pattern[str]
+    own_label: re.Pattern[str]
+    """The same without the labels that every language has."""
+    password: re.Pattern[str]
+    """The labels of passwords. A PIN that is called one may have letters."""
+    marks: re.Pattern[str]
+    connector: re.Pattern[str]
+    about: re.Pattern[str]
+    units: re.Pattern[str]
+    joint: re.Pattern[str]
+    credentials: re.Pattern[str] | None
+    change_verbs: re.Pattern[str] | None
+
+    def may_have_own(self, words: str, spelled: str) -> bool:
+        """Return whether a text with these words may have a label of this language's own. `spelled`: the text, if some
+        word in it may be written letter by letter."""
+        return any(map(words.__contains__, self.stems)) or any(map(spelled.__contains__, self.spelled_stems))
+
+
+def label_stems() -> tuple[str, ...]:
+    """Return pieces of the labels of all languages. A text without any of them has no label."""
+    own = (stem for reader in label_readers() for stem in (*reader.stems, *reader.spelled_stems) if " " not in stem)
+    return (*SHARED_STEMS, *own)
+
+
+def longest_word(stem: str) -> str:
+    return max(stem.split(), key=len)
+
+
+class LabelledText:
+    """A text with the languages whose labels it may have. `words`: those of its words that may be of a label."""
+
+    def __init__(self, view: TextView, small: str, words: str) -> None:
+        self.view = view
+        self.small = small
+        self.words = words
+        readers = _ascii_readers() if words.isascii() else label_readers()
+        self._places: list[int] | None = None
+        spelled = small if _LETTER.search(words) else words
+        self.readers = [reader for reader in readers if reader.may_have_own(words, spelled)]
+        self._all_readers = readers
+        self._has_shared = any(map(words.__contains__, SHARED_STEMS)) and _shared_label().search(words) is not None
+
+    def labels(self) -> Iterator[tuple[LabelReader, re.Match[str]]]:
+        """Yield the labels, each with the reader of its language."""
+        small = self.small
+        for start, end in self._regions():
+            for reader in self.readers:
+                yield from ((reader, label) for label in reader.own_label.finditer(small, start, end))
+        if self._has_shared:
+            yield from self._shared_labels()
+
+    def _shared_labels(self) -> Iterator[tuple[LabelReader, re.Match[str]]]:
+        """Yield the labels of every language, with the languages that the words around them show."""
+        small, accented = self.small, self.view.original.lower()
+        shown = cache(lambda block: self._readers_shown(accented, block))
+        for start, end in self._regions():
+            for shared in _shared_label().finditer(small, start, end):
+                for reader in shown(shared.start() // _REGION):
+                    label = reader.label.match(small, shared.start())
+                    if label is not None:
+                        yield reader, label
+
+    def _readers_shown(self, accented: str, block: int) -> list[LabelReader]:
+        """Return the readers of the languages that the words in and around a part of the text show."""
+        near = max(0, (block - 1) * _REGION), (block + 2) * _REGION
+        return [reader for reader in self._all_readers if reader.marks.search(accented, *near)]
+
+    def places(self) -> list[int] | None:
+        """Return the places of the words that may be of a label, in order; None: there are too many different ones."""
+        if self._places is None:
+            words = set(self.words.split())
+            if len(words) <= _WORDS_MAX:
+                self._places = sorted(place for word in words for place in _places_of(word, self.small))
+        return self._places
+
+    def _regions(self) -> list[tuple[int, int]]:
+        """Return the parts of the text that have its labels. They begin and end between words."""
+        small = self.small
+        places = None if len(small) <= _REGION else self.places()
+        if places is None:
+            return [(0, len(small))]
+        regions = list[tuple[int, int]]()
+        for place in places:
+            if regions and place + _REGION <= regions[-1][1]:
+                continue
+            start = small.rfind(" ", 0, max(0, place - _REGION)) + 1
+            end = small.find(" ", min(len(small), place + 2 * _REGION))
+            end = len(small) if end == -1 else end
+            if regions and start <= regions[-1][1]:
+                regions[-1] = (regions[-1][0], end)
+            else:
+                regions.append((start, end))
+        return regions
+
+
+def _places_of(word: str, small: str) -> Iterator[int]:
+    place = small.find(word)
+    while place != -1:
+        yield place
+        place = small.find(word, place + len(word))
+
+
+@cache
+def label_readers() -> tuple[LabelReader, ...]:
+    return tuple(map(_reader, LABELS))
+
+
+@cache
+def _ascii_readers() -> tuple[LabelReader, ...]:
+    """Return the readers of languages that may be written in ASCII."""
+    return tuple(each for each in label_readers() if any(map(str.isascii, each.stems)))
+
+
+def labelled_secrets(text: LabelledText) -> Iterator[Finding]:
+    """Yield the values behind labels."""
+    view = text.view
+    for reader, label in text.labels():
+        yield from _values(view, text.small, label, reader)
+    for reader in text.readers:
+        if reader.credentials is not None:
+            yield from _behind_names(view.text, text.small, reader.credentials)
+
+
+def _behind_names(text: str, small: str, credentials: re.Pattern[str]) -> Iterator[Finding]:
+    for both in credentials.finditer(small):
+        end = value_end(text, both.start("value"), "password", named=True, spaced=True)
+        if end is not None:
+            yield Finding("password", both.start("value"), end)
+
+
+def _reader(words: SecretLabels) -> LabelReader:
+    def folded(pattern: str) -> str:
+        return TextView(pattern).text
+
+    own: dict[SecretKind, str] = {kind: folded(pattern) for kind, pattern in words.labels.items()}
+    spelled = "|".join(_GAP_OF_SPELLED.join(word) for word in words.spelled)
+    if spelled:
+        own["password"] = f"{own['password']}|{spelled}"
+    both = {kind: "|".join(filter(None, (own.get(kind), SHARED.get(kind)))) for kind in (*own, *SHARED)}
+    edge = (r"(?<![^\W_])", r"(?![^\W_])") if words.spaced else ("", "")
+    sure, copulas = folded(words.sure_copulas), folded(words.copulas)
+    changes = folded(words.changes)
+    if words.spaced:
+        after = r":?(?:[ \t]++|[ \t]*+\r?\n[ \t]*+)"
+        spoken = (
+            rf"|(?<=[ \t])(?:(?P<sure>{sure or '(?!)'})|(?P<copula>{copulas})|(?P<change>{changes or '(?!)'})){after}"
+        )
+    else:
+        spoken = rf"|(?P<sure>(?!))|(?P<copula>{copulas})[:,]?[ \t]*+|(?P<change>(?!))"
+    return LabelReader(
+        words=words,
+        stems=tuple(dict.fromkeys(longest_word(folded(stem)) for stem in words.stems)),
+        spelled_stems=tuple(_spelled_stems(words.spelled)),
+        label=_labels(both, *edge),
+        own_label=_labels(own, *edge),
+        password=re.compile(both["password"]),
+        marks=re.compile(words.marks),
+        connector=re.compile(rf"(?P<sign>{_SIGN}){spoken}"),
+        about=re.compile(rf"(?:{folded(words.about)})"),
+        units=re.compile(rf"[ \t-]?(?:{folded(words.units)})" if words.units else "(?!)"),
+        joint=re.compile(
+            rf"(?:[,;/]|[ \t]++(?:{folded(words.joints)})(?=[ \t])|\r?\n[ \t]*+(?:[-*\u2022]|\d{{1,2}}[.)])?)[ \t]*+"
+        ),
+        credentials=re.compile(
+            rf"(?:{folded(words.credentials)})(?:[ \t]*+[:=\uff1a][ \t]*+|[ \t]++(?:(?:{copulas})[ \t]++)?)[\"'`]?"
+            r"(?P<user>[^\s/|:,]{1,64}+)[ \t]?[/|:,][ \t]?(?P<value>[^\s,;\"'`]{4,64}+)"
+        )
+        if words.credentials
+        else None,
+        change_verbs=re.compile(rf"(?<![^\W_])(?:{folded(words.change_verbs)})") if words.change_verbs else None,
+    )
+
+
+def _labels(labels: dict[SecretKind, str], before: str, after: str) -> re.Pattern[str]:
+    named = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in labels.items())
+    return re.compile(f"{before}(?:{named}){after}")
+
+
+def _spelled_stems(words: Iterable[str]) -> Iterator[str]:
+    return (mark.join(word[:_SPELLED_STEM]) for word in words for mark in _SPELLED_MARKS)
+
+
+def _values(view: TextView, small: str, label: re.Match[str], reader: LabelReader) -> Iterator[Finding]:
+    kind: SecretKind = label.lastgroup  # type: ignore[assignment]
+    place = _first_value(view, small, label, kind, reader)
+    while place is not None:
+        yield Finding(kind, *place)
+        if kind not in ("pin", "password"):
+            return
+        further = reader.joint.match(small, place[1])
+        place = further and _plain_value(view.text, small, further.end(), kind, reader, named=False)
+
+
+def _first_value(
+    view: TextView, small: str, label: re.Match[str], kind: SecretKind, reader: LabelReader
+) -> tuple[int, int] | None:
+    text, end = view.text, label.end()
+    if _TOPIC_BEHIND.match(small, end) or lexicon.GENERIC.search(small, max(0, label.start() - 32), label.start()):
+        return None
+    is_spelled = label[0][1:2] in _SPELLED_MARKS
+    gap = _GAP.match(small, end)
+    last = gap.end() if gap else end
+    for connector in reader.connector.finditer(small, end, min(len(small), last + _CONNECTOR_MAX)):
+        between = small[end : connector.start()]
+        if connector.start() > last or not _is_gap(between, reader):
+            break
+        if connector.lastgroup == "change" and not _has_change(small, label.start(), connector.start(), reader):
+            continue
+        start = connector.end()
+        if is_spelled and (letters := _SPELLED_VALUE.match(text, start)):
+            return letters.span()
+        place = _quoted(text, start, kind, reader) or _plain_value(text, small, start, kind, reader, named=True)
+        if place is None and kind == "pin" and reader.password.search(label[0]):
+            place = _plain_value(text, small, start, "password", reader, named=True)
+        if place is None and _is_sure(view, connector, label):
+            place = _whole_object(text, small, start, kind, reader, is_direct=not between)
+        if place is not None:
+            return place
+    beside = (_BESIDE if reader.words.spaced else _BESIDE_UNSPACED).match(small, end)
+    if beside is None:
+        return None
+    place = _quoted(text, beside.end(), kind, reader) or _plain_value(
+        text, small, beside.end(), kind, reader, named=False
+    )
+    return place or _behind_what_it_is_for(text, small, label, kind, reader)
+
+
+def _behind_what_it_is_for(
+    text: str, small: str, label: re.Match[str], kind: SecretKind, reader: LabelReader
+) -> tuple[int, int] | None:
+    """Return the place of a value behind a label and a few words, without a connector: `hasło do wifi domek2020`.
+
+    It ends the clause, and a preposition does not stand before it.
+    """
+    if not reader.words.spaced or _is_shared(label[0]):
+        return None
+    words = _FOR.match(small, label.end())
+    if words is None or _is_about(words["last"], reader):
+        return None
+    place = _plain_value(text, small, words.end(), kind, reader, named=False)
+    if place is None or not ends_clause(text, place[1]):
+        return None
+    return None if kind == "password" and text[place[0] : place[1]].isdigit() else place
+
+
+def _is_gap(between: str, reader: LabelReader) -> bool:
+    if not reader.words.spaced:
+        return len(between) <= _GAP_MAX and reader.about.search(between) is None
+    return between.count(" ") <= _GAP_WORDS_MAX
+
+
+def _has_change(small: str, start: int, end: int, reader: LabelReader) -> bool:
+    verbs = reader.change_verbs
+    return verbs is not None and verbs.search(small, max(0, start - _CHANGE_NEAR), end) is not None
+
+
+def _is_sure(view: TextView, connector: re.Match[str], label: re.Match[str]) -> bool:
+    """Return whether a word that is the whole object behind this connector counts as a value.
+
+    `e` without its accent is another word: it joins two things. Shared labels with a sign are `told_passwords`.
+    """
+    if connector.lastgroup == "sign":
+        return not _is_shared(label[0])
+    if connector.lastgroup == "copula" and label.lastgroup == "passphrase":
+        return True
+    if connector.lastgroup != "sure":
+        return False
+    word = connector.group("sure")
+    if word != "e":
+        return True
+    start, end = view.span(*connector.span("sure"))
+    return view.original[start : end + 1].strip().lower() not in ("e", "")
+
+
+@cache
+def plain_label() -> re.Pattern[str]:
+    """Return the pattern of the labels in `lexicon.py`."""
+    named = "|".join(f"(?P<{kind}>{words})" for kind, words in lexicon.NOUNS)
+    return re.compile(rf"(?<![^\W_])(?:{named})(?![^\W_])")
+
+
+@cache
+def _shared_label() -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(SHARED.values())})")
+
+
+def _is_shared(label: str) -> bool:
+    return _shared_label().fullmatch(label) is not None
+
+
+def _quoted(text: str, start: int, kind: SecretKind, reader: LabelReader) -> tuple[int, int] | None:
+    quoted = QUOTED.match(text, start)
+    if quoted is None or kind in ("api_key", "token"):
+        return None
+    group = quoted.lastindex or 1
+    content = quoted[group].strip()
+    if stands_for_another(content) or _is_about(lowered(content), reader) or plain_label().fullmatch(lowered(content)):
+        return None
+    if kind == "pin" and value_end(content, 0, "pin", named=True, spaced=True) != len(content):
+        return None
+    return quoted.span(group)
+
+
+def _plain_value(
+    text: str, small: str, start: int, kind: SecretKind, reader: LabelReader, *, named: bool
+) -> tuple[int, int] | None:
+    form: SecretKind = "password" if kind == "passphrase" else kind
+    end = value_end(text, start, form, named=named, spaced=reader.words.spaced)
+    if end is None or reader.units.match(small, end) or _is_about(small[start:end], reader):
+        return None
+    return start, end
+
+
+def _whole_object(
+    text: str, small: str, start: int, kind: SecretKind, reader: LabelReader, *, is_direct: bool
+) -> tuple[int, int] | None:
+    """Return the word from here to the end of the clause, or the row of words of a passphrase, unless it says something
+    about the secret."""
+    if kind == "passphrase" and reader.words.spaced:
+        return _phrase(small, start, reader)
+    if kind not in ("password", "passphrase") or (not reader.words.spaced and not is_direct):
+        return None
+    word = (_WORD if reader.words.spaced else _WORD_UNSPACED).match(text, start)
+    if word is None or _is_about(small[start : word.end()], reader):
+        return None
+    if reader.words.spaced and lexicon.TOPIC_ENDINGS.match(small, start, word.end()):
+        return None
+    return word.span() if reader.label.fullmatch(small, *word.span()) is None else None
+
+
+def _phrase(small: str, start: int, reader: LabelReader) -> tuple[int, int] | None:
+    words, place = list[str](), start
+    while len(words) < _PHRASE_WORDS.stop and (word := _PHRASE_WORD.match(small, place)):
+        words.append(word[0])
+        end = word.end()
+        place = end + len(small[end : end + 2]) - len(small[end : end + 2].lstrip(" "))
+        if place == end:
+            break
+    if len(words) not in _PHRASE_WORDS:
+        return None
+    said = sum(_is_about(word, reader) for word in words)
+    return (start, end) if said <= len(words) / 3 else None
+
+
+def _is_about(words: str, reader: LabelReader) -> bool:
+    """Return whether these words, in small letters, say something about a secret."""
+    if reader.words.spaced:
+        word = trimmed(words).rstrip("!?")
+        return word in lexicon.TOPIC or reader.about.fullmatch(word) is not None
+    return reader.about.search(words) is not None

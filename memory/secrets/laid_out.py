@@ -1,0 +1,169 @@
+"""Secrets that the layout of a text names: a label in a line of its own above the value, a list below a label, and the
+column of a table."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from ..policies.privacy import SecretKind
+from .findings import Finding
+from .labelled import LabelledText, plain_label
+from .text_view import TextView
+from .told_values import is_strong, stands_for_another, trimmed, value_end
+
+_BEFORE: Final = re.compile(r"[\s>*#_\"'`|\u2022\d.)-]{0,8}+(?:[\w'&.-]{1,20}+ ){0,4}+")
+_MARKED: Final = re.compile(r"[ \t]*+(?:[-*\u2022]|\d{1,2}[.)])[ \t]")
+_AFTER: Final = re.compile(
+    r"(?: (?:for|of|to|fur|von|vom|zum|de|del|para|du|pour|di|per|do|da|voor|van|dla|\u043e\u0442|\u0434\u043b\u044f)"
+    r"(?: [\w'&.-]{1,20}+){1,3}+)?+[\s*_`\"')\]:=|>-]{0,8}+"
+)
+_ITEM: Final = re.compile(
+    r"[ \t>|]*+(?:(?:[-*\u2022]"
+    r"|\d{1,2}[.)])[ \t]++)?(?P<name>[^\W\d][\w .'&-]{0,24}+[:=][ \t]++)?[\"'`]?(?P<value>\S{3,128}?)[\"'`"
+    r"|]?\s*+$"
+)
+_LINES_MAX: Final = 20
+"""Values below one label."""
+_LINE_MAX: Final = 400
+"""Characters of the line of a label, and of a row of a table."""
+_RULE: Final = re.compile(r"[\s|:+=-]*+")
+_CELL: Final = " \t\"'`*_"
+_HEAD: Final = re.compile(r"[\w ./#&'*`_-]{0,40}+")
+_DELIMITERS: Final = "|;,\t"
+_HEADING_MAX: Final = 80
+"""Characters of a line that is a label."""
+_Lines = Sequence[tuple[int, int]]
+"""The begin and the end of each line."""
+
+
+def laid_out_secrets(labelled: LabelledText) -> Iterator[Finding]:
+    """Yield the values below labels."""
+    text, small = labelled.view.text, labelled.small
+    if "\n" not in text:
+        return
+    ends = [match.start() for match in re.finditer(r"\n|\Z", text)]
+    lines = [*zip((0, *(end + 1 for end in ends)), ends, strict=False)]
+    read = 0
+    for number in _lines_with(labelled, ends):
+        start, end = lines[number]
+        if start < read or end - start > _LINE_MAX or number + 1 == len(lines):
+            continue
+        for finding in _below(text, small, number, lines):
+            read = max(read, finding.end)
+            yield finding
+
+
+def _lines_with(labelled: LabelledText, ends: Sequence[int]) -> list[int]:
+    """Return the numbers of the lines with a word that may be of a label."""
+    places = labelled.places()
+    if places is None:
+        return [*range(len(ends))]
+    return sorted({bisect_left(ends, place) for place in places})
+
+
+def _below(text: str, small: str, number: int, lines: _Lines) -> Iterator[Finding]:
+    start, end = lines[number]
+    line = text[start:end]
+    delimiter = _delimiter_of_head(line, text, lines[number + 1])
+    if delimiter is not None:
+        labels = _labels_of(small[start:end])
+        columns = _columns(line, delimiter, labels)
+        if columns:
+            yield from _column_values(text, line.count(delimiter), delimiter, columns, number, lines)
+    if end - start <= _HEADING_MAX and _has_item_below(text, number, lines):
+        for first, last, kind in _labels_of(small[start:end])[:1]:
+            if _BEFORE.fullmatch(line, 0, first) and _AFTER.fullmatch(line.lower(), last):
+                yield from _listed(text, line, kind, number, lines)
+
+
+def _labels_of(line: str) -> list[tuple[int, int, SecretKind]]:
+    """Return the labels of a line in small letters, by place."""
+    found = [(match.start(), match.end(), match.lastgroup) for match in plain_label().finditer(line)]
+    labelled = LabelledText(TextView(line), line, line)
+    found += [(match.start(), match.end(), match.lastgroup) for _, match in labelled.labels()]
+    return sorted(found)  # type: ignore[arg-type]
+
+
+def _has_item_below(text: str, number: int, lines: _Lines) -> bool:
+    """Return whether the next line with words, after one empty line at most, is one word."""
+    for start, end in lines[number + 1 : number + 3]:
+        if text[start:end].strip():
+            return _ITEM.match(text, start, end) is not None
+    return False
+
+
+def _delimiter_of_head(line: str, text: str, below: tuple[int, int]) -> str | None:
+    """Return the delimiter of a line that may be the head of a table: the line below has as many."""
+    for delimiter in _DELIMITERS:
+        count = line.count(delimiter)
+        if count and text.count(delimiter, *below) == count:
+            return delimiter if all(map(_HEAD.fullmatch, line.strip().split(delimiter))) else None
+    return None
+
+
+def _listed(text: str, line: str, kind: SecretKind, number: int, lines: _Lines) -> Iterator[Finding]:
+    """Yield the values in the lines below a label: one line, or the items of a list."""
+    has_colon = line.rstrip(" \t\r*_").endswith((":", "=", "\uff1a"))
+    is_item = _MARKED.match(line) is not None and not has_colon
+    found = blank = 0
+    for start, end in lines[number + 1 : number + 2 + _LINES_MAX]:
+        if not text[start:end].strip():
+            blank += 1
+            if found or blank > 1:
+                return
+            continue
+        item = _ITEM.match(text, start, end)
+        is_marked = _MARKED.match(text, start, end) is not None
+        if item is None or (item["name"] and not has_colon):
+            return
+        if (is_item and is_marked) or (found and not (is_marked or item["name"]) and kind != "pin"):
+            return
+        value = trimmed(item["value"])
+        if not _is_value(value, kind):
+            return
+        found += 1
+        yield Finding(kind, item.start("value"), item.start("value") + len(value))
+
+
+def _columns(line: str, delimiter: str, labels: list[tuple[int, int, SecretKind]]) -> dict[int, SecretKind]:
+    """Return the kinds of the columns of a table whose head is a label."""
+    kinds: dict[int, SecretKind] = {}
+    for first, last, kind in labels:
+        before, after = line[:first], line[last:]
+        own = before.rpartition(delimiter)[2].strip(_CELL)
+        if own.count(" ") <= 1 and not any(map(str.isdigit, own)) and not after.partition(delimiter)[0].strip(_CELL):
+            kinds[before.count(delimiter)] = kind
+    return kinds
+
+
+def _column_values(
+    text: str, count: int, delimiter: str, kinds: dict[int, SecretKind], number: int, lines: _Lines
+) -> Iterator[Finding]:
+    for start, end in islice(lines, number + 1, None):
+        if end - start > _LINE_MAX:
+            return
+        row = text[start:end]
+        if row.count(delimiter) != count:
+            return
+        if _RULE.fullmatch(row):
+            continue
+        for column, kind in kinds.items():
+            cell_start = start
+            cells = row.split(delimiter)
+            cell_start += sum(map(len, cells[:column])) + column
+            value = cells[column].strip(_CELL)
+            if value and _is_value(value, kind):
+                place = text.index(value, cell_start)
+                yield Finding(kind, place, place + len(value))
+
+
+def _is_value(value: str, kind: SecretKind) -> bool:
+    if kind in ("password", "passphrase"):
+        has_letter = any(map(str.isalpha, value))
+        is_word = has_letter and not any(map(str.isspace, value))
+        return is_word and is_strong(value, named=False) and not stands_for_another(value)
+    return value_end(value, 0, kind, named=kind == "pin", spaced=True) == len(value)
