@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from ...schemas.base import CONTENT_MAX
 from .claims import PREDICATE_MAX, Claim, asserts, claim_of
 from .locales import Locale
 from .markers import MarkedClause, begins_with_marker, index_markers, take_auxiliaries, take_former, take_markers
@@ -30,10 +31,11 @@ _NOTHING = Claim((), None, "unsure", (), (), frozenset(), frozenset())
 @lru_cache(maxsize=READ_KEPT)
 def read(text: str, pack: Locale) -> tuple[Claim, ...]:
     """Return at least one claim; an empty claim when the text says nothing. Results are cached, because every new
-    statement is compared with several known ones."""
+    statement is compared with several known ones. A statement has at most `CONTENT_MAX` characters; the rest of a
+    longer text is not read, because the readings of a clause grow faster than its length."""
     claims: list[Claim] = []
     added = False
-    for clause in _clauses(list(joined_infinitives(tokens(text, pack), pack)), pack):
+    for clause in _clauses(list(joined_infinitives(tokens(text[:CONTENT_MAX], pack), pack)), pack):
         former = _contrast(clause, pack)
         if former is not None and claims:
             claims[-1] = replace(claims[-1], former=claims[-1].former + former)

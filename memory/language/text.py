@@ -31,6 +31,8 @@ _LABELS: Final = (
 )
 _HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]* ?:|\[ ?/?memory |<\|"
 _LOOKS_OURS: Final = re.compile(_HEADING, re.IGNORECASE)
+_MAY_LOOK_OURS: Final = re.compile(r"[\[:#<&]")
+"""Signs one of which an ASCII line that looks like ours has; `&` may begin another sign."""
 _INDENT: Final = re.compile(r"\s*")
 _ESCAPED: Final = re.compile(rf"\\(?={_HEADING})", re.IGNORECASE)
 _LEADING_BACKSLASH: Final = re.compile(r"(?<!\S)\\(?=\S)")
@@ -55,6 +57,8 @@ def latin_lookalikes(text: str) -> str:
 
 def looks_like_prompt(line: str) -> bool:
     """Whether a line looks like a role, a heading or a mark of a prompt, in any spelling."""
+    if line.isascii() and _MAY_LOOK_OURS.search(line) is None:
+        return False
     seen = " ".join(latin_lookalikes(visible(line)).split())
     return _LOOKS_OURS.match(seen) is not None
 

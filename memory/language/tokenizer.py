@@ -22,6 +22,8 @@ _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _ABBREVIATION = 3
 """A full stop after at most so many letters does not end a sentence (Dr., St.)."""
+_DETERMINED_WITHIN = 24
+"""Words before a noun among which its determiner is looked for."""
 _SHORTEST_STEM = 3
 """Minimum number of letters of a stem."""
 _SHORTEST_INFLECTED = 4
@@ -65,7 +67,8 @@ def tokens(text: str, pack: Locale) -> list[Token]:
     plain = _ORDINAL.sub(r"\1", _with_decimal_point(plain, pack))
     plain = _written_out(plain, aliases, ignores_case=False)
     parts = list(_parts(plain, pack))
-    found = [each for place, part in enumerate(parts) for each in _split(part, place, parts, pack)]
+    shouted = all(part == part.upper() for part in parts)
+    found = [each for place, part in enumerate(parts) for each in _split(part, place, parts, pack, shouted=shouted)]
     kept = [each for place, each in enumerate(found) if each.text != "." or not _abbreviates(found, place)]
     return list(_named(_numbers_joined(kept, pack), pack))
 
@@ -113,10 +116,15 @@ def _with_decimal_point(text: str, pack: Locale) -> str:
     return _DECIMAL_COMMA.sub(".", _THOUSANDS_POINT.sub("", text))
 
 
-def _split(part: str, place: int, parts: Sequence[str], pack: Locale) -> list[Token]:
-    """Return the tokens of a part: two for a compound whose head the pack knows."""
+def _split(part: str, place: int, parts: Sequence[str], pack: Locale, *, shouted: bool) -> list[Token]:
+    """Return the tokens of a part: two for a compound whose head the pack knows. `shouted`: all is in capitals."""
     nouns, word = pack.nouns, part.lower()
-    name = place > 0 and part[0].isupper() and word not in pack.occupations and not _is_shouted(word, parts, pack)
+    name = (
+        place > 0
+        and part[0].isupper()
+        and word not in pack.occupations
+        and not (shouted and _is_known_word(word, pack))  # it is no name then
+    )
     if nouns is None or not part[0].isupper():
         return [_token(part, name, pack)]
     if place == 0 or parts[place - 1] in (".", ";"):
@@ -125,16 +133,15 @@ def _split(part: str, place: int, parts: Sequence[str], pack: Locale) -> list[To
     if len(pieces) > 1:
         made = [_as_noun(_token(piece, False, pack), pack) for piece in pieces]
         return made[::-1] if made[-1].tense == "ongoing" else made  # das Klavierspielen: Klavier spielen
-    if _is_known_noun(word, parts[:place], pack, nouns):
+    before = parts[max(0, place - _DETERMINED_WITHIN) : place]
+    if _is_known_noun(word, before, pack, nouns):
         return [_as_noun(_token(part, False, pack), pack)]
-    common = follows_determiner(parts[:place], pack, nouns) and not part.isupper()
+    common = follows_determiner(before, pack, nouns) and not part.isupper()
     return [replace(_token(part, True, pack), is_name=not common, is_noun=True)]
 
 
-def _is_shouted(word: str, parts: Sequence[str], pack: Locale) -> bool:
-    """Whether all is in capitals, and the pack knows the word: it is no name then."""
-    known = word in pack.verbs or word in pack.separators or word in pack.stop_words
-    return known and all(part == part.upper() for part in parts)
+def _is_known_word(word: str, pack: Locale) -> bool:
+    return word in pack.verbs or word in pack.separators or word in pack.stop_words
 
 
 def _as_noun(token: Token, pack: Locale) -> Token:

@@ -95,11 +95,10 @@ _LONG_NUMBER: Final = re.compile(r"\d(?:[ ()./\u00b7-]{0,3}\d){6}")
 _NEAR: Final = 48
 _DIGITS_MIN, _DIGITS_MAX = 7, 12
 _INTERNATIONAL_MIN, _INTERNATIONAL_MAX = 8, 16
-_DIGIT: Final = re.compile(r"\d")
-_DIGITS_LEAST: Final = min(
+PHONE_DIGITS: Final = min(
     _INTERNATIONAL_MIN, _DIGITS_MIN, *(least_digits(form) for form in (_NORTH_AMERICAN, _TRUNK, _LONG_NUMBER))
 )
-"""A text with fewer digits has no phone number."""
+"""Digits of a phone number at least."""
 
 
 def emails(text: str) -> Iterator[Finding]:
@@ -118,8 +117,6 @@ def emails(text: str) -> Iterator[Finding]:
 
 def phones(text: str) -> Iterator[Finding]:
     """Yield phone numbers."""
-    if len(_DIGIT.findall(text)) < _DIGITS_LEAST:
-        return
     for match in _INTERNATIONAL.finditer(text):
         if _INTERNATIONAL_MIN <= _count(match[0]) <= _INTERNATIONAL_MAX:
             yield Finding("phone", *match.span())

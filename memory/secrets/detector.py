@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
 from .bank_accounts import bank_accounts
-from .contacts import emails, phones
+from .contacts import PHONE_DIGITS, emails, phones
 from .findings import Finding
 from .label_stems import words_of_labels
 from .labelled import LabelledText, labelled_secrets
 from .laid_out import laid_out_secrets
 from .national_ids import national_ids
-from .payment import cards, ibans
+from .pattern_sizes import most_digits_together
+from .payment import CARD_DIGITS, cards, ibans
 from .text_view import TextView, lowered
 from .tokens import connection_strings, json_web_tokens, private_keys
 from .told_passwords import told_passwords
@@ -28,7 +28,13 @@ _RULES: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
     vendor_keys,
     emails,
 )
-_NUMBERS: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (cards, ibans, national_ids, phones)
+_NUMBERS: Final[tuple[tuple[Callable[[str], Iterable[Finding]], int], ...]] = (
+    (cards, CARD_DIGITS),
+    (ibans, 1),
+    (national_ids, 1),
+    (phones, PHONE_DIGITS),
+)
+"""Each rule with the digits that one of its numbers has at least."""
 _NAMED: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (told_passwords, wallet_words, bank_accounts)
 
 CLEAN_KEPT: Final = 2_048
@@ -53,9 +59,10 @@ def _search(view: TextView) -> Iterator[Finding]:
     text = view.text
     for rule in _RULES:
         yield from rule(text)
-    if not text.isascii() or any(map(text.__contains__, string.digits)):
-        for rule in _NUMBERS:
-            yield from rule(text)
+    digits = most_digits_together(text)
+    for numbers, least in _NUMBERS:
+        if least <= digits:
+            yield from numbers(text)
     small = lowered(text)
     if words := words_of_labels(small):
         for rule in _NAMED:

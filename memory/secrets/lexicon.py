@@ -83,8 +83,8 @@ STEMS: Final = (
     "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination",
     "combo", "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
     "contrasena", "clave", "palabra", "mdp", "cle ", "phrase", "frase", "answer", "antwort", "respuesta", "reponse",
-    "llave", "pa$", "p@s", "pas5", "w0rd", "cred", "login", "log-in", "zugangs", "anmelde", "acceso", "identifiant",
-    "nip",
+    "llave", "pa$", "pa5", "p@s", "p@$", "p@5", "p4s", "p4$", "p45", "pas5", "psswrd", "w0rd", "zahl", "cred", "login",
+    "log-in", "zugangs", "anmelde", "acceso", "identifiant", "nip",
 )  # fmt: skip
 """A text without one of these names no secret."""
 
@@ -290,3 +290,5 @@ CREDENTIALS: Final = re.compile(
     r"?(?P<value>[^\s,;\"'`]{4,64})"
 )
 """A name and a password behind one word."""
+CREDENTIAL_STEMS: Final = ("cred", "login", "log-in", "user", "zugangsd", "anmelded", "acceso", "identifiant")
+"""A text without one of these has no `CREDENTIALS`."""

@@ -20,12 +20,11 @@ from .checksums import (
     rijksregister,
 )
 from .findings import Finding
-from .pattern_sizes import least_digits
+from .pattern_sizes import least_digits, most_digits_together
 from .text_view import lowered
 
 _STEM: Final = re.compile(r"\\b|.\?.*|[\[(].*")
 """What is no fixed beginning of a name."""
-_DIGIT: Final = re.compile(r"\d")
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -105,7 +104,7 @@ _CLAUSE: Final = re.compile(r"(?<!no)(?<!nr)(?<!num)[.;!?]\s|\n\n")
 
 def national_ids(text: str) -> Iterator[Finding]:
     """Yield national ids."""
-    digits = len(_DIGIT.findall(text))
+    digits = most_digits_together(text)
     if not digits and (text.isascii() or not any(map(str.isdigit, text))):
         return
     small = lowered(text)

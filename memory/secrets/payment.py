@@ -12,8 +12,8 @@ from .pattern_sizes import least_digits
 
 _SEPARATOR: Final = r"(?:[ \t]{1,2}|[ \t]?[-.\u00b7][ \t]?|\r?\n[ \t]?)"
 _CARD: Final = re.compile(rf"(?<![\w.,$-])[2-6]\d{{3}}(?:{_SEPARATOR}?\d){{8,15}}(?!\w|[.,-]\d)", re.ASCII)
-_DIGIT: Final = re.compile(r"\d", re.ASCII)
-_CARD_DIGITS: Final = least_digits(_CARD)
+CARD_DIGITS: Final = least_digits(_CARD)
+"""Digits of a card's number at least."""
 _NOT_DIGIT: Final = re.compile(r"\D")
 _GROUPS: Final = re.compile(r"\d+")
 _CARD_LENGTHS: Final = (
@@ -44,15 +44,15 @@ _IBAN: Final = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}[ \t.-]?\d[ \t]?\d(?:[ \t.\u00b7-]{0,2}(?:\r?\n[ \t]?)?[A-Za-z0-9]){11,30}",
     re.ASCII,
 )
-_IBAN_DIGITS: Final = least_digits(_IBAN)
+_COUNTRY: Final = re.compile(r"[A-Za-z]{2}[ \t.-]?$", re.ASCII)
+_CHECK_DIGITS: Final = re.compile(r"[0-9][ \t]?[0-9]")
+"""An IBAN is searched for at its check digits: most texts have few digits and many letters."""
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 
 def cards(text: str) -> Iterator[Finding]:
     """Yield the numbers of payment cards: issuer range, length and Luhn digit are right. Numbers that follow, such as a
     date, are left out."""
-    if len(_DIGIT.findall(text)) < _CARD_DIGITS:
-        return
     place = 0
     while (match := _CARD.search(text, place)) is not None:
         end = _end_of_card(match)
@@ -84,10 +84,12 @@ def _grouped_as_card(text: str) -> bool:
 
 def ibans(text: str) -> Iterator[Finding]:
     """Yield IBANs: country, length and check digits are right. Words that follow are left out."""
-    if len(_DIGIT.findall(text)) < _IBAN_DIGITS:
-        return
     place = 0
-    while (match := _IBAN.search(text, place)) is not None:
+    for digits in _CHECK_DIGITS.finditer(text):
+        country = _COUNTRY.search(text, max(place, digits.start() - 3), digits.start())
+        match = country and _IBAN.match(text, country.start())
+        if match is None:
+            continue
         end = _end_of_iban(match)
         if end is not None and not text[end : end + 1].isalnum():
             yield Finding("iban", match.start(), end)

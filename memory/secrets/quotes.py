@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..language.text import folded
-from .findings import PLACEHOLDER
+from .findings import PLACEHOLDER, placeholder
 from .secret_filter import SecretFilter
 
 HIDDEN: Final = "[secret]"
@@ -27,6 +27,19 @@ _JOINT: Final = re.compile(r"^(?:and|but|so|because|und|aber|denn|weil|y|pero|po
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 STEM: Final = 4
 """Letters that two words have in common at their beginning if they count as the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ToldQuote:
+    """The folded quote of a secret statement, and its parts."""
+
+    text: str
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, quote: str) -> _ToldQuote:
+        text = folded(quote)
+        return cls(text, tuple(text[start:end] for start, end in _spans(text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ def cut_quote(quote: str, statement: str, secrets: SecretFilter, *, told: Sequen
     another one the clauses that share words with the statement stay, a run of the quote's own words; if only a clause
     that tells a secret carries the statement, what is secret in it is hidden.
     """
-    hidden = [folded(each) for each in told]
+    hidden = [_ToldQuote.of(each) for each in told]
     clauses = [_clause(quote, span, statement, secrets, hidden) for span in _spans(quote)]
     if not any(each.tainted for each in clauses):
         return quote
@@ -76,7 +89,9 @@ def _spans(quote: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _clause(quote: str, span: tuple[int, int], statement: str, secrets: SecretFilter, hidden: Sequence[str]) -> _Clause:
+def _clause(
+    quote: str, span: tuple[int, int], statement: str, secrets: SecretFilter, hidden: Sequence[_ToldQuote]
+) -> _Clause:
     text = quote[span[0] : span[1]]
     protected = secrets.text(text)
     tainted = (
@@ -84,21 +99,22 @@ def _clause(quote: str, span: tuple[int, int], statement: str, secrets: SecretFi
         or HIDDEN in text
         or protected.text != text
         or protected.sensitivity == "secret"
-        or any(_overlap(folded(text), each) for each in hidden)
+        or _overlaps(text, hidden)
     )
     stems = {word[:STEM] for word in _WORD.findall(folded(statement))}
     shared = sum(word[:STEM] in stems for word in _WORD.findall(folded(text)))
     return _Clause(span[0], span[1], tainted, shared)
 
 
-def _overlap(clause: str, told: str) -> bool:
-    """Whether a clause and the quote of a secret statement tell the same words: one stands in the other, or a part of
-    the secret quote, of two words or more, stands in the clause."""
-    if not clause or not told:
-        return False
-    parts = (told[start:end] for start, end in _spans(told))
-    return _stands_in(clause, told) or any(
-        _stands_in(each, clause) for each in parts if each == clause or len(each.split()) > 1
+def _overlaps(text: str, hidden: Sequence[_ToldQuote]) -> bool:
+    """Return whether a clause and the quote of a secret statement share words: one is in the other, or a part of the
+    secret quote, of two words or more, is in the clause."""
+    clause = folded(text) if hidden else ""
+    return bool(clause) and any(
+        _stands_in(clause, told.text)
+        or any(_stands_in(each, clause) for each in told.parts if each == clause or len(each.split()) > 1)
+        for told in hidden
+        if told.text
     )
 
 
@@ -115,20 +131,22 @@ def _stands_in(words: str, text: str) -> bool:
 def _runs(clean: Sequence[_Clause], clauses: Sequence[_Clause]) -> list[list[_Clause]]:
     """Group clauses that follow one another in the quote."""
     runs: list[list[_Clause]] = []
+    place_of = {each.start: place for place, each in enumerate(clauses)}
     for each in clean:
-        if runs and clauses.index(runs[-1][-1]) + 1 == clauses.index(each):
+        if runs and place_of[runs[-1][-1].start] + 1 == place_of[each.start]:
             runs[-1].append(each)
         else:
             runs.append([each])
     return runs
 
 
-def _hide(clause: str, secrets: SecretFilter, hidden: Sequence[str]) -> str:
+def _hide(clause: str, secrets: SecretFilter, hidden: Sequence[_ToldQuote]) -> str:
     """Return a clause with what is secret in it replaced."""
-    if any(_overlap(folded(clause), each) for each in hidden):
+    if _overlaps(clause, hidden):
         return HIDDEN
-    protected = secrets.text(clause)
-    text = clause
-    for finding in reversed(protected.findings):
-        text = text[: finding.start] + f"[{finding.kind}]" + text[finding.end :]
-    return text
+    parts: list[str] = []
+    read = 0
+    for finding in secrets.text(clause).findings:
+        parts += [clause[read : finding.start], placeholder(finding.kind)]
+        read = finding.end
+    return "".join((*parts, clause[read:]))

@@ -7,7 +7,7 @@ of these: "my password is too long", "the PIN has four digits".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ..policies.privacy import SecretKind
@@ -49,6 +49,8 @@ _OPTIONS: Final = re.compile(
 _PHRASE_WORDS_MAX: Final = 24
 _OBJECT_WORDS_MAX: Final = 5
 _STORY_NEAR: Final = 40
+_NOUN_MAX: Final = 96
+"""Signs of a noun at most."""
 _BEFORE: Final = 120
 """Signs before a noun in which its value may stand."""
 
@@ -56,10 +58,11 @@ _BEFORE: Final = 120
 def told_passwords(text: str) -> Iterator[Finding]:
     """Yield the values of passwords, PINs, passphrases, keys and tokens that are told."""
     small = lowered(text)
-    if not any(map(small.__contains__, lexicon.STEMS)):
+    stems = sorted(place for stem in lexicon.STEMS for place in _places(stem, small))
+    if not stems:
         return
     has_password = False
-    for noun in _NOUN.finditer(small):
+    for noun in _nouns(small, stems):
         kind: SecretKind = noun.lastgroup  # type: ignore[assignment]
         if not _stands_alone(small, noun):
             continue
@@ -82,6 +85,25 @@ def told_passwords(text: str) -> Iterator[Finding]:
             if place is not None:
                 yield Finding("password", *place)
     yield from _beside_names(text, small)
+
+
+def _places(stem: str, small: str) -> Iterator[int]:
+    place = small.find(stem)
+    while place >= 0:
+        yield place
+        place = small.find(stem, place + 1)
+
+
+def _nouns(small: str, stems: Iterable[int]) -> Iterator[re.Match[str]]:
+    """Yield the nouns of a text. `stems`: the places of the stems, one of which each noun has."""
+    place = 0
+    for stem in stems:
+        place = max(place, stem - _NOUN_MAX)
+        while place <= stem and (noun := _NOUN.search(small, place, stem + _NOUN_MAX)) is not None:
+            if noun.start() > stem:
+                break
+            yield noun
+            place = noun.end()
 
 
 def _stands_alone(small: str, noun: re.Match[str]) -> bool:
@@ -219,7 +241,7 @@ def _beside_names(text: str, small: str) -> Iterator[Finding]:
     if " -" in small:
         for option in _OPTIONS.finditer(small):
             yield Finding("password", *option.span(option.lastgroup or 0))
-    for both in lexicon.CREDENTIALS.finditer(small):
+    for both in lexicon.CREDENTIALS.finditer(small) if any(map(small.__contains__, lexicon.CREDENTIAL_STEMS)) else ():
         value = _trimmed(text[both.start("value") : both.end("value")])
         if _is_strong(value) and not _stands_for_another(value):
             yield Finding("password", both.start("value"), both.start("value") + len(value))

@@ -188,13 +188,17 @@ _SIGNS_MIN: Final = 6
 
 
 @cache
-def _long_runs() -> re.Pattern[str]:
-    """Return the pattern of what may be a key: so many signs without white space have all of them at least."""
-    least = min(
+def _least_key() -> int:
+    """Return how many signs without white space every key has at least."""
+    return min(
         *(len(prefix) + least_length(body) for _, prefix, body in _PREFIXED),
         *(least_length(whole) for _, _, whole in _INNER),
     )
-    return re.compile(rf"\S{{{least},}}")
+
+
+def _long_runs(text: str) -> list[str]:
+    least = _least_key()
+    return [run for run in text.split() if len(run) >= least]
 
 
 @cache
@@ -205,9 +209,9 @@ def _prefixes() -> re.Pattern[str]:
 
 def vendor_keys(text: str) -> Iterator[Finding]:
     """Yield keys and tokens of known vendors."""
-    runs = _long_runs().findall(text)
+    runs = _long_runs(text)
     if "\n" in text:  # a key may be broken at the ends of lines
-        runs += _long_runs().findall(_without_line_breaks(text))
+        runs += _long_runs(_without_line_breaks(text))
     if not runs:
         return
     long = " ".join(runs)

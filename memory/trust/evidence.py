@@ -45,6 +45,7 @@ _STEM_SHARE: Final = 0.6
 
 _TEXTS_KEPT: Final = 64
 """Texts whose words are kept: a judgement asks several times for those of the same few."""
+_LONG_TEXTS_KEPT: Final = 4
 _COMPARED_MAX: Final = 32
 """Words with one beginning that are compared one by one. Of more, their beginnings are looked up."""
 _LONGEST_WORD: Final = 64
@@ -234,14 +235,14 @@ class _Claim:
         one of them."""
         if len(self._said) > 1:
             wanted = " ".join(self._said)
-            return f" {wanted} " in f" {' '.join(_content(text, self._language or 'en'))} "
+            return f" {wanted} " in _word_set(text, self._language or "en", self._packs).spaced
         return bool(self._text) and f" {_spaced(self._text)} " in f" {_spaced(text)} "
 
     def _language_of(self, text: str) -> str:
         return _language(text) or self._language or "en"
 
     def _content_of(self, text: str) -> _WordSet:
-        return _WordSet(_content(text, self._language_of(text)), self._packs)
+        return _word_set(text, self._language_of(text), self._packs)
 
 
 class _WordSet:
@@ -249,6 +250,7 @@ class _WordSet:
 
     def __init__(self, words: Sequence[str], packs: tuple[Locale, ...]) -> None:
         self.all = frozenset(words)
+        self.spaced = f" {' '.join(words)} "
         self._packs = packs
 
     def has(self, word: str) -> bool:
@@ -282,6 +284,21 @@ class _WordSet:
     @cached_property
     def _forms(self) -> frozenset[str]:
         return frozenset().union(*(_forms(word, self._packs) for word in self.all))
+
+
+def _word_set(text: str, language: str, packs: tuple[Locale, ...]) -> _WordSet:
+    """Return the content words of a text. Every statement of an answer is compared with the same few texts."""
+    return (_short_word_set if len(text) <= _SAMPLE else _long_word_set)(text, language, packs)
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _short_word_set(text: str, language: str, packs: tuple[Locale, ...]) -> _WordSet:
+    return _WordSet(_content(text, language), packs)
+
+
+@lru_cache(maxsize=_LONG_TEXTS_KEPT)
+def _long_word_set(text: str, language: str, packs: tuple[Locale, ...]) -> _WordSet:
+    return _WordSet(_content(text, language), packs)
 
 
 class _Beginnings:

@@ -249,7 +249,7 @@ def _introduced(lines: list[_Line], place: int, end: int) -> tuple[Span, int] | 
         if attributed is not None:
             text, last = wrapped, place + 1
             attributed = _ATTRIBUTION.match(text)
-    announced = text.rstrip().endswith(":") and _ANNOUNCED.search(_last_sentence(text)) is not None
+    announced = text.rstrip().endswith(":") and _ANNOUNCED.match(_last_sentence(text)) is not None
     if attributed is None and not announced:
         return None
     if attributed is not None and text[attributed.end() :].strip() and last == place:
