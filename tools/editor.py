@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from ..memory.secrets.commands import protect_command
+from ..memory.secrets.secret_filter import SecretFilter
 from ..schemas import ids
 from ..schemas.base import Contract
 from ..schemas.command_kinds import Address, CommandKind, command_kind
@@ -65,11 +67,25 @@ class EditAnswer:
     result: Contract | None
 
 
-class MemoryEditor:
-    """Sends edits. `now`: the clock of `issued_at`."""
+@dataclass(frozen=True, slots=True)
+class ProtectedCommands:
+    """`CommandPort` that masks what is secret in a command before the log has it. The stages mask again: others write
+    commands, too."""
 
-    def __init__(self, *, commands: CommandPort, now: Callable[[], datetime]) -> None:
-        self._commands = commands
+    inner: CommandPort
+    secrets: SecretFilter
+
+    async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
+        return await self.inner.ask(protect_command(command, self.secrets), patience=patience)
+
+
+class MemoryEditor:
+    """Sends edits, without what is secret in them. `now`: the clock of `issued_at`."""
+
+    def __init__(
+        self, *, commands: CommandPort, now: Callable[[], datetime], secrets: SecretFilter | None = None
+    ) -> None:
+        self._commands = ProtectedCommands(commands, secrets or SecretFilter())
         self._now = now
 
     async def edit(

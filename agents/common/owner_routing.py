@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from ...memory.secrets.commands import protect_command
 from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.commands import Command
 from ...schemas.errors import Poison
@@ -12,7 +13,6 @@ from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
-from .protection import protect_command
 from .turn_routing import check_key, is_on_other_partition
 
 

@@ -1,15 +1,18 @@
-"""Records and commands without their secrets: what waits in a table, and what becomes a dead letter."""
+"""Records without their secrets: what waits in a table, and what becomes a dead letter."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from urllib.parse import unquote
+
+from pydantic import JsonValue
 
 from ...memory.secrets.secret_filter import SecretFilter, at_least, highest
 from ...memory.secrets.turns import ProtectedTurn
+from ...schemas import ids
 from ...schemas.base import CONTENT_MAX, QUOTE_MAX, SUBJECT_MAX
 from ...schemas.cloudevents import MASKED_HEADER, Headers
-from ...schemas.commands import Command
 from ...schemas.observations import Observation, Observed
 from ...streams.log.port import Record
 
@@ -19,7 +22,8 @@ _OURS = ("ce_", "content-type", "memstream-", "kafka_dlt-")
 
 def keep_record(record: Record, turn: ProtectedTurn, secrets: SecretFilter) -> Record:
     """Return the record of a turn as it may be kept: itself if nothing in it is masked."""
-    return _masked(record, turn.turn.to_bytes() if turn.changed else record.value, secrets)
+    value = turn.turn.to_bytes() if turn.changed else record.value
+    return _masked(record, value, secrets, key=turn.turn.session_key)
 
 
 def keep_unread_record(record: Record, secrets: SecretFilter) -> Record:
@@ -33,17 +37,7 @@ def keep_unread_record(record: Record, secrets: SecretFilter) -> Record:
     shown = secrets.value(read).value
     if shown != read:
         value = json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-    return _masked(record, value, secrets)
-
-
-def protect_command(command: Command, secrets: SecretFilter) -> Command:
-    """Return a command with nothing secret in its arguments. A text that may not be kept is empty, which its kind
-    refuses."""
-    args = secrets.value(command.args).value
-    kind, issued_by = secrets.mask(command.kind)[:64] or "-", secrets.mask(command.issued_by)[:128]
-    if (args, kind, issued_by) == (command.args, command.kind, command.issued_by):
-        return command
-    return command.model_copy(update={"args": args, "kind": kind, "issued_by": issued_by})
+    return _masked(record, value, secrets, key=_key_of(read))
 
 
 def protect_observed(observed: Observed, secrets: SecretFilter) -> Observed:
@@ -75,20 +69,54 @@ def protect_observation(observation: Observation, secrets: SecretFilter) -> Obse
     )
 
 
-def _masked(record: Record, value: bytes | None, secrets: SecretFilter) -> Record:
-    """Return the record with this value, and with a header that tells that something in it is masked."""
-    headers = tuple((name, _header(name, content, secrets)) for name, content in record.headers)
-    if value == record.value and headers == record.headers:
+def _masked(record: Record, value: bytes | None, secrets: SecretFilter, *, key: str | None = None) -> Record:
+    """Return the record with this value, and with a header that tells that something in it is masked.
+
+    `key`: the key that the ids in the value make. The record's own key stays if it is this one: it names the record.
+    """
+    own_key = record.key if key is not None and record.key == key.encode() else _protected_key(record.key, secrets)
+    headers = tuple(_header(name, content, secrets) for name, content in record.headers)
+    if (own_key, value, headers) == (record.key, record.value, record.headers):
         return record
     marked: Headers = tuple(each for each in headers if each[0] != MASKED_HEADER)
-    return replace(record, value=value, headers=(*marked, (MASKED_HEADER, b"1")))
+    return replace(record, key=own_key, value=value, headers=(*marked, (MASKED_HEADER, b"1")))
 
 
-def _header(name: str, content: bytes, secrets: SecretFilter) -> bytes:
+def _key_of(value: JsonValue) -> str | None:
+    """Return the key that the ids in a record's value make; None if it names no session and no owner."""
+    if not isinstance(value, dict):
+        return None
+    owner, session = value.get("owner"), value.get("session")
+    if isinstance(owner, dict):
+        parts = [value.get("tenant_id"), owner.get("scope"), owner.get("id")]
+    else:
+        named = session if isinstance(session, dict) else value
+        parts = [value.get("tenant_id"), named.get("user_id"), named.get("session_id")]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "/".join(map(ids.encode, texts)) if len(texts) == len(parts) else None
+
+
+def _protected_key(key: bytes | None, secrets: SecretFilter) -> bytes | None:
+    """Return a key with nothing secret in it, as a text and with the escapes of its parts read."""
+    text = (key or b"").decode("utf-8", "surrogateescape")
+    shown = secrets.mask(text)
+    if shown == text and "%" in text and secrets.mask(unquote(text)) != unquote(text):
+        shown = "/".join(ids.encode(secrets.mask(unquote(part))) for part in text.split("/"))
+        if secrets.mask(unquote(shown)) != unquote(shown):
+            shown = ids.encode(secrets.mask(unquote(text)))
+    return key if shown == text else shown.encode("utf-8", "surrogateescape")
+
+
+def _header(name: str, content: bytes, secrets: SecretFilter) -> tuple[str, bytes]:
     if name.startswith(_OURS):
-        return content
+        return name, content
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        return content
-    return secrets.mask(text).encode()
+        return secrets.mask(name), content
+    prefix = f"{name}: "
+    together = secrets.mask(prefix + text)
+    shown = secrets.mask(text)
+    if shown == text and together.startswith(prefix):
+        shown = together.removeprefix(prefix)
+    return secrets.mask(name), shown.encode()

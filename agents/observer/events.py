@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...memory.policies import RoutingPolicy
+from ...memory.secrets.commands import protect_command
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import ProtectedTurn, protect_turn
 from ...schemas.cloudevents import REKEYED_HEADER
@@ -16,7 +17,6 @@ from ...schemas.turns import Owner, Turn
 from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
-from ..common.protection import protect_command
 from ..common.turn_routing import check_key, decode_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000

@@ -25,11 +25,13 @@ from ...streams.engine.audit import audit
 from ...streams.engine.commands import CommandSender
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Log
+from ...tools.editor import ProtectedCommands
 from ..errors import usage
 from ..output import console
 from ..output.logs import open_audit
 from ..process.account import account
 from .local_stages import local_stages
+from .secret_detectors import new_secret_filter
 from .settings import Settings
 
 PATIENCE: Final = 60.0
@@ -170,7 +172,8 @@ async def reviewed(
             issued_by=f"memstream {name}",
             issued_at=datetime.now(UTC),
         )
-        result = await CommandSender(ports.log, name).ask(command, patience=PATIENCE)
+        commands = ProtectedCommands(CommandSender(ports.log, name), new_secret_filter(policy))
+        result = await commands.ask(command, patience=PATIENCE)
         _audit(command, "accepted" if result is None else result.status, fact_id=fact_id)
         return command.command_id, result
 

@@ -19,6 +19,7 @@ from ..errors import CommandFailed, Exit
 from ..process.account import account
 from .command_runs import PATIENCE, start_audit, warn_without_worker
 from .local_stages import LocalStages, local_stages
+from .secret_detectors import new_secret_filter
 from .settings import Settings
 from .stages import utc_now
 
@@ -28,6 +29,7 @@ class EditSession:
     """What a command needs to edit: the records of the store, and the way to the stages."""
 
     ports: LocalStages
+    policy: MemoryPolicy
     key: str | None
 
     @property
@@ -39,7 +41,8 @@ class EditSession:
         known = command_kind(target.address, kind)
         assert known is not None, kind
         await warn_without_worker(known.writer, self.ports.log)
-        editor = MemoryEditor(commands=CommandSender(self.ports.log, "edit"), now=utc_now)
+        commands = CommandSender(self.ports.log, "edit")
+        editor = MemoryEditor(commands=commands, now=utc_now, secrets=new_secret_filter(self.policy))
         try:
             return await editor.edit(
                 kind, args, target=target, caller=f"cli:{account()}", patience=PATIENCE, idempotency_key=self.key
@@ -68,4 +71,4 @@ async def edit_session(
     """Open what an edit needs. `key`: the idempotency key."""
     start_audit(settings)
     async with local_stages(settings, policy, purpose=purpose) as ports:
-        yield EditSession(ports, key)
+        yield EditSession(ports, policy, key)

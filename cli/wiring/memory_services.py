@@ -20,10 +20,11 @@ from ...recall.tenant_recall import TenantRecall
 from ...recall.verbatim import VerbatimReader
 from ...streams.engine.commands import CommandPort, CommandSender
 from ...streams.log.port import Log
-from ...tools.editor import MemoryEditor
+from ...tools.editor import MemoryEditor, ProtectedCommands
 from ...tools.tool_reads import ToolReads
 from ...tools.tool_writes import ToolWrites
 from ...tools.toolbox import ToolBox
+from .secret_detectors import new_secret_filter
 from .stages import utc_now
 
 
@@ -80,8 +81,10 @@ def memory_services(
     published = PublishingRecall(inner=kept, publisher=publisher)
     chosen = None if selector is None else PublishingRecall(inner=shared(choice), publisher=publisher)
     verbatim = VerbatimReader(store=store, log=log, policies=policies)
-    commands = CommandSender(log, source)
-    editor = MemoryEditor(commands=commands, now=utc_now)
+    secrets = new_secret_filter(policies.deployment)
+    sender = CommandSender(log, source)
+    commands = ProtectedCommands(sender, secrets)
+    editor = MemoryEditor(commands=sender, now=utc_now, secrets=secrets)
     return MemoryServices(
         recall=published,
         contexts=ContextService(

@@ -23,7 +23,6 @@ from ...agents.common.tier_spending import TierSpending
 from ...agents.observer.turn_source import TurnSource, load_source
 from ...agents.reflector.fact_state_topic import check_facts_present
 from ...memory.policies import ConflictPolicy, MemoryPolicy
-from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...schemas.collections import (
     ARCHIVE,
@@ -62,7 +61,7 @@ from .broker import deployment, new_log
 from .budget_setup import LateMeter, ceilings, needs_accounts, tell
 from .disk_room import needed_room, why_no_room
 from .ports import Folders, new_embedder, new_store, secret, unwritable
-from .secret_detectors import new_detectors
+from .secret_detectors import new_secret_filter
 from .settings import Settings
 from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners, utc_now
 
@@ -109,11 +108,6 @@ def new_source(policy: MemoryPolicy) -> TurnSource | None:
         return load_source(policy.capture.source) if policy.capture.source else None
     except ValueError as error:
         raise usage(str(error)) from error
-
-
-def new_secret_filter(policy: MemoryPolicy) -> SecretFilter:
-    """Return what masks and labels secrets, by the deployment's policy. CommandFailed (exit 2) says what is missing."""
-    return SecretFilter(policy.privacy, new_detectors(policy.privacy.presidio))
 
 
 def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:

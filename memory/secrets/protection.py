@@ -48,13 +48,21 @@ class Protected:
     """The text must not be kept at all."""
 
 
-def protect(text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector] = BUILT_IN) -> Protected:
+def protect(
+    text: str,
+    policy: PrivacyPolicy,
+    detectors: Sequence[SecretDetector] = BUILT_IN,
+    known: Sequence[Finding] = (),
+) -> Protected:
     """Mask, label or drop what the detectors find in a text.
 
     A text without a finding is returned unchanged. Protecting a protected text changes nothing: placeholders are never
     findings, and a masked text is searched again until nothing is masked any more.
+
+    Args:
+        known: findings in this text from a look at more than this text.
     """
-    found = _search(text, policy, detectors)
+    found = _search(text, policy, detectors, known)
     if not found:
         return Protected(text, (), None, False)
     masked = _masks(found, policy)
@@ -74,8 +82,11 @@ def protect(text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector
     return Protected(_replace(text, masked)[0], tuple(found), "secret" if "label" in actions else None, False)
 
 
-def _search(text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector]) -> list[Finding]:
-    found = [each for detector in detectors for each in detector.find(text) if policy.action(each.kind) != "allow"]
+def _search(
+    text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector], known: Sequence[Finding] = ()
+) -> list[Finding]:
+    found = [each for detector in detectors for each in detector.find(text)]
+    found = [each for each in (*found, *known) if policy.action(each.kind) != "allow"]
     if not found:
         return []
     kept = [match.span() for match in PLACEHOLDER.finditer(text)] if "[" in text else []

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from ...schemas.turns import SENSITIVITIES, Sensitivity
 from ..policies.privacy import PrivacyPolicy
-from .findings import SecretDetector
+from .findings import Finding, SecretDetector
 from .protection import BUILT_IN, Protected, protect
 
 NAMED_MAX: Final = 200
@@ -35,9 +35,13 @@ class SecretFilter:
     policy: PrivacyPolicy = field(default_factory=PrivacyPolicy)
     detectors: Sequence[SecretDetector] = BUILT_IN
 
-    def text(self, text: str) -> Protected:
-        """Mask, label or drop what the detectors find in a text."""
-        return protect(text, self.policy, self.detectors)
+    def find(self, text: str) -> list[Finding]:
+        """Return what the detectors find in a text."""
+        return [each for detector in self.detectors for each in detector.find(text)]
+
+    def text(self, text: str, known: Sequence[Finding] = ()) -> Protected:
+        """Mask, label or drop what the detectors find in a text, and what is known of it."""
+        return protect(text, self.policy, self.detectors, known)
 
     def mask(self, text: str) -> str:
         """Return the text as it may be kept; empty when it may not be kept at all."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from ...schemas.turns import ContentPart, Sensitivity, Turn, TurnMessage
+from .across import across_messages, across_parts
+from .findings import Finding
 from .secret_filter import SecretFilter, at_least, highest
 
 NAME_MAX = 128
@@ -31,7 +34,8 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
 
     The ids of a turn stay: they name it. A dropped message keeps its place and has an empty text.
     """
-    messages = [_protect_message(message, secrets) for message in turn.messages]
+    across = across_messages(turn.messages, secrets)
+    messages = [_protect_message(message, secrets, across.get(n, ())) for n, message in enumerate(turn.messages)]
     rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata}
     protected = secrets.value(rest)
     labels = [label for _, label in messages]
@@ -49,9 +53,15 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
     )
 
 
-def _protect_message(message: TurnMessage, secrets: SecretFilter) -> tuple[TurnMessage, Sensitivity | None]:
-    """Return the message, itself if nothing in it was masked, and the label that it asks for."""
-    text, name = secrets.text(message.text), secrets.text(message.name or "")
+def _protect_message(
+    message: TurnMessage, secrets: SecretFilter, across: Sequence[Finding]
+) -> tuple[TurnMessage, Sensitivity | None]:
+    """Return the message, itself if nothing in it was masked, and the label that it asks for. `across`: what it has of
+    secrets that reach over its ends."""
+    text, name = (
+        secrets.text(message.text, (*across, *across_parts(message, secrets))),
+        secrets.text(message.name or ""),
+    )
     rest: dict[str, JsonValue] = {**(message.model_extra or {})}
     parts = [_rest_of(part) for part in message.content] if isinstance(message.content, tuple) else []
     protected, of_parts = secrets.value(rest), secrets.value(parts)

@@ -12,9 +12,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from memstream.memory.secrets import contacts, detector, lexicon, national_ids, payment, told_passwords, vendor_keys
+from memstream.memory.secrets.bank_accounts import bank_accounts
 from memstream.memory.secrets.findings import Finding
+from memstream.memory.secrets.label_stems import words_of_labels
+from memstream.memory.secrets.labelled import LabelledText, labelled_secrets
+from memstream.memory.secrets.laid_out import laid_out_secrets
 from memstream.memory.secrets.pattern_sizes import least_digits, least_length, most_digits_together
 from memstream.memory.secrets.text_view import TextView, lowered
+from memstream.memory.secrets.wallet_words import wallet_words
 from tests.support import secret_corpus
 from tests.support.corpus_texts import changed_texts, corpus_texts
 
@@ -82,6 +87,19 @@ def test_nouns_made_from_their_words(data: st.DataObject) -> None:
     assert [each.span() for each in told_passwords._nouns(text, stems)] == [
         each.span() for each in told_passwords._NOUN.finditer(text)
     ]
+
+
+def test_a_text_whose_words_have_no_label_has_no_labelled_secret() -> None:
+    """The first look by words finds every text in which the labels themselves find something."""
+    hits = 0
+    for text in TEXTS:
+        small = lowered(text)
+        whole = LabelledText(TextView(text), small, small)
+        found = [*labelled_secrets(whole), *laid_out_secrets(whole), *wallet_words(text), *bank_accounts(text)]
+        if found or [*told_passwords.told_passwords(text)]:
+            hits += 1
+            assert words_of_labels(small), text
+    assert hits > 500
 
 
 @settings(

@@ -1,0 +1,116 @@
+"""Secrets that reach over a boundary: from one part of a message into the next, or from a message into the next one of
+the same speaker."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from ...schemas.turns import TurnMessage
+from .findings import Finding
+from .secret_filter import SecretFilter
+
+LOOK_BACK: Final = 200
+"""Characters before the end of a message that are read together with the next message of the same speaker."""
+LOOK_AHEAD: Final = 200
+"""Characters of that next message."""
+_STARTS_WITHIN: Final = 64
+"""Characters of the next message within which a value begins."""
+_WORDS: Final = ("password", "pin", "passphrase")
+"""Kinds whose values look like words. One that is cut ends its message."""
+_ENDS: Final = " \t\r\n.,;!?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a message: `text` begins at `start` in message `index`."""
+
+    index: int
+    start: int
+    text: str
+
+
+def across_parts(message: TurnMessage, secrets: SecretFilter) -> list[Finding]:
+    """Return what the text parts of a message have together without the line ends between them, by place in
+    `message.text`."""
+    if not isinstance(message.content, tuple):
+        return []
+    texts = [part.text for part in message.content if part.type == "text" and part.text is not None]
+    if len(texts) < 2:
+        return []
+    ends = [*accumulate(map(len, texts))]
+    found = [
+        Finding(each.kind, each.start + bisect_right(ends, each.start), each.end + bisect_right(ends, each.end - 1))
+        for each in secrets.find("".join(texts))
+    ]
+    whole = {each.end for each in secrets.find(message.text)} if found else set()
+    return [each for each in found if each.kind not in _WORDS or each.end not in whole]
+
+
+def across_messages(messages: Sequence[TurnMessage], secrets: SecretFilter) -> dict[int, list[Finding]]:
+    """Return for each message what it has of secrets that begin in a message of the same speaker before it, or go on in
+    one after it. A secret that is only named in one message is in the next one."""
+    found = defaultdict[int, list[Finding]](list)
+    said = dict[tuple[str, str | None], list[_Piece]]()
+    for index, message in enumerate(messages):
+        text = message.text
+        if not text.strip():
+            continue
+        speaker = (message.role, message.name)
+        before = said.get(speaker, [])
+        if before:
+            ahead = _Piece(index, 0, _beginning(text))
+            for number, finding in _found_across([*before, ahead], secrets):
+                found[number].append(finding)
+        said[speaker] = _end_of([*before, _Piece(index, 0, text)])
+    return found
+
+
+def _found_across(pieces: Sequence[_Piece], secrets: SecretFilter) -> Iterator[tuple[int, Finding]]:
+    """Yield what pieces have together in the last of them, or from it back, by message: with a line end between them,
+    and without one, because a key may be cut anywhere."""
+    whole = set[int]()
+    for glue in ("\n", ""):
+        joined = glue.join(piece.text for piece in pieces)
+        starts = [0, *accumulate(len(piece.text) + len(glue) for piece in pieces)]
+        last = starts[len(pieces) - 1]
+        for each in secrets.find(joined):
+            if each.end <= last or each.start >= last + _STARTS_WITHIN:
+                continue
+            if not glue and each.kind in _WORDS and (each.end - last in whole or _goes_on(joined, each, last)):
+                continue
+            whole.add(each.end - last)
+            for piece, start in zip(pieces, starts, strict=False):
+                first, end = max(each.start, start), min(each.end, start + len(piece.text))
+                if first < end:
+                    yield piece.index, Finding(each.kind, first - start + piece.start, end - start + piece.start)
+
+
+def _goes_on(joined: str, finding: Finding, last: int) -> bool:
+    """Return whether the last message says more behind a value that begins in an earlier one: it is a sentence."""
+    return finding.start < last and joined[finding.end :].strip(_ENDS) != ""
+
+
+def _beginning(text: str) -> str:
+    if len(text) <= LOOK_AHEAD:
+        return text
+    gap = max(map(text.rfind, " \n", (0, 0), (LOOK_AHEAD, LOOK_AHEAD)))
+    return text[: gap if gap > 0 else LOOK_AHEAD]
+
+
+def _end_of(pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Return the last pieces, as many characters as are read together with a next message."""
+    kept, room = list[_Piece](), LOOK_BACK
+    for piece in reversed(pieces):
+        if len(piece.text) > room:
+            cut = len(piece.text) - room
+            gap = min((at for at in (piece.text.find(" ", cut), piece.text.find("\n", cut)) if at != -1), default=cut)
+            kept.append(_Piece(piece.index, piece.start + gap, piece.text[gap:]))
+            break
+        kept.append(piece)
+        room -= len(piece.text)
+    return kept[::-1]

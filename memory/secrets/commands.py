@@ -1,0 +1,16 @@
+"""A command without its secrets: as its sender may write it, and as a stage reads it."""
+
+from __future__ import annotations
+
+from ...schemas.commands import Command
+from .secret_filter import SecretFilter
+
+
+def protect_command(command: Command, secrets: SecretFilter) -> Command:
+    """Return a command with nothing secret in its arguments. A text that may not be kept is empty, which its kind
+    refuses."""
+    args = secrets.value(command.args).value
+    kind, issued_by = secrets.mask(command.kind)[:64] or "-", secrets.mask(command.issued_by)[:128]
+    if (args, kind, issued_by) == (command.args, command.kind, command.issued_by):
+        return command
+    return command.model_copy(update={"args": args, "kind": kind, "issued_by": issued_by})
