@@ -232,6 +232,7 @@ def tools() -> str:
 # ------------------------------------------------------------------------------------------------ pages
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "topics": tables.topics,
+    "access": tables.access,
     "records": tables.records,
     "kinds": tables.kinds,
     "collections": tables.collections,

@@ -33,8 +33,8 @@ KEPT_MAX: Final = 20
 
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 RequestHash = Annotated[Hash | None, Field(exclude_if=operator.not_)]
-"""The request of an edit with an idempotency key: the HMAC-SHA256 of its arguments under that key. The result repeats
-it. A command with a known id and another hash is another request."""
+"""The request of an edit with an idempotency key: the HMAC-SHA256 of its arguments under that key. A command with a
+known id and another hash is another request."""
 
 
 class SessionRef(Contract):
@@ -254,14 +254,8 @@ class CommandResult(Contract):
     result: dict[str, JsonValue] | None = None
     error: ResultError | None = None
     at: Instant
-    request_hash: RequestHash = None
 
 
 KEY_REUSED: Final = ResultError(
     code="key_reused", message="this idempotency key belongs to a request with other arguments: take a new key"
 )
-
-
-def is_other_request(result: CommandResult, command: Command) -> bool:
-    """Whether a result under the command's id answers a request with other arguments."""
-    return None not in (result.request_hash, command.request_hash) and result.request_hash != command.request_hash

@@ -27,7 +27,7 @@ from .links import StoredLinks
 from .procedures import StoredProcedure
 from .prospective import StoredTask
 from .tasks import TASKS
-from .topics import COMMANDS, COMMANDS_SESSION, DEAD_LETTER_SUFFIX, PARKED, TOPICS, Topic, catalogue
+from .topics import COMMANDS, COMMANDS_SESSION, DEAD_LETTER_SUFFIX, PARKED, TOPICS, Topic, accesses, catalogue
 from .working_set import StoredMessage, StoredWorkingEntry
 
 STORED: Final[dict[str, type[Contract]]] = {
@@ -94,6 +94,19 @@ def _topic(topic: Topic) -> list[str]:
         ", ".join(topic.written_by),
         ", ".join(topic.read_by),
     ]
+
+
+def access() -> str:
+    """What each principal may produce and consume."""
+
+    def names(topics: Iterable[Topic]) -> str:
+        return ", ".join(f"`{topic.name}`" for topic in topics) or "–"
+
+    rows = [
+        [each.principal, names(each.produces), names(each.consumes), "–" if each.group is None else f"`{each.group}`"]
+        for each in accesses()
+    ]
+    return table(("principal", "produces", "consumes", "group"), rows)
 
 
 def _days(days: int) -> str:

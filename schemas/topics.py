@@ -43,7 +43,12 @@ TURNS = Topic("memory.turns", "session", "delete", 30, ("chat services", "observ
 COMMANDS_SESSION = Topic("memory.commands.session", "session", "delete", 7, ("tools", "observer"), ("observer",))
 OBSERVATIONS = Topic("memory.observations", "owner", "delete", 7, ("observer",), ("reflector",))
 COMMANDS = Topic(
-    "memory.commands", "owner", "delete", 7, ("tools", "observer", "consolidation"), ("reflector", "consolidation")
+    "memory.commands",
+    "owner",
+    "delete",
+    7,
+    ("tools", "observer", "reflector", "consolidation"),
+    ("reflector", "consolidation"),
 )
 EPISODES_RECORDED = Topic("memory.episodes.recorded", "owner", "delete", 7, ("reflector",), ("consolidation",))
 FACTS_UPDATED = Topic("memory.facts.updated", "owner", "delete", 30, ("reflector",), ("anyone",))
@@ -135,3 +140,50 @@ def partitions_of(topic: Topic, *, default: int) -> int:
     """Return the partition count of a topic in a deployment whose count is `default`. With one partition (the embedded
     default) every topic has one."""
     return topic.partitions if topic.partitions is not None and default > 1 else default
+
+
+# ------------------------------------------------------------------------------------------------ who may what
+@dataclass(frozen=True, slots=True)
+class TopicAccess:
+    """What one principal may do with the topics: the ACLs of a broker. `group`: its consumer group, if it has one."""
+
+    principal: str
+    produces: tuple[Topic, ...]
+    consumes: tuple[Topic, ...]
+    group: str | None = None
+
+
+CLIENT_ROLES: dict[str, tuple[str, ...]] = {
+    "a chat service": ("chat services",),
+    "a subscriber": ("anyone",),
+    "a sender of commands": ("tools",),
+    "`memstream serve`": ("chat services", "tools", "recall", "anyone"),
+}
+"""By principal, the roles that it has in the catalogue."""
+TRACED: tuple[Topic, ...] = (OBSERVATIONS,)
+"""Topics that `memstream serve` reads besides, to show why a fact is believed."""
+
+
+def accesses() -> tuple[TopicAccess, ...]:
+    """Return the least that each principal needs: the stages, then the clients."""
+    return (*map(_access_of_stage, STAGES), *(_access_of_client(name) for name in CLIENT_ROLES))
+
+
+def _access_of_stage(stage: StageName) -> TopicAccess:
+    reads = read_by(stage)
+    changelog = changelog_of(stage)
+    own = (*((changelog,) if changelog is not None else ()), PARKED)
+    writes = tuple(topic for topic in TOPICS if stage in topic.written_by)
+    state = (FACTS,) if stage == "reflector" else ()  # at its start it compares the store with the states of facts
+    return TopicAccess(
+        stage, (*writes, *map(dead_letters_of, reads), *own), (*reads, *own, POLICIES, *state), group_of(stage)
+    )
+
+
+def _access_of_client(principal: str) -> TopicAccess:
+    roles = set(CLIENT_ROLES[principal])
+    produces = tuple(topic for topic in TOPICS if roles & set(topic.written_by))
+    consumes = tuple(topic for topic in TOPICS if roles & set(topic.read_by))
+    if "recall" in roles:
+        consumes = (*consumes, *TRACED, POLICIES)
+    return TopicAccess(principal, produces, consumes)

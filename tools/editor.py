@@ -13,7 +13,7 @@ from ..memory.secrets.secret_filter import SecretFilter
 from ..schemas import ids
 from ..schemas.base import Contract
 from ..schemas.command_kinds import Address, CommandKind, command_kind
-from ..schemas.commands import KEY_REUSED, Command, CommandResult, ResultError, SessionRef, is_other_request
+from ..schemas.commands import Command, CommandResult, ResultError, SessionRef
 from ..schemas.turns import Owner
 from ..streams.engine.audit import audit
 from ..streams.engine.commands import CommandPort
@@ -127,7 +127,7 @@ class MemoryEditor:
                 session_id=None if target.session is None else target.session.session_id,
                 **{name: str(told[name]) for name in RECORD_IDS if told.get(name) is not None},
             )
-        return EditAnswer(command.command_id, None if result is None else _applied(known, command, result))
+        return EditAnswer(command.command_id, None if result is None else _applied(known, result))
 
     def _command(
         self, kind: CommandKind, args: Contract, target: EditTarget, caller: str, idempotency_key: str | None
@@ -149,10 +149,8 @@ class MemoryEditor:
         return command.model_copy(update={"command_id": derived, "request_hash": request})
 
 
-def _applied(kind: CommandKind, command: Command, result: CommandResult) -> Contract:
+def _applied(kind: CommandKind, result: CommandResult) -> Contract:
     """Read the result of an applied edit. Raises EditRefused."""
-    if is_other_request(result, command):  # two requests with one idempotency key went out together
-        raise EditRefused(KEY_REUSED.code, KEY_REUSED.message)
     if result.status != "applied" or result.result is None:
         error = result.error or ResultError(code=result.status, message=f"the command {result.status}")
         raise EditRefused(error.code, error.message)

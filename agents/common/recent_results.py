@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ...schemas.commands import KEY_REUSED, Command, CommandResult, ResultError, is_other_request
+from ...schemas.commands import KEY_REUSED, Command, CommandResult, RequestHash, ResultError
 from .stored_row import RowPart
 
 RESULTS_KEPT: Final = 16
@@ -14,14 +14,28 @@ RESULTS_MAX_CHARACTERS: Final = 16_384
 """Characters of the results that a row keeps together."""
 
 
+class KeptResult(CommandResult):
+    """A result as a row keeps it, with the request that it answers."""
+
+    request_hash: RequestHash = None
+
+    def is_of_another(self, command: Command) -> bool:
+        """Whether the command, which has the same id, is a request with other arguments."""
+        return None not in (self.request_hash, command.request_hash) and self.request_hash != command.request_hash
+
+    def plain(self) -> CommandResult:
+        return CommandResult(**{name: getattr(self, name) for name in CommandResult.model_fields})
+
+
 class RecentResults(RowPart):
     """The last results, oldest first, as JSON."""
 
     kept: tuple[str, ...] = ()
 
-    def add(self, result: CommandResult) -> RecentResults:
-        """Return these results with a new one. The oldest leave, and one that is too long is not kept."""
-        kept = (*self.kept, result.model_dump_json())[-RESULTS_KEPT:]
+    def add(self, result: CommandResult, *, of: Command | None = None) -> RecentResults:
+        """Return these results with that of a command. The oldest leave, and one that is too long is not kept."""
+        new = KeptResult(**dict(result), request_hash=None if of is None else of.request_hash)
+        kept = (*self.kept, new.model_dump_json())[-RESULTS_KEPT:]
         while kept and sum(map(len, kept)) > RESULTS_MAX_CHARACTERS:
             kept = kept[1:]
         return RecentResults(kept=kept)
@@ -33,11 +47,11 @@ class RecentResults(RowPart):
         """
         for each in reversed(self.kept):
             try:
-                result = CommandResult.read(each)
+                kept = KeptResult.read(each)
             except ValidationError:
                 continue
-            if result.command_id == command.command_id:
-                return _refused(command, KEY_REUSED) if is_other_request(result, command) else result
+            if kept.command_id == command.command_id:
+                return _refused(command, KEY_REUSED) if kept.is_of_another(command) else kept.plain()
         message = "this command was handled before; its result is no longer kept. Read the record that it names"
         return _refused(command, ResultError(code="repeated", message=message))
 
@@ -48,5 +62,4 @@ def _refused(command: Command, error: ResultError) -> CommandResult:
         status="refused",
         error=error,
         at=command.issued_at,
-        request_hash=command.request_hash,
     )

@@ -120,6 +120,4 @@ def plain_result(
     command: Command, status: ResultStatus, at: datetime, error: ResultError | None = None
 ) -> CommandResult:
     """Answer a command for which there was no run."""
-    return CommandResult(
-        command_id=command.command_id, status=status, error=error, at=at, request_hash=command.request_hash
-    )
+    return CommandResult(command_id=command.command_id, status=status, error=error, at=at)

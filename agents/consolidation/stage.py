@@ -273,11 +273,7 @@ class Consolidation:
             result = plain_result(command, "refused", now, edit.result)
         else:
             result = CommandResult(
-                command_id=command.command_id,
-                status="applied",
-                result=edit.result.to_payload(),
-                at=now,
-                request_hash=command.request_hash,
+                command_id=command.command_id, status="applied", result=edit.result.to_payload(), at=now
             )
         outcome = Outcome(
             source=source_of(record, work.event_id),
@@ -285,7 +281,7 @@ class Consolidation:
             records=(result_record(result, source=SOURCE, subject=work.owner_key),),
             tenant_id=command.tenant_id,
         )
-        row = row.model_copy(update={"results": row.results.add(result)})
+        row = row.model_copy(update={"results": row.results.add(result, of=command)})
         return self._decision(row, work.owner_key, outcome)
 
     async def _embed(self, tenant_id: str, text: str) -> Sequence[float]:

@@ -127,10 +127,9 @@ def edited(
         error=error,
         result=applied,
         at=now,
-        request_hash=command.request_hash,
     )
     session = edit.session.model_copy(
-        update={"commands": before.commands.add(command.command_id), "results": before.results.add(result)}
+        update={"commands": before.commands.add(command.command_id), "results": before.results.add(result, of=command)}
     )
     outcome = Outcome(
         source=source,

@@ -311,11 +311,7 @@ class Reflector:
         if isinstance(edit.result, ResultError):
             return self._refuse(command, owner_key, row, source, edit.result)
         answer = CommandResult(
-            command_id=command.command_id,
-            status="applied",
-            result=edit.result.to_payload(),
-            at=facts.stamp.now,
-            request_hash=command.request_hash,
+            command_id=command.command_id, status="applied", result=edit.result.to_payload(), at=facts.stamp.now
         )
         outcome = Outcome(
             source=source,
@@ -334,7 +330,7 @@ class Reflector:
             update={
                 "changes": row.changes + len(edit.changes),
                 "episodes": row.episodes + edit.episodes,
-                "results": row.results.add(answer),
+                "results": row.results.add(answer, of=command),
             }
         )
         decision = edited.decision(owner_key, outcome)
@@ -357,15 +353,9 @@ class Reflector:
         self, command: Command, owner_key: str, row: LedgerRow, source: Source, error: ResultError
     ) -> StageDecision:
         self._metrics.counted("command_refused")
-        refusal_of_it = CommandResult(
-            command_id=command.command_id,
-            status="refused",
-            error=error,
-            at=self._now(),
-            request_hash=command.request_hash,
-        )
+        refusal_of_it = CommandResult(command_id=command.command_id, status="refused", error=error, at=self._now())
         if command.kind in EDITS:
-            row = row.model_copy(update={"results": row.results.add(refusal_of_it)})
+            row = row.model_copy(update={"results": row.results.add(refusal_of_it, of=command)})
         result = result_record(refusal_of_it, source=SOURCE, subject=owner_key)
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 

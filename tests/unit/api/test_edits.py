@@ -224,16 +224,6 @@ async def test_a_key_of_another_request_is_refused() -> None:
     assert first.request_hash == again.request_hash != other.request_hash
 
 
-async def test_the_result_of_another_request_is_no_answer() -> None:
-    def of_another(command: Command) -> CommandResult:
-        result = answers(turn=1)(command)
-        return result.model_copy(update={"request_hash": "0" * 64})
-
-    headers, body = {"Idempotency-Key": "k1"}, {"user_id": "u1", "content": "x"}
-    status, _ = await ask(NoCommands(of_another), "POST", "/v1/facts", body, headers=headers)
-    assert status == 422
-
-
 async def test_the_header_names_the_session() -> None:
     commands = NoCommands()
     headers = {"X-Memstream-Session": "s%209"}
