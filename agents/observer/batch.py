@@ -140,7 +140,7 @@ def prompt_for(session: SessionRow, pending: Sequence[BatchTurn], policy: Memory
 
 
 async def ask(
-    prompt: ObservePrompt, *, tenant_id: str, completions: Completions, calls: Calls, patience: float
+    prompt: ObservePrompt, *, tenant_id: str, user_id: str, completions: Completions, calls: Calls, patience: float
 ) -> Completion[ParsedItems[ObservationItem]] | None:
     """Ask the model; None when the turns have no text to ask about. Raises Transient after `patience` seconds, Poison
     when the answer is unusable after one repair."""
@@ -158,6 +158,7 @@ async def ask(
         lambda: completions.complete(request),
         give_up_after=patience,
         tentative=len(prompt.turns) > 1,  # what is refused together is asked one by one
+        user=user_id,
     )
 
 

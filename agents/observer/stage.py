@@ -177,7 +177,8 @@ class Observer:
         answers = isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands
         goes_on = answers and action.reason == "enough_rounds" and self._awaits_all(work, requested=progress.requested)
         reason = "next_is_here" if goes_on else action.reason  # the command is the session's next event
-        open_for = self._calls.open_for(model_breaker(ids.split(key)[0]))
+        tenant, user, *_ = ids.split(key)
+        open_for = self._calls.open_for(model_breaker(tenant), user)
         self._deferred.note_wait(session, key, partition, reason, retry_after=progress.retry_after, open_for=open_for)
         if isinstance(work, SessionCommand) and answers:
             yield self._command_again(session, work, record) if goes_on else self._answer(session, work, record)
@@ -243,15 +244,16 @@ class Observer:
     def _next_action(
         self, progress: EventProgress, key: str, partition: int, queued: QueuedEvents[SessionEvent]
     ) -> ObserveNow | Wait:
-        breaker = model_breaker(ids.split(key)[0])
+        tenant, user, *_ = ids.split(key)
+        breaker = model_breaker(tenant)
         self._waiting.set(key, partition, progress.session.waiting)
         around = Surroundings(
             room=self._has_room(key, partition),
             has_queued_successor=queued.any(),
             behind=self._deferred.behind(partition),
-            breaker_open=self._calls.breaker_open(breaker),
+            breaker_open=self._calls.breaker_open(breaker, user),
             held_back=self._deferred.held_back(key),
-            refusing=self._calls.refusing(breaker),
+            refusing=self._calls.refusing(breaker, user),
         )
         return next_action(progress, around, self._deployment.observe)
 
@@ -291,6 +293,7 @@ class Observer:
         answer = await ask(
             prompt,
             tenant_id=first.tenant_id,
+            user_id=first.user_id,
             completions=self._completions,
             calls=self._calls,
             patience=self._deployment.observe.patience,

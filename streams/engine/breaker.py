@@ -28,7 +28,9 @@ class BreakerPolicy:
     silence: float = 20.0
     probe_after: float = 10.0
     refusals: int = 5
-    """Refusals in a row, with no success between, that pause a tenant."""
+    """Refusals in a row, with no success between, that pause a user; those of several users pause their tenant."""
+    refused_users: int = 3
+    """Users of whom refusals in a row pause their tenant. What one user meets is a matter of what it says."""
     pause: float = 10.0
     """Seconds of the first pause. One call tries then; each further refusal doubles the pause."""
     pause_cap: float = 300.0
@@ -53,6 +55,8 @@ class Breaker:
         self._cause: BaseException | None = None
         self._refusals = 0
         """In a row, with no success between."""
+        self._refused_users: set[str] = set()
+        """Whom these refusals were of, as many as it takes to pause the tenant."""
         self._pauses = 0
         """In a row, with no success between."""
 
@@ -117,19 +121,23 @@ class Breaker:
             return True
         return False
 
-    def refused(self, now: float, *, probe: bool) -> bool:
+    def refused(self, now: float, *, probe: bool, user: str | None = None) -> bool:
         """Note a refusal of what a tenant says. Return whether it began a pause.
 
         A refusal is an answer: it closes a breaker that failures have opened. So many in a row open it. Then only the
-        refusal of the probe makes the pause longer, because calls from before the opening end late.
+        refusal of the probe makes the pause longer, because calls from before the opening end late. `user`: whose turn
+        it was. Refusals of users open it once they are of several users.
         """
         self._failures.clear()
         self._cause = None
         self._refusals += 1
+        if user is not None and len(self._refused_users) < self._policy.refused_users:
+            self._refused_users.add(user)
         if self.refusing and self._open_until is not None and not probe:
             return False
         self._open_until = self._probing_since = None
-        if self._refusals < self._policy.refusals:
+        of_few = user is not None and len(self._refused_users) < self._policy.refused_users
+        if self._refusals < self._policy.refusals or (of_few and not self.refusing):
             return False
         self._open_until = now + min(self._policy.pause * 2.0**self._pauses, self._policy.pause_cap)
         self._pauses = min(self._pauses + 1, _PAUSES_COUNTED)
@@ -145,4 +153,5 @@ class Breaker:
         self._failures.clear()
         self._open_until = self._probing_since = self._cause = None
         self._refusals = self._pauses = 0
+        self._refused_users.clear()
         return was_open

@@ -6,6 +6,7 @@ import time
 from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -145,6 +146,12 @@ class Metrics:
             ["stage", "tenant"],
             registry=registry,
         )
+        self.tenant_users_paused = Gauge(
+            "memstream_tenant_users_paused",
+            "Users of a tenant that are paused because the model refuses them",
+            ["stage", "tenant"],
+            registry=registry,
+        )
         self.waiting_turns = Gauge(
             "memstream_waiting_turns",
             "Turns that wait to be observed, in the partitions of this worker",
@@ -276,12 +283,20 @@ class StageMetrics:
         """Count an answer of a model that refuses what a tenant says."""
         self._metrics.tenant_refusals.labels(self._stage, self._metrics.tenants.of(tenant_id)).inc()
 
-    def tenants(self, *, held: Mapping[str, int], in_flight: Mapping[str, int], paused: Iterable[str]) -> None:
+    def tenants(
+        self,
+        *,
+        held: Mapping[str, int],
+        in_flight: Mapping[str, int],
+        paused: Iterable[str],
+        users_paused: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         """Set the gauges by tenant. Tenants beyond the named ones are added up as `other`."""
         for family, counts in (
             (self._metrics.tenant_held, held),
             (self._metrics.tenant_in_flight, in_flight),
             (self._metrics.tenant_paused, dict.fromkeys(paused, 1)),
+            (self._metrics.tenant_users_paused, users_paused),
         ):
             shown: Counts[str] = Counts()
             for tenant_id, count in counts.items():

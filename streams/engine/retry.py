@@ -2,14 +2,15 @@
 
 A failing component holds up only the keys whose events need it. After some failures the breaker opens, and other events
 do not call the component either (breaker.py). Tenacity does the waiting. The breaker of a tenant's model also opens
-when the model answers and refuses: the tenant is paused (docs/adr/0034-a-refused-tenant-is-paused.md).
+when the model answers and refuses several of its users: the tenant is paused. What it refuses to one user pauses that
+user (docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -115,6 +116,8 @@ class Calls:
         self._interruptions = 0
         self._away: dict[str, str] = {}
         self._paused: dict[str, str] = {}
+        self._users: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
+        """By the breaker of a tenant and user: users of whom something was refused, with no success since."""
 
     def on_breaker_closed(self, listener: Callable[[str], None]) -> None:
         """Register a listener, which is called with the breaker's name when a breaker closes."""
@@ -126,19 +129,25 @@ class Calls:
         for sleeper in self._sleepers:
             sleeper.wake.set()
 
-    def breaker_open(self, name: str) -> bool:
-        """Whether a breaker is open, or half-open while another call tries."""
-        return self.open_for(name) > 0
+    def breaker_open(self, name: str, user: str | None = None) -> bool:
+        """Whether a breaker is open, for all or for this user, or half-open while another call tries."""
+        return self.open_for(name, user) > 0
 
-    def open_for(self, name: str) -> float:
-        """Return the seconds until a call may be made, 0 for now."""
-        breaker = self._breakers.get(name)
-        return 0.0 if breaker is None else breaker.wait(self._clock())
+    def open_for(self, name: str, user: str | None = None) -> float:
+        """Return the seconds until a call may be made, for this user where one is given; 0 for now."""
+        return max((each.wait(self._clock()) for each in self._known(name, user)), default=0.0)
 
-    def refusing(self, name: str) -> bool:
-        """Whether a tenant is or was paused for refusals, and nothing has passed since."""
-        breaker = self._breakers.get(name)
-        return breaker is not None and breaker.refusing
+    def refusing(self, name: str, user: str | None = None) -> bool:
+        """Whether a tenant, or this user, is or was paused for refusals, and nothing has passed since."""
+        return any(each.refusing for each in self._known(name, user))
+
+    def _known(self, name: str, user: str | None) -> list[Breaker]:
+        known = [self._breakers.get(name), None if user is None else self._users.get((name, user))]
+        return [each for each in known if each is not None]
+
+    def paused_users(self) -> Counter[str]:
+        """Count the paused users by the breaker of their tenant. They stay so until a call of theirs passes."""
+        return Counter(name for (name, _), breaker in self._users.items() if breaker.refusing)
 
     def away(self) -> Mapping[str, str]:
         """Return the last failure by name of each breaker that is not closed, apart from paused tenants."""
@@ -149,7 +158,12 @@ class Calls:
         return dict(self._paused)
 
     def paused_told(self) -> str:
-        """Return what /readyz says of paused tenants; empty where none is paused."""
+        """Return what /readyz says of paused tenants and users; empty where none is paused."""
+        users = self.paused_users()
+        told = f"paused users: {users.total()} of {len(users)} tenants (memstream dlq list)" if users else ""
+        return "; ".join(each for each in (self._paused_tenants(), told) if each)
+
+    def _paused_tenants(self) -> str:
         if not self._paused:
             return ""
         named = [f"{name}: {why}" for name, why in list(self._paused.items())[:_TOLD]]
@@ -163,6 +177,7 @@ class Calls:
         *,
         give_up_after: float | None = None,
         tentative: bool = False,
+        user: str | None = None,
     ) -> T:
         """Await `make()` again and again until it does not raise `Transient`.
 
@@ -170,7 +185,7 @@ class Calls:
         a wait that would end later is not begun, and the last `Transient` is raised. At an open breaker one such call
         waits to be the next probe. The others raise at once, so that the dead model of one tenant does not fill the
         worker with waiting calls. `tentative`: a refusal says nothing yet of the tenant, because the parts of what is
-        asked are asked one by one next.
+        asked are asked one by one next. `user`: the user of the tenant whose turn it is. Refusals pause the user first.
 
         Raises:
             Interrupted: partitions are revoked during a wait.
@@ -197,12 +212,12 @@ class Calls:
             if failed is not None:
                 first, failed = failed, None
                 raise first
-            while (pause := breaker.wait(self._clock())) > 0:
+            while (pause := self.open_for(name, user)) > 0:
                 if too_late(pause) or (give_up_after is not None and self._waited_for(name)):
                     raise _GaveUp(last)
                 await sleep(pause + grace, for_breaker=True)
             try:
-                return await self._once(name, breaker, make, tentative=tentative)
+                return await self._once(name, breaker, make, tentative=tentative, user=user)
             except Transient as failure:
                 last, grace = failure, PROBE_GRACE
                 raise
@@ -228,10 +243,14 @@ class Calls:
         except _GaveUp as gave_up:
             raise gave_up.last from gave_up.last.__cause__
 
-    async def _once(self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]], *, tentative: bool) -> T:
-        """Make one attempt, and note its result at the breaker."""
+    async def _once(
+        self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]], *, tentative: bool, user: str | None
+    ) -> T:
+        """Make one attempt, and note its result at the breaker, and at that of the user."""
         began = self._clock()
         probe = breaker.begin(began)
+        of_user = None if user is None else self._users.get((name, user))
+        user_probe = of_user is not None and of_user.begin(began)
         answered = False
         try:
             result = await make()
@@ -249,14 +268,18 @@ class Calls:
         except Poison as poison:  # the component answered
             answered = True
             if is_of_a_tenant(name) and poison.reason == "refused_by_model":
-                self._refused(name, breaker, poison, probe=probe, tentative=tentative)
+                if user is not None and not tentative:
+                    self._refused_user(name, user, poison, probe=user_probe)
+                self._refused(name, breaker, poison, probe=probe, tentative=tentative, user=user)
             else:
-                self._answered(name, breaker)
+                self._answered(name, breaker, user)
             raise
         finally:
             if probe and not answered:
                 breaker.abandoned()
-        self._answered(name, breaker)
+            if user_probe and of_user is not None:
+                of_user.abandoned()
+        self._answered(name, breaker, user)
         return result
 
     def _asked(self, failure: Transient) -> float:
@@ -284,7 +307,22 @@ class Calls:
         self._breakers.move_to_end(name)
         return breaker
 
-    def _refused(self, name: str, breaker: Breaker, poison: Poison, *, probe: bool, tentative: bool) -> None:
+    def _refused_user(self, name: str, user: str, poison: Poison, *, probe: bool) -> None:
+        """Note a refusal of what a user says."""
+        breaker = self._users.get((name, user))
+        if breaker is None:
+            breaker = self._users[name, user] = Breaker(self._breaker_policy)
+            if len(self._users) > BREAKERS_MAX:
+                self._users.popitem(last=False)
+        self._users.move_to_end((name, user))
+        now = self._clock()
+        if breaker.refused(now, probe=probe):
+            seconds = round(breaker.wait(now))
+            log.warning("user_paused", component=name, seconds=seconds, why=str(poison)[:300], remedy=PAUSED_REMEDY)
+
+    def _refused(
+        self, name: str, breaker: Breaker, poison: Poison, *, probe: bool, tentative: bool, user: str | None
+    ) -> None:
         """Note a refusal of what a tenant says."""
         if tentative:
             if probe:
@@ -294,15 +332,21 @@ class Calls:
         now = self._clock()
         was_away = name in self._away
         self._away.pop(name, None)
-        if breaker.refused(now, probe=probe):
+        if breaker.refused(now, probe=probe, user=user):
             self._paused[name] = str(poison)
             seconds = round(breaker.wait(now))
             log.warning("tenant_paused", component=name, seconds=seconds, why=str(poison)[:300], remedy=PAUSED_REMEDY)
         elif was_away:
             self._closed(name)
 
-    def _answered(self, name: str, breaker: Breaker) -> None:
+    def _answered(self, name: str, breaker: Breaker, user: str | None = None) -> None:
+        of_user = None if user is None else self._users.pop((name, user), None)
+        resumed = of_user is not None and of_user.refusing
+        if resumed:
+            log.warning("user_resumed", component=name)
         if not breaker.succeeded():
+            if resumed:
+                self._closed(name)
             return
         self._away.pop(name, None)
         if self._paused.pop(name, None) is not None:

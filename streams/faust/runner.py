@@ -396,6 +396,7 @@ class StageRunner:
                 held={unquote(tenant): count for tenant, count in self._lanes.stats.held_by.items()},
                 in_flight={unquote(tenant): count for tenant, count in self._lanes.running_by().items()},
                 paused=[name.partition(":")[2] for name in self.calls.paused()],
+                users_paused={name.partition(":")[2]: count for name, count in self.calls.paused_users().items()},
             )
             self.metrics.forget_lag(but=self.app.assigned())
             for tp, offset in dict(consumer._committed_offset).items():

@@ -53,10 +53,11 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 
 async def say(pipeline: Pipeline, who: str, n: int, *, sessions: int) -> float:
+    user = f"{who}{n % 5}"
     fields = turn(
-        f"({who}) I like thing {n}.", n, user=who, session=f"s{n % sessions}", tenant_id=tenant(pipeline, who)
+        f"({who}) I like thing {n}.", n, user=user, session=f"s{n % sessions}", tenant_id=tenant(pipeline, who)
     )
-    key = ids.session_key(fields["tenant_id"], who, fields["session_id"])
+    key = ids.session_key(fields["tenant_id"], user, fields["session_id"])
     await pipeline.log.append(TURNS.name, key=key.encode(), value=json.dumps(fields).encode())
     return time.time()
 

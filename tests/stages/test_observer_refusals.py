@@ -34,9 +34,12 @@ def world_of(script: Script, *, together: int = 1) -> ObserverWorld:
     return ObserverWorld(script, policy=policy, breaker=PAUSED, breakers_by_test_clock=True)
 
 
-async def say(world: ObserverWorld, count: int, *, tenant: str = "acme", sessions: int = 7, first: int = 0) -> None:
+async def say(
+    world: ObserverWorld, count: int, *, tenant: str = "acme", sessions: int = 7, first: int = 0, users: int = 3
+) -> None:
     for n in range(first, first + count):
-        await world.deliver(world.turn(f"I am of {tenant}.", f"t{n}", session=(tenant, "u1", f"s{n % sessions}")))
+        session = (tenant, f"u{n % users}", f"s{n % sessions}")
+        await world.deliver(world.turn(f"I am of {tenant}.", f"t{n}", session=session))
 
 
 async def remind(world: ObserverWorld) -> None:
@@ -54,6 +57,37 @@ async def test_a_refused_tenant_is_paused_and_others_go_on() -> None:
     assert [record.turn_id for record in world.observed()] == ["t1"]
     assert list(world.harness.calls.paused()) == [BREAKER]
     assert world.harness.calls.away() == {}
+
+
+async def test_a_refused_user_is_paused_and_colleagues_go_on() -> None:
+    world = world_of(refusing("acme"))
+    await say(world, 50, users=1)
+    assert len(world.model.asks) == PAUSED.refusals
+    assert len(world.waiting()) == 50 - PAUSED.refusals
+    calls = world.harness.calls
+    assert (calls.paused(), calls.paused_users()) == ({}, {BREAKER: 1})
+    assert calls.open_for(BREAKER) == 0
+    assert calls.open_for(BREAKER, "u0") == PAUSED.pause
+    assert calls.paused_told() == "paused users: 1 of 1 tenants (memstream dlq list)"
+    world.model.script = refusing("never said")
+    await world.deliver(world.turn("I am of acme.", "t1", session=("acme", "colleague", "s1")))
+    assert [each.user_id for each in world.observed()] == ["colleague"]
+    assert calls.paused_users() == {BREAKER: 1}, "a colleague's success says nothing of the refused user"
+    world.clock.seconds += 2 * PAUSED.pause
+    for _ in range(50):
+        await remind(world)
+    assert world.waiting() == []
+    assert calls.paused_users() == {}
+
+
+async def test_a_user_that_is_refused_all_along_pauses_no_colleague_who_is_refused_once() -> None:
+    world = world_of(refusing("acme"))
+    await say(world, 20, users=1)
+    for user in ("u1", "u2"):
+        assert not world.harness.calls.breaker_open(BREAKER, user)
+        await world.deliver(world.turn("I am of acme.", "t1", session=("acme", user, "s1")))
+    assert list(world.harness.calls.paused()) == [BREAKER], "the third user"
+    assert world.harness.calls.breaker_open(BREAKER, "u3")
 
 
 async def test_after_each_pause_one_turn_is_tried_and_the_pause_is_longer() -> None:

@@ -398,6 +398,23 @@ def test_refusals_in_a_row_pause_a_tenant_for_longer_each_time() -> None:
     assert breaker.wait(now) == 10
 
 
+def test_refusals_of_few_users_do_not_pause_their_tenant() -> None:
+    breaker = Breaker(STRICT)
+    for n in range(50):
+        assert not breaker.refused(0.0, probe=breaker.begin(0.0), user=f"u{n % 2}")
+    assert breaker.refused(0.0, probe=False, user="u2")
+    assert breaker.wait(0.0) == 10
+    assert breaker.refused(10.0, probe=breaker.begin(10.0), user="u0"), "the probe's refusal counts, whoever it is"
+    breaker.succeeded()
+    for n in range(50):
+        assert not breaker.refused(0.0, probe=breaker.begin(0.0), user=f"u{n % 2}")
+
+
+def test_one_refusal_of_each_of_many_users_pauses_their_tenant() -> None:
+    breaker = Breaker(STRICT)
+    assert [breaker.refused(0.0, probe=False, user=f"u{n}") for n in range(5)] == [False] * 4 + [True]
+
+
 def test_calls_from_before_a_pause_make_it_no_longer() -> None:
     breaker = Breaker(STRICT)
     probes = [breaker.begin(0.0) for _ in range(64)]
