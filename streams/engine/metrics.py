@@ -66,9 +66,8 @@ class LongestTime:
         self._now = self._before = 0.0
 
     def add(self, seconds: float) -> None:
-        if seconds > self._now:
-            self._turn()
-            self._now = max(self._now, seconds)
+        self._turn()
+        self._now = max(self._now, seconds)
 
     def value(self) -> float:
         self._turn()

@@ -7,7 +7,9 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
+from memstream.streams.engine.metrics import LONGEST_WINDOW, Metrics, StepTimes
 from memstream.streams.engine.processor_shares import KEPT, ProcessorShares
 from memstream.streams.engine.steps import ROUND_SECONDS, Step, Steps, WaitingSteps
 from memstream.streams.log.port import Position
@@ -196,3 +198,28 @@ def test_idle_tenants_are_forgotten() -> None:
         shares.charge(f"t{n}", 0.001)
         shares.serve(f"t{n}")
     assert len(shares) <= KEPT
+
+
+# ----------------------------------------------------------------------------------------------------------- metrics
+def test_the_longest_step_of_the_last_windows_is_told() -> None:
+    now = [0.0]
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    times = StepTimes(metrics.sync_seconds, metrics.sync_seconds_max, clock=lambda: now[0])
+    labels = {"stage": "observer", "step": "decode"}
+
+    def told() -> tuple[float | None, float | None]:
+        longest = registry.get_sample_value("memstream_sync_seconds_max", labels)
+        return longest, registry.get_sample_value("memstream_sync_seconds_total", labels)
+
+    times.measured("observer", "decode", 0.5)
+    times.measured("observer", "decode", 2.0)
+    times.measured("observer", "decode", 0.25)
+    assert told() == (2.0, 2.75)
+    now[0] += LONGEST_WINDOW
+    times.measured("observer", "decode", 1.0)
+    assert told() == (2.0, 3.75)
+    now[0] += LONGEST_WINDOW
+    assert told() == (1.0, 3.75)
+    now[0] += 2 * LONGEST_WINDOW
+    assert told() == (0.0, 3.75)
