@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from aiokafka.errors import InvalidTimestampError, KafkaTimeoutError, TopicAuthorizationFailedError
 
+from memstream.client.errors import Misconfigured, Unavailable, translate_errors
 from memstream.client.turns import Privacy, encode_turn
 from memstream.memory.policies import PrivacyPolicy
 from memstream.schemas.errors import Poison
 from memstream.schemas.turns import TURN_MAX_BYTES, Turn
+from memstream.streams.log.write_errors import write_error
 
 Json = dict[str, Any]
 
@@ -68,3 +71,16 @@ def test_a_turn_that_masking_makes_too_large_is_refused() -> None:
     encode_turn(given, "off")
     with pytest.raises(Poison, match="262144"):
         encode_turn(given)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind", "named"),
+    [
+        (KafkaTimeoutError(), Unavailable, "did not arrive"),
+        (TopicAuthorizationFailedError(), Misconfigured, "may not write to memory.turns.*operation Write"),
+        (InvalidTimestampError(), Misconfigured, "time of this machine.*clock"),
+    ],
+)
+def test_a_refusal_of_the_broker_names_its_cause(refusal: Exception, kind: type[Exception], named: str) -> None:
+    with pytest.raises(kind, match=named), translate_errors():
+        raise write_error("memory.turns", refusal)
