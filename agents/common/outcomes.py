@@ -8,10 +8,9 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import Field
 
-from ...schemas.outcomes import Outcome
+from ...schemas.outcomes import Outcome, Source
 from ...schemas.row_keys import index_key
-from ...streams.engine.handler import Rows, StageDecision, same_source
-from ...streams.log.port import Position
+from ...streams.engine.handler import Rows, StageDecision
 from .pending_index import INDEX_ROW
 from .stored_row import StoredRow
 
@@ -43,9 +42,9 @@ class OutcomeRow(StoredRow):
         row = cls() if raw is None else cls.read(raw)
         return None if row.last is None else StageDecision(row.last, key, raw)
 
-    def has_handled(self, position: Position) -> bool:
-        """Tell whether the last outcome is the one of the record at this position."""
-        return self.last is not None and same_source(self.last.source, position)
+    def has_handled(self, event: Source) -> bool:
+        """Return whether the last outcome was decided for this event: one with the same coordinates and the same id."""
+        return self.last is not None and self.last.source == event
 
     def decide(
         self,

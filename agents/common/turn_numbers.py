@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import operator
+import sys
+import zlib
+from array import array
+from bisect import bisect_right
+from functools import lru_cache
 from typing import Annotated, Final, Self
 
 from pydantic import Field
@@ -11,16 +17,59 @@ from ...schemas.turn_number import RowEpoch, TurnNumber
 from .stored_row import EPOCH_VERSION, RowPart, StoredRow
 
 GAPS_KEPT: Final = 256
-"""Gaps of an epoch that are kept: the last ones. A number in a forgotten gap counts as handled."""
+"""The last gaps of an epoch that are kept as they are. From twice as many on, the earlier ones are packed."""
+GAPS_PACKED: Final = 16_384
+"""Earlier gaps that are kept packed, two small numbers each. A number in a gap before them counts as handled."""
 EPOCHS_KEPT: Final = 8
 """Earlier epochs of a session that are kept: the last ones. A number of a forgotten one counts as handled."""
 Count = Annotated[int, Field(ge=0)]
 Number = Annotated[int, Field(ge=1)]
 Gaps = tuple[tuple[Number, Number], ...]
+PackedGaps = Annotated[str, Field(exclude_if=operator.not_)]
 
 
-def _has(n: int, highest: int, gaps: Gaps) -> bool:
-    return n <= highest and not any(first <= n <= last for first, last in gaps)
+def pack_gaps(gaps: Gaps) -> str:
+    """Pack gaps: the distance from the gap before and the length of each, compressed."""
+    if not gaps:
+        return ""
+    numbers = array("I")
+    before = 0
+    for first, last in gaps:
+        numbers.extend((first - before, last - first))
+        before = last
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return base64.b64encode(zlib.compress(numbers.tobytes())).decode()
+
+
+@lru_cache(64)
+def unpack_gaps(packed: str) -> Gaps:
+    """Unpack gaps."""
+    if not packed:
+        return ()
+    numbers = array("I")
+    numbers.frombytes(zlib.decompress(base64.b64decode(packed)))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    gaps, before = [], 0
+    for distance, length in zip(numbers[::2], numbers[1::2], strict=True):
+        gaps.append((before + distance, before + distance + length))
+        before += distance + length
+    return tuple(gaps)
+
+
+def _is_in(n: int, gaps: Gaps) -> bool:
+    at = bisect_right(gaps, n, key=lambda gap: gap[0])
+    return at > 0 and n <= gaps[at - 1][1]
+
+
+def _without(n: int, gaps: Gaps) -> Gaps:
+    return tuple(
+        part
+        for first, last in gaps
+        for part in (((first, n - 1), (n + 1, last)) if first <= n <= last else ((first, last),))
+        if part[0] <= part[1]
+    )
 
 
 class EpochNumbers(RowPart):
@@ -29,22 +78,29 @@ class EpochNumbers(RowPart):
     epoch: Count
     highest: Count = 0
     gaps: Gaps = ()
+    packed_gaps: PackedGaps = ""
 
     def has(self, n: int) -> bool:
-        return _has(n, self.highest, self.gaps)
+        """Return whether this number was handled."""
+        if n > self.highest or _is_in(n, self.gaps):
+            return False
+        # no packed gap lies behind the first plain one
+        is_before = not self.gaps or n < self.gaps[0][0]
+        return not (is_before and _is_in(n, unpack_gaps(self.packed_gaps)))
 
     def add(self, n: int) -> EpochNumbers:
-        gaps = self.gaps
+        """Return the numbers with one more."""
+        gaps, packed = self.gaps, self.packed_gaps
         if n > self.highest + 1:
             gaps = (*gaps, (self.highest + 1, n - 1))
         elif n <= self.highest:
-            gaps = tuple(
-                part
-                for first, last in gaps
-                for part in (((first, n - 1), (n + 1, last)) if first <= n <= last else ((first, last),))
-                if part[0] <= part[1]
-            )
-        return EpochNumbers(epoch=self.epoch, highest=max(self.highest, n), gaps=gaps[-GAPS_KEPT:])
+            if not self.has(n) and not _is_in(n, gaps):
+                packed = pack_gaps(_without(n, unpack_gaps(packed)))
+            gaps = _without(n, gaps)
+        if len(gaps) >= 2 * GAPS_KEPT:
+            packed = pack_gaps((*unpack_gaps(packed), *gaps[:-GAPS_KEPT])[-GAPS_PACKED:])
+            gaps = gaps[-GAPS_KEPT:]
+        return EpochNumbers(epoch=self.epoch, highest=max(self.highest, n), gaps=gaps, packed_gaps=packed)
 
 
 class HandledTurns(StoredRow):
@@ -60,16 +116,18 @@ class HandledTurns(StoredRow):
     turn_number: Count = 0
     """The highest handled number of the epoch."""
     gaps: Gaps = ()
-    """First and last number of each gap, rising. Rows of earlier versions have none."""
+    """First and last number of each of the last gaps, rising. Rows of earlier versions have none."""
+    packed_gaps: PackedGaps = ""
+    """The gaps before them."""
     earlier: Annotated[tuple[EpochNumbers, ...], Field(exclude_if=operator.not_)] = ()
     """The handled numbers of the last earlier epochs, rising."""
     last_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
     """When the row was last written, in seconds. 0: an earlier version wrote it."""
 
     def has(self, number: TurnNumber) -> bool:
-        """Tell whether this number was handled."""
+        """Return whether this number was handled."""
         if number.epoch >= self.epoch:
-            return number.epoch == self.epoch and _has(number.n, self.turn_number, self.gaps)
+            return number.epoch == self.epoch and self._current().has(number.n)
         known = self._of_epoch(number.epoch)
         if known is None:
             return len(self.earlier) == EPOCHS_KEPT and number.epoch < self.earlier[0].epoch
@@ -89,12 +147,13 @@ class HandledTurns(StoredRow):
                 "epoch": last.epoch,
                 "turn_number": last.highest,
                 "gaps": last.gaps,
+                "packed_gaps": last.packed_gaps,
                 "earlier": tuple(kept[-EPOCHS_KEPT:]),
             }
         )
 
     def _current(self) -> EpochNumbers:
-        return EpochNumbers(epoch=self.epoch, highest=self.turn_number, gaps=self.gaps)
+        return EpochNumbers(epoch=self.epoch, highest=self.turn_number, gaps=self.gaps, packed_gaps=self.packed_gaps)
 
     def _of_epoch(self, epoch: int) -> EpochNumbers | None:
         return next((each for each in (*self.earlier, self._current()) if each.epoch == epoch), None)

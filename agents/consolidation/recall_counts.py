@@ -9,11 +9,13 @@ one point of the owner, in the collection `links`.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from ...adapters.ports import StoredPoint, VectorStore
 from ...memory.recall.links import Links, strengthen_links
@@ -26,11 +28,13 @@ from ...schemas.collections import ARCHIVE, EPISODES, FACTS, LINKS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
 from ...schemas.links import StoredLinks
-from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields, Source
+from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields
 from ...schemas.recall import RecalledRef, RecallReport, Tier
-from ...streams.engine.handler import Rows, StageDecision
+from ...streams.engine.handler import Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
+from ...streams.log.port import Record
+from ..common.handled_until import HandledUntil
 from ..common.outcomes import OutcomeRow
 from ..common.seen_ids import SeenIds
 
@@ -46,6 +50,8 @@ class RecallRow(OutcomeRow):
 
     links: Links = Links()
     seen: SeenIds = SeenIds()
+    until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
+    """Below it redelivered recalls are recognised whose ids are forgotten."""
     links_changed: bool = False
     """Whether the last outcome puts the owner's point of links. The point is built from `links`: kept in the outcome
     too, it would double the row."""
@@ -89,7 +95,7 @@ class RecallCounters:
         return None if row.last is None else StageDecision(row.effects(row.last, owner_key), key, raw)
 
     async def decide(
-        self, recall: RecallReport, owner_key: str, source: Source, rows: Rows, *, now: datetime
+        self, recall: RecallReport, owner_key: str, record: Record, rows: Rows, *, now: datetime
     ) -> StageDecision | None:
         """Count one recall. Returns None when it is counted already, or when the policy counts none.
 
@@ -99,9 +105,10 @@ class RecallCounters:
         if not policy.enabled and recall.kind == "recalled":  # a rehydration is counted under every policy
             return None
         row = recall_row(rows, owner_key)
-        if row.last is not None and row.last.source == source:
+        source = source_of(record, recall.recall_id)
+        if row.has_handled(source):
             return None
-        if recall.recall_id in row.seen:
+        if recall.recall_id in row.seen or row.until.has(record):
             self.metrics.counted("duplicate")
             return None
         at = min(recall.at, now)
@@ -125,6 +132,7 @@ class RecallCounters:
         row = RecallRow(
             links=links,
             seen=row.seen.add(recall.recall_id, kept=SEEN),
+            until=row.until.add(record, now=now, ids_kept=SEEN),
             last=outcome,
             links_changed=not links.weighs_as(row.links),
         )

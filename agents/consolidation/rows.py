@@ -22,8 +22,7 @@ from ...schemas.row_keys import index_key, partition_key
 from ...schemas.turn_number import TurnNumber
 from ...schemas.turns import Owner, Sensitivity
 from ...streams.engine.handler import Rows
-from ..common.outcomes import OutcomeRow
-from ..common.recent_results import RecentResults
+from ..common.commanded_row import CommandedRow
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart
 from ..common.turn_numbers import HandledTurns, Number
@@ -157,7 +156,7 @@ class UpkeepRow(RowPart):
     """The end of the last maintenance run."""
 
 
-class ProgressRow(OutcomeRow):
+class ProgressRow(CommandedRow):
     """The state of one owner."""
 
     counters: Counters = Counters()
@@ -184,10 +183,6 @@ class ProgressRow(OutcomeRow):
     retold: SeenIds = SeenIds()
     """The last 256 turns that were shown to a model for a summary. Their episode may not be in the store yet, and a
     turn that gave no summary is not shown again."""
-    commands: SeenIds = SeenIds()
-    """The last 1 000 command ids."""
-    results: RecentResults = RecentResults()
-    """Of the last edits by hand."""
     recent: Annotated[tuple[RecentTurns, ...], Field(exclude_if=operator.not_)] = ()
     """The turns that were counted last, by session."""
 

@@ -36,9 +36,10 @@ from ...schemas.command_kinds import kinds_of
 from ...schemas.commands import Command, CommandResult, ResultError
 from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
+from ...streams.engine.applied import Committed
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
+from ...streams.engine.handler import Rows, StageDecision, source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
@@ -151,14 +152,12 @@ class Consolidation:
         if isinstance(work, OwnerCommand) and work.command.kind not in APPLIED_KINDS:
             return
         if isinstance(work, RecallEvent):
-            decision = await self._recall_counters.decide(
-                work.recall, work.owner_key, source_of(record, work.event_id), rows, now=self._now()
-            )
+            decision = await self._recall_counters.decide(work.recall, work.owner_key, record, rows, now=self._now())
             if decision is not None:
                 yield decision
             return
         row = ProgressRow.load(rows, work.owner_key)
-        if not row.has_handled(record.position):
+        if not row.has_handled(source_of(record, work.event_id)):
             if isinstance(work, OwnerCommand):
                 decision = await self._command(work, record, row, rows)
             else:
@@ -224,10 +223,13 @@ class Consolidation:
     async def _command(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> StageDecision | None:
         """Carry out a command, and answer it."""
         command, owner_key = work.command, work.owner_key
+        if row.is_redelivered(record):
+            self._metrics.counted("duplicate")
+            return None
         if command.command_id in row.commands:
             self._metrics.counted("duplicate")
             return self._answer_again(work, record, row) if command.kind in EDITS else None
-        row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
+        row = row.with_command(command, record, now=self._now())
         if is_edit(command.kind):
             return await self._edit(work, record, row, rows)
         conclusion = RunConclusion(row)

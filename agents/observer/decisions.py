@@ -25,6 +25,8 @@ from ...schemas.turns import Owner
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
 from ...streams.engine.handler import StageDecision
+from ...streams.log.port import Record
+from ..common.handled_until import HandledUntil
 from .batch import Batch, BatchTurn, UndecodableTurn
 from .commands import SOURCE, answer_records
 from .edits.scope import SessionEditResult
@@ -59,15 +61,24 @@ def observed(
         records=() if policy.tiers.working_only else _observed_records(batch.observed, now=now),
         tenant_id=last.turn.tenant_id,
     )
-    return _decision(_without_waiting(after, turns), key, outcome, seen=turns)
+    return _decision(_with_handled(_without_waiting(after, turns), turns, now=now), key, outcome)
 
 
-def refused(before: SessionRow, key: str, turn: BatchTurn | UndecodableTurn, poison: Poison, *, source: Source) -> Step:
+def refused(
+    before: SessionRow,
+    key: str,
+    turn: BatchTurn | UndecodableTurn,
+    poison: Poison,
+    *,
+    source: Source,
+    now: datetime,
+) -> Step:
     """The turn becomes a dead letter under its own coordinates. It takes no number and leaves the list of seen ids, so
     that it can be put back."""
     position = turn.record.position
     session = _without_waiting(before, (turn,)).model_copy(
         update={
+            "turns_until": _turns_until(before, (turn,), now=now),
             "seen": before.seen.remove(turn.turn_id),
             "refused": (*before.refused, refused_mark(turn.turn_id, position.offset))[-REFUSED_KEPT:],
         }
@@ -84,7 +95,7 @@ def refused(before: SessionRow, key: str, turn: BatchTurn | UndecodableTurn, poi
 def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, now: datetime) -> Step:
     """The turn waits in a row of its own, which is written before the session's row that counts it."""
     row_key = waiting_key(key, before.waiting_next)
-    session = before.model_copy(
+    session = _with_handled(before, (turn,), now=now).model_copy(
         update={
             "waiting_next": before.waiting_next + 1,
             "waiting_tokens": before.waiting_tokens + turn.tokens,
@@ -94,14 +105,21 @@ def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, n
     )
     outcome = Outcome(source=source, before=(row_key,), tenant_id=turn.turn.tenant_id)
     waiting = WaitingTurn.of(turn.record, turn_id=turn.turn_id, deferred_at=now)
-    return _decision(session, key, outcome, seen=(turn,), before={row_key: waiting.to_bytes()})
+    return _decision(session, key, outcome, before={row_key: waiting.to_bytes()})
 
 
 def answered(
-    before: SessionRow, key: str, command: Command, *, source: Source, policy: MemoryPolicy, now: datetime
+    before: SessionRow,
+    key: str,
+    command: Command,
+    record: Record,
+    *,
+    source: Source,
+    policy: MemoryPolicy,
+    now: datetime,
 ) -> Step:
     """The command has its result; a flush also has its commands to the reflector."""
-    session = before.model_copy(update={"commands": before.commands.add(command.command_id)})
+    session = before.with_command(command, record, now=now)
     outcome = Outcome(
         source=source,
         records=answer_records(command, before, policy, now=now),
@@ -117,7 +135,14 @@ def sent_again(before: SessionRow, key: str, command: Command, *, source: Source
 
 
 def edited(
-    before: SessionRow, key: str, command: Command, edit: SessionEditResult, *, source: Source, now: datetime
+    before: SessionRow,
+    key: str,
+    command: Command,
+    record: Record,
+    edit: SessionEditResult,
+    *,
+    source: Source,
+    now: datetime,
 ) -> Step:
     """An edit by hand is applied or refused, and answered."""
     error, applied = (edit.result, None) if isinstance(edit.result, ResultError) else (None, edit.result.to_payload())
@@ -128,8 +153,8 @@ def edited(
         result=applied,
         at=now,
     )
-    session = edit.session.model_copy(
-        update={"commands": before.commands.add(command.command_id), "results": before.results.add(result, of=command)}
+    session = edit.session.with_command(command, record, now=now).model_copy(
+        update={"results": before.results.add(result, of=command)}
     )
     outcome = Outcome(
         source=source,
@@ -154,14 +179,24 @@ def _decision(
     key: str,
     outcome: Outcome,
     *,
-    seen: Sequence[BatchTurn] = (),
     before: Mapping[str, bytes] | None = None,
 ) -> Step:
-    seen_ids = session.seen
-    for turn in seen:
+    return session.decide(key, outcome, before=before)
+
+
+def _with_handled(session: SessionRow, turns: Sequence[BatchTurn], *, now: datetime) -> SessionRow:
+    """Return the session with the ids and marks of its turns, without those that waited: it had them before."""
+    new = [turn.turn_id for turn in turns if turn.n is None]
+    update = {"seen": session.seen.add(*new), "turns_until": _turns_until(session, turns, now=now)}
+    return session.model_copy(update=update) if new else session
+
+
+def _turns_until(session: SessionRow, turns: Sequence[BatchTurn | UndecodableTurn], *, now: datetime) -> HandledUntil:
+    until = session.turns_until
+    for turn in turns:
         if turn.n is None:
-            seen_ids = seen_ids.add(turn.turn_id)
-    return session.model_copy(update={"seen": seen_ids}).decide(key, outcome, before=before)
+            until = until.add(turn.record, now=now)
+    return until
 
 
 def _without_waiting(session: SessionRow, turns: Sequence[BatchTurn | UndecodableTurn]) -> SessionRow:

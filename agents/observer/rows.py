@@ -24,8 +24,8 @@ from ...schemas.turns import TURN_MAX_BYTES, Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Position, Record
-from ..common.outcomes import OutcomeRow
-from ..common.recent_results import RecentResults
+from ..common.commanded_row import CommandedRow
+from ..common.handled_until import HandledUntil
 from ..common.seen_ids import SeenIds
 from ..common.session_ends import ENDS, TRIMS, timed_kind
 from ..common.stored_row import RowPart, StoredRow
@@ -83,7 +83,7 @@ class EntryOrigin(RowPart):
         return {name: value for name, value in whole(self).items() if value is not None}
 
 
-class SessionRow(OutcomeRow):
+class SessionRow(CommandedRow):
     """Everything that the observer knows of a session."""
 
     turns: Annotated[int, Field(ge=0)] = 0
@@ -109,9 +109,8 @@ class SessionRow(OutcomeRow):
     """Procedures that are active in the session."""
     seen: SeenIds = SeenIds()
     """The last 1 000 turn ids, waiting turns included, dead letters excluded."""
-    commands: SeenIds = SeenIds()
-    results: RecentResults = RecentResults()
-    """Of the last edits by hand."""
+    turns_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
+    """Below it redelivered turns are recognised whose ids are forgotten. Refused and waiting turns count."""
     refused: tuple[str, ...] = ()
     """Records that became dead letters, as `<hash of the id>@<offset>`. A letter that is put back has another
     offset."""

@@ -42,7 +42,8 @@ from ...schemas.commands import ResultError, SessionEnd
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
-from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
+from ...streams.engine.applied import Committed
+from ...streams.engine.handler import Rows, StageDecision, source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
@@ -163,7 +164,8 @@ class Observer:
         is_edit = isinstance(work, SessionCommand) and work.command.kind in EDITS
         if isinstance(work, SessionCommand) and is_edit:
             session, edited = self._edit(progress.session, work, record)
-            yield edited
+            if edited is not None:
+                yield edited
             progress = replace(progress, session=session)
         while isinstance(action := self._next_action(progress, key, partition, queued), ObserveNow):
             progress, decision = await self._observe(progress, action.turns, work, record, rows)
@@ -174,7 +176,7 @@ class Observer:
             wait = self._defer if action.reason not in OUTAGES or self._has_room(key, partition) else self._pass_over
             session, decision = wait(session, progress.new, action.reason, work, record)
             yield decision
-        answers = isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands
+        answers = isinstance(work, SessionCommand) and not is_edit and session.is_new_command(work.command, record)
         goes_on = answers and action.reason == "enough_rounds" and self._awaits_all(work, requested=progress.requested)
         reason = "next_is_here" if goes_on else action.reason  # the command is the session's next event
         tenant, user, *_ = ids.split(key)
@@ -234,7 +236,7 @@ class Observer:
         """Return this event's turn, unless the session had it before."""
         if is_new(work, record, session):
             return self._turns.of_event(work, record)
-        if not session.has_handled(record.position):
+        if not session.has_handled(source_of(record, work.event_id)):
             self._metrics.counted("duplicate")
         return None
 
@@ -322,7 +324,7 @@ class Observer:
             why=str(poison)[:300],
         )
         source = source_of(record, work.event_id)
-        return self._kept(decisions.refused(session, work.session_key, turn, poison, source=source))
+        return self._kept(decisions.refused(session, work.session_key, turn, poison, source=source, now=self._now()))
 
     def _defer(
         self, session: SessionRow, turn: BatchTurn, reason: WaitReason, work: SessionEvent, record: Record
@@ -355,13 +357,13 @@ class Observer:
         if self._waiting.is_first_over(partition, tenant_id):
             log.warning("waiting_turns_over_ceiling", tenant_id=tenant_id, partition=partition, why=str(poison))
         source = source_of(record, work.event_id)
-        return self._kept(decisions.refused(session, work.session_key, turn, poison, source=source))
+        return self._kept(decisions.refused(session, work.session_key, turn, poison, source=source, now=self._now()))
 
     def _answer(self, session: SessionRow, work: SessionCommand, record: Record) -> StageDecision:
         source = source_of(record, work.event_id)
         policy = self._policies.of(work.command.tenant_id)
         step = decisions.answered(
-            session, work.session_key, work.command, source=source, policy=policy, now=self._now()
+            session, work.session_key, work.command, record, source=source, policy=policy, now=self._now()
         )
         return self._kept(step)[1]
 
@@ -369,10 +371,15 @@ class Observer:
         source = source_of(record, work.event_id)
         return self._kept(decisions.sent_again(session, work.session_key, work.command, source=source))[1]
 
-    def _edit(self, session: SessionRow, work: SessionCommand, record: Record) -> Step:
+    def _edit(
+        self, session: SessionRow, work: SessionCommand, record: Record
+    ) -> tuple[SessionRow, StageDecision | None]:
         """Apply an edit by hand, once. One whose outcome is too large for the table is refused."""
         command, key, now = work.command, work.session_key, self._now()
         source = source_of(record, work.event_id)
+        if session.is_redelivered(record):
+            self._metrics.counted("duplicate")
+            return session, None
         if command.command_id in session.commands:
             self._metrics.counted("duplicate")
             return self._kept(decisions.answered_again(session, key, command, source=source))
@@ -380,10 +387,10 @@ class Observer:
         scope = SessionEditScope(command=command, session=session, policy=policy, secrets=self._secrets, now=now)
         args = edit_args(command, self._deployment.tiers)
         edit = SessionEditResult(args, session) if isinstance(args, ResultError) else EDITS[command.kind](args, scope)
-        step = decisions.edited(session, key, command, edit, source=source, now=now)
+        step = decisions.edited(session, key, command, record, edit, source=source, now=now)
         if (size := len(step[1].row or b"")) > MAX_VALUE:
             edit = refused("too_large", f"the session would have {size} bytes; at most {MAX_VALUE} fit", scope)
-            step = decisions.edited(session, key, command, edit, source=source, now=now)
+            step = decisions.edited(session, key, command, record, edit, source=source, now=now)
         if isinstance(edit.result, ResultError):
             self._metrics.counted("command_refused")
         return self._kept(step)

@@ -11,15 +11,13 @@ from typing import Annotated
 from pydantic import Field
 
 from ...streams.engine.handler import Rows
-from ..common.outcomes import OutcomeRow
-from ..common.recent_results import RecentResults
-from ..common.seen_ids import SeenIds
+from ..common.commanded_row import CommandedRow
 from ..common.turn_numbers import HandledTurns
 
 Count = Annotated[int, Field(ge=0)]
 
 
-class LedgerRow(OutcomeRow):
+class LedgerRow(CommandedRow):
     """The state of one owner."""
 
     turns: Count = 0
@@ -28,10 +26,6 @@ class LedgerRow(OutcomeRow):
     """Episodes that were ever recorded."""
     changes: Count = 0
     """Events on memory.facts.updated."""
-    commands: SeenIds = SeenIds()
-    """The last 1 000 command ids."""
-    results: RecentResults = RecentResults()
-    """Of the last edits by hand."""
 
 
 class ReflectedTurns(HandledTurns):

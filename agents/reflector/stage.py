@@ -51,8 +51,9 @@ from ...schemas.episodes import StoredEpisode
 from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
+from ...streams.engine.applied import Committed
 from ...streams.engine.commands import result_record
-from ...streams.engine.handler import Committed, Rows, StageDecision, source_of
+from ...streams.engine.handler import Rows, StageDecision, source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
@@ -144,7 +145,7 @@ class Reflector:
         self._sessions.note(record)
         row = LedgerRow.load(rows, work.owner_key)
         last: Outcome | None
-        if not row.has_handled(record.position):
+        if not row.has_handled(source_of(record, work.event_id)):
             if isinstance(work, OwnerCommand):
                 decision = await self._command(work, record, row, rows)
             else:
@@ -182,10 +183,13 @@ class Reflector:
         if kind is not None and kind.writer != self.name:
             return None
         source = source_of(record, work.event_id)
+        if row.is_redelivered(record):
+            self._metrics.counted("duplicate")
+            return None
         if command.command_id in row.commands:
             self._metrics.counted("duplicate")
             return self._answer_again(command, owner_key, row, source) if command.kind in EDITS else None
-        row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
+        row = row.with_command(command, record, now=self._now())
         args = self._args(command)
         match args:
             case ResultError():

@@ -20,6 +20,7 @@ from ...schemas.row_keys import partition_key
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
 from ..log.partition_count import CountCheck
 from ..log.port import Position, Record
+from .applied import AppliedOutcomes, Committed
 from .codec import is_keyed_by, lane_key, tenant_of
 from .crash_points import CrashPoint, Step
 from .dead_letters import dead_letter, is_filtered, is_refused_by_model, message_of, reason_of
@@ -134,9 +135,6 @@ class Stage(Protocol[W]):
         ...
 
 
-Committed = Callable[[str, int], int | None]
-"""Return the committed offset (the next one to read) of a topic and partition; None when it is not known."""
-KNOWN_APPLIED_MAX = 10_000
 REFUSED_LANES_MAX = 1_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
 """Hand a record to the producer; the inner awaitable ends when the record is durable. Within a partition the log has
@@ -149,11 +147,6 @@ def source_of(record: Record, event_id: str) -> Source:
     """Return the coordinates of an event for its outcome."""
     position = record.position
     return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)
-
-
-def same_source(source: Source, position: Position) -> bool:
-    """Whether an outcome was decided for the event at this position."""
-    return (source.topic, source.partition, source.offset) == (position.topic, position.partition, position.offset)
 
 
 class Handler(Generic[W]):
@@ -199,8 +192,7 @@ class Handler(Generic[W]):
         self._enter = enter
         """Called when the event goes on to another phase of its handling."""
         self.parked = ParkedKeys(stage=stage.name, send=self.send, metrics=metrics)
-        self._known_applied = LastKeys[tuple[int, str], int](KNOWN_APPLIED_MAX)
-        """By partition and key: the hash of the row whose outcome this process has applied in full."""
+        self.applied = AppliedOutcomes(lambda topic, partition: self._committed(topic, partition))
         self._refused_lanes = LastKeys[str, bool](REFUSED_LANES_MAX)
         """Of a stage without a table: lanes of which an outcome could not be applied."""
 
@@ -308,31 +300,22 @@ class Handler(Generic[W]):
                 self._metrics.covered(record, decided.covers)
                 await self._cover(decided.covers)
             last = decided
-        if last is not None and last.row is not None:
+        if last is not None:
             self._remember_applied(last, record.position.partition)
 
     def _was_applied(self, last: StageDecision, position: Position) -> bool:
-        """Whether the key's last outcome had all of its effects, so that the next outcome may replace it.
+        """Return whether the key's last outcome had all of its effects, so that the next outcome may replace it.
 
-        Usually it had, because its event was done before this one began. But after a crash in the middle of an event
-        the worker may get another event of the key first: one of another topic, or an older one of the same topic. A
-        decision on that event would overwrite the only record of the effects that are still missing.
+        After a crash in the middle of an event the worker may get another event of the key first, and the record of the
+        event may be gone. A decision would overwrite the only record of the effects that are still missing.
         """
         source = last.outcome.source
-        if same_source(source, position):
-            return False
-        if (source.topic, source.partition) == (position.topic, position.partition) and source.offset < position.offset:
-            return True  # delivery is in order of offsets: it was done, or committed
-        if source.partition != position.partition:  # the topics have grown since, and the row was moved
-            until = self._rows.applied_before(position.partition, source.topic, source.partition)
-            return until is not None and source.offset < until
-        if last.row is not None and self._known_applied.get((position.partition, last.key)) == hash(last.row):
-            return True
-        committed = self._committed(source.topic, source.partition)
-        return committed is not None and source.offset < committed
+        moved_below = self._rows.applied_before(position.partition, source.topic, source.partition)
+        return self.applied.has(source, position, key=last.key, row=last.row, moved_below=moved_below)
 
     def _remember_applied(self, last: StageDecision, partition: int) -> None:
-        self._known_applied.put((partition, last.key), hash(last.row))
+        if last.row is not None:
+            self.applied.remember(partition, last.key, last.row)
 
     async def _effects(self, decided: StageDecision) -> None:
         """Apply a decision. Raises EffectFailed for a failure that is of its key alone, once the rows stand."""

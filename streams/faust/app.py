@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,8 @@ class StageApp(faust.App):
     """
 
     lanes: Drainable | None = None
+    #: Called when the committed offsets of an assignment are known, before its first event. The runner sets it.
+    assignment_begins: Callable[[], None] = staticmethod(lambda: None)
     #: Asks the log itself: the group's metadata may be older. The runner sets it; without it nothing is checked.
     log_client: Log | None = None
     #: topics that the stage reads

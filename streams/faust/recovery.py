@@ -315,6 +315,7 @@ class StageRecovery(Recovery):
             await self._wait(consumer.perform_seek(), timeout=app.conf.broker_request_timeout)
         if app.consumer_generation_id != generation_id:
             return False
+        app.assignment_begins()
         await self._wait(self._check_whole(generation_id))
         if app.consumer_generation_id != generation_id:
             return False

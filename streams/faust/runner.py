@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -37,6 +38,7 @@ from ..engine.retry import BROKER, Calls, is_of_a_tenant
 from ..engine.shared_deaths import NOTE_SECONDS, SharedDeaths
 from ..engine.steps import Step, Steps
 from ..engine.unread import UnreadNotes
+from ..log.markers import Range
 from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
 from ..log.write_errors import write_error
@@ -77,6 +79,8 @@ class _Item:
     event: Any
     record: Record
     tenant: str
+    hole: Range | None
+    """Offsets before the record that were not delivered."""
     decoded: Routed[Any] | None = None
 
 
@@ -187,7 +191,8 @@ class StageRunner:
         self.app.log_client = log_client
         self.sender = Sender(self.app, calls)
         table = TABLES.get(name)  # type: ignore[call-overload]
-        self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
+        self._table = open_rows(self.app, table) if table is not None else None
+        self.rows: Rows = self._table or NoRows()
         self._unread = UnreadNotes(stage=name, log_client=log_client, send=self.sender.durable, metrics=metrics)
         self._stage = build_stage(self)
         self._timers = TimerOwnership(self._stage, self.rows, crash=self.app.crash)
@@ -217,6 +222,7 @@ class StageRunner:
             cover=lambda count: self._lanes.cover(count),
             enter=self.steps.enter,
         )
+        self.app.assignment_begins = self._assignment_begins
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,
             commit=self._commit,
@@ -292,13 +298,16 @@ class StageRunner:
         async for event in stream.noack().events():
             message = event.message
             record = record_of(message)
+            hole = None
+            if message.generation_id == self.app.consumer_generation_id:
+                hole = self.handler.applied.receive(message.topic, message.partition, message.offset)
             lane = self.handler.lane(record)
             tenant = tenant_of_lane(lane)
             self._lanes.submit(
                 (message.topic, message.partition),
                 message.offset,
                 lane,
-                _Item(event, record, tenant),
+                _Item(event, record, tenant, hole),
                 committed=self.app.consumer._committed_offset.get(message.tp),
                 current=message.generation_id == self.app.consumer_generation_id,
                 tenant=tenant,
@@ -308,9 +317,35 @@ class StageRunner:
             )
             self.metrics.held(self._lanes.stats.held, self._lanes.stats.held_bytes)
 
+    def _assignment_begins(self) -> None:
+        """Note the group's offsets before the first event: later ones may have moved past records that the log lost."""
+        committed = {(tp.topic, tp.partition): at for tp, at in self.app.consumer._committed_offset.items()}
+        table = self._table
+        sources = [tp for tp in self.app.assigned() if tp[0] in self.app.sources]
+        passed_over = {} if table is None else {tp: table.passed_over(*tp) for tp in sources}
+        self.handler.applied.begin(committed, passed_over)
+
+    async def _pass_over(self, topic: str, partition: int, hole: Range) -> None:
+        """Note records that the log lost before they were committed: a crash may have left outcomes of them.
+
+        It is durable before the group's offset passes over them. Holes that a transaction leaves lose no record. Raises
+        Transient.
+        """
+        if self._table is None:
+            return
+        start = (await self._log.starts(topic))[partition]
+        if start > hole[0]:
+            lost = hole[0], min(start, hole[1])
+            self.handler.applied.pass_over(topic, partition, lost)
+            await self._table.note_lost(topic, partition, lost)
+            log.info("offsets_passed_over", stage=self.name, topic=topic, partition=partition, offsets=lost)
+
     async def _handle(self, item: _Item) -> None:
         if self._learning is not None and not self._learning.done():
             await asyncio.wait([self._learning])
+        if (hole := item.hole) is not None:
+            position = item.record.position
+            await self.calls.call(BROKER, lambda: self._pass_over(position.topic, position.partition, hole))
         with event_scope(item.event):
             step = Step(self.name, item.record.position)
             await self.steps.run(self._in_steps(item), tenant=item.tenant, step=step, size=item.record.size())
@@ -325,8 +360,10 @@ class StageRunner:
         return item.decoded
 
     def _ahead(self) -> Iterator[tuple[Record, Routed[Any]]]:
-        """Iterate over the events of the running event's lane that have not started, the next one first."""
-        return ((item.record, self._decoded(item)) for item in self._lanes.queued())
+        """Iterate over the events of the running event's lane that have not started, the next one first. One behind a
+        hole runs by itself, because the hole is noted first."""
+        items = takewhile(lambda item: item.hole is None, self._lanes.queued())
+        return ((item.record, self._decoded(item)) for item in items)
 
     async def _end_after_commit(self, tp: TP, offset: int) -> None:
         await self.app.consumer.commit()
@@ -433,6 +470,8 @@ class StageRunner:
         try:
             ends = await self._log.ends(tp.topic)
             nothing = await self._log.first_at_or_after(tp.topic, tp.partition, committed) is None
+            if nothing and (hole := self.handler.applied.hole_before(tp.topic, tp.partition, ends[tp.partition])):
+                await self._pass_over(tp.topic, tp.partition, hole)
         except Transient:
             return
         if nothing and self.app.ready() and (tp.topic, tp.partition) in self.app.assigned():

@@ -24,7 +24,7 @@ from rocksdict import WriteBatch
 from yarl import URL
 
 from ...schemas.errors import Fatal, Poison, Transient
-from ..log.markers import MARKER_KEY, OWN_KEYS, Marker
+from ..log.markers import MARKER_KEY, OWN_KEYS, Marker, Range
 from ..log.write_errors import row_error
 from .bulk_writes import StoreErrors
 from .changelog_check import COMPLETE_AT_KEY, WHOLE_KEY
@@ -299,6 +299,7 @@ class TableRows:
 
     def __init__(self, table: DurableTable) -> None:
         self._table = table
+        self._noting = asyncio.Lock()
 
     @property
     def changelog(self) -> str:
@@ -336,6 +337,18 @@ class TableRows:
         `partition`."""
         marker = self._table.marker(partition)
         return None if marker is None else marker.applied_before(topic, source)
+
+    def passed_over(self, topic: str, partition: int) -> Sequence[Range]:
+        """Return the offsets of a source that the group has passed over without handling their records."""
+        marker = self._table.marker(partition)
+        return () if marker is None else marker.passed_over(topic, partition)
+
+    async def note_lost(self, topic: str, partition: int, lost: Range) -> None:
+        """Note durably that the log lost these records before the group had committed them. Raises as `put`."""
+        async with self._noting:  # events of several topics may note losses in one partition
+            marker = self._table.marker(partition)
+            if marker is not None:
+                await self._table.write_marker(partition, marker.with_lost(topic, lost))
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         """Return the next rows of a partition, at most `PAGE_ROWS`, and no more after `PAGE_BYTES` of values."""

@@ -21,6 +21,10 @@ Offset = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 TopicOffsets = dict[str, tuple[Offset, ...]]
 """An offset for each partition of a topic, by topic."""
+Range = tuple[Offset, Offset]
+"""Offsets from the first up to before the second."""
+LOST_KEPT = 32
+"""Ranges of lost records that a marker keeps of a topic. Beyond, the oldest two become one, with all between them."""
 
 
 class Growth(BaseModel):
@@ -53,6 +57,8 @@ class Marker(BaseModel):
     """The partition count that the rows lie by. None: an earlier version wrote the marker."""
     growths: tuple[Growth, ...] = ()
     """Oldest first."""
+    lost: dict[str, tuple[Range, ...]] = Field(default_factory=dict)
+    """By topic: offsets of this partition whose records the log lost before the group had committed them, rising."""
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json(exclude_defaults=True).encode()
@@ -66,6 +72,23 @@ class Marker(BaseModel):
             return cls.model_validate_json(raw)
         except ValidationError:
             return None
+
+    def with_lost(self, topic: str, lost: Range) -> Marker:
+        """Return the marker with one more range of lost records, behind those that it has."""
+        ranges = (*self.lost.get(topic, ()), lost)
+        if len(ranges) > LOST_KEPT:
+            ranges = ((ranges[0][0], ranges[1][1]), *ranges[2:])
+        return self.model_copy(update={"lost": {**self.lost, topic: ranges}})
+
+    def passed_over(self, topic: str, partition: int) -> tuple[Range, ...]:
+        """Return the ranges of a partition that the group's offset has passed over without handling their records: the
+        log lost them, or a growth sent them again."""
+        again = [
+            (growth.until[topic][partition], growth.sent_again[topic][partition])
+            for growth in self.growths
+            if partition < min(len(growth.until.get(topic, ())), len(growth.sent_again.get(topic, ())))
+        ]
+        return (*self.lost.get(topic, ()), *again)
 
     def applied_before(self, topic: str, partition: int) -> int | None:
         """Return the offset below which the events of a partition had all of their effects when rows were moved last.

@@ -141,6 +141,9 @@ async def test_the_last_event_that_comes_again_is_applied_again_and_not_decided_
     await run.harness.run(conversation())
     points, sent, decided = len(run.points), len(run.harness.sent), run.harness.steps.count("decide")
     await run.harness.deliver(conversation()[-1])
+    assert (len(run.points), len(run.harness.sent)) == (points, sent)  # the process knows what it has applied
+    run.harness.start()
+    await run.harness.deliver(conversation()[-1])
     assert (len(run.points), len(run.harness.sent)) == (points + 1, sent + 1)
     assert run.harness.steps.count("decide") == decided
     run.check()

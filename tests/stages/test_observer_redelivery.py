@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPolicy
 from memstream.schemas.errors import Poison, Transient
-from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
+from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TURNS
 from memstream.streams.log.port import Record
 from tests.support.model_server import Answer, Ask, Script
 from tests.support.observer_world import SESSION, ObserverWorld
@@ -225,3 +226,30 @@ async def test_a_model_is_asked_once_when_the_outcome_is_in_the_table() -> None:
     assert len(world.model.asks) == 1
     assert len({out.value for out in world.harness.on(OBSERVATIONS.name)}) == 1
     assert world.harness.on(TURNS.name) == world.harness.on(COMMANDS_SESSION.name) == []
+
+
+async def test_a_log_that_comes_again_from_its_beginning_does_nothing_though_ids_are_forgotten() -> None:
+    """A session of more turns and edits than ids are kept; a worker of the version before wrote its row meanwhile."""
+    script: Script = lambda ask: {"observations": []}  # noqa: E731
+    world = ObserverWorld(script)
+    records: list[Record] = []
+    for n in range(2_200):
+        records.append(world.turn(None, f"t{n}", ends_session=True))
+        records.append(world.command(f"c{n}", "working.add", args={"content": f"Entry {n}", "importance": 0.9}))
+        await world.deliver(*records[-2:])
+        if n == 1_050:
+            (key,) = (each for each in world.harness.rows.local if each.count("/") == 2 and "\x01" not in each)
+            row = json.loads(world.harness.rows.local[key])
+            assert row.pop("turns_until")
+            assert row.pop("commands_until")
+            world.harness.rows.local[key] = json.dumps(row).encode()
+    world.harness.start()
+    asked, working = len(world.model.asks), world.working()
+    assert "Entry 2199" in working
+    answered = {record.value for record in world.harness.on(RESULTS.name)}
+    assert world.row().turns == 2_200
+    for record in records:
+        await world.deliver(record)
+    again = {record.value for record in world.harness.on(RESULTS.name)} - answered
+    assert (len(world.model.asks), world.row().turns, world.working()) == (asked, 2_200, working)
+    assert all(b'"repeated"' in (value or b"") for value in again)

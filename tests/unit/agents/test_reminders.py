@@ -13,7 +13,6 @@ from memstream.agents.common.outcomes import OutcomeRow
 from memstream.schemas.errors import Relinquished, Transient
 from memstream.schemas.outcomes import Outcome, OutRecord, Source
 from memstream.streams.engine.no_rows import NoRows
-from memstream.streams.log.port import Position
 
 DEADLINE = 10.0
 
@@ -95,6 +94,8 @@ def test_a_row_gives_its_last_outcome_back_and_knows_the_record_of_it() -> None:
     rows = Rows(decision.row)
     assert OutcomeRow.last_decision(rows, "known") == decision
     assert OutcomeRow.last_decision(rows, "other") is None
-    assert OutcomeRow.load(rows, "known").has_handled(Position("memory.turns", 1, 7))
-    assert not OutcomeRow.load(rows, "known").has_handled(Position("memory.turns", 1, 8))
-    assert not OutcomeRow.load(rows, "other").has_handled(Position("memory.turns", 1, 7))
+    event = outcome.source
+    assert OutcomeRow.load(rows, "known").has_handled(event)
+    assert not OutcomeRow.load(rows, "known").has_handled(event.model_copy(update={"offset": 8}))
+    assert not OutcomeRow.load(rows, "known").has_handled(event.model_copy(update={"id": "of a topic created again"}))
+    assert not OutcomeRow.load(rows, "other").has_handled(event)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstream.agents.common.stored_row import EPOCH_VERSION
-from memstream.agents.common.turn_numbers import EPOCHS_KEPT, GAPS_KEPT, HandledTurns
+from memstream.agents.common.turn_numbers import (
+    EPOCHS_KEPT,
+    GAPS_KEPT,
+    GAPS_PACKED,
+    HandledTurns,
+    pack_gaps,
+    unpack_gaps,
+)
+from memstream.agents.reflector.rows import ReflectedTurns
 from memstream.schemas.turn_number import TurnNumber
 
 
@@ -38,11 +46,53 @@ def test_a_row_of_an_earlier_version_has_no_gaps() -> None:
     assert not row.has(TurnNumber(0, 8))
 
 
-def test_the_oldest_gaps_are_forgotten_and_count_as_handled() -> None:
-    row = handled(*range(2, 2 * GAPS_KEPT + 20, 2))
-    assert len(row.gaps) == GAPS_KEPT
-    assert row.has(TurnNumber(0, 1))
-    assert not row.has(TurnNumber(0, 2 * GAPS_KEPT + 1))
+def test_a_letter_is_put_back_into_a_gap_of_long_ago() -> None:
+    """Two owners alternate in a session, so each has every other number."""
+    row = handled(*(n for n in range(1, 4_000, 2) if n != 3))
+    assert len(row.gaps) < 2 * GAPS_KEPT
+    assert {n for n in range(1, 4_000) if row.has(TurnNumber(0, n))} == set(range(1, 4_000, 2)) - {3}
+    row = ReflectedTurns.read(row.to_bytes()).add(TurnNumber(0, 3))
+    assert row.has(TurnNumber(0, 3))
+    assert not row.has(TurnNumber(0, 2))
+    assert not row.has(TurnNumber(0, 4))
+    assert len(row.packed_gaps) < 200
+
+
+def test_gaps_before_those_that_are_packed_are_forgotten_and_count_as_handled() -> None:
+    row = handled(1)
+    many = tuple((n, n) for n in range(2, 2 * GAPS_PACKED + 2, 2))
+    row = row.model_copy(update={"turn_number": many[-1][1] + 1, "packed_gaps": pack_gaps(many)})
+    assert not row.has(TurnNumber(0, 2))
+    top = row.turn_number
+    for n in range(top + 2, top + 4 * GAPS_KEPT + 4, 2):
+        row = row.add(TurnNumber(0, n))
+    assert row.has(TurnNumber(0, 2))
+    assert not row.has(TurnNumber(0, top - 1))
+
+
+def test_a_row_whose_gaps_an_earlier_version_has_cut_goes_on() -> None:
+    gaps = [(n, n) for n in range(102, 102 + 2 * GAPS_KEPT, 2)]
+    row = HandledTurns.read(json.dumps({"turn_number": gaps[-1][1] + 1, "gaps": gaps}).encode())
+    assert row.has(TurnNumber(0, 4))
+    assert not row.has(TurnNumber(0, 102))
+    for n in range(row.turn_number + 2, row.turn_number + 4 * GAPS_KEPT, 2):
+        row = row.add(TurnNumber(0, n))
+    assert row.has(TurnNumber(0, 4))
+    assert not row.has(TurnNumber(0, 102))
+
+
+@given(st.lists(st.integers(1, 10**6), unique=True))
+def test_gaps_are_packed_without_a_loss(numbers: list[int]) -> None:
+    numbers = sorted(numbers)[: len(numbers) // 2 * 2]
+    gaps = tuple(zip(numbers[::2], numbers[1::2], strict=True))
+    assert unpack_gaps(pack_gaps(gaps)) == gaps
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 2_000), min_size=700, unique=True))
+def test_each_number_is_handled_once_with_many_gaps(numbers: list[int]) -> None:
+    row = handled(*numbers)
+    assert {number for number in range(1, 2_002) if row.has(TurnNumber(0, number))} == set(numbers)
 
 
 NUMBERS = st.builds(TurnNumber, st.integers(0, EPOCHS_KEPT), st.integers(1, 12))
