@@ -280,6 +280,12 @@ class DurableTable(faust.Table):
         with self.store_errors():
             return Marker.of(self.data._db_for_partition(partition).get(key.encode()))
 
+    def written_until(self, partition: int) -> int:
+        """Return the changelog's offset behind the last entry that the local store has."""
+        with self.store_errors():
+            raw = self.data._db_for_partition(partition).get(self.data.offset_key)
+        return 0 if raw is None else int(raw) + 1
+
     async def write_marker(self, partition: int, marker: Marker) -> None:
         """Write a marker durably to the changelog, then with its offset to the local store, like a row.
 
@@ -348,7 +354,9 @@ class TableRows:
         async with self._noting:  # events of several topics may note losses in one partition
             marker = self._table.marker(partition)
             if marker is not None:
-                await self._table.write_marker(partition, marker.with_lost(topic, lost))
+                at = self._table.written_until(partition)
+                noted = marker.with_lost(topic, lost).model_copy(update={"written_at": at})
+                await self._table.write_marker(partition, noted)
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
         """Return the next rows of a partition, at most `PAGE_ROWS`, and no more after `PAGE_BYTES` of values."""
