@@ -6,6 +6,7 @@ import time
 from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -15,6 +16,8 @@ from ..log.port import Record
 TENANT_LABELS = 100
 TENANT_LABEL_MAX = 256
 OTHER_TENANTS = "other"
+TOTAL_STEP = 0.01
+"""Seconds by which the total time of steps grows at least."""
 LONGEST_WINDOW = 300.0
 """Seconds. The longest step is that of the last one to two windows."""
 
@@ -43,18 +46,28 @@ class StepTimes:
         self._total = total
         self._longest = longest
         self._clock = clock
-        self._of: dict[tuple[str, str], tuple[Counter, LongestTime]] = {}
+        self._of: dict[tuple[str, str], StepTime] = {}
 
     def measured(self, stage: str, step: str, seconds: float) -> None:
         """Count a step."""
         found = self._of.get((stage, step))
         if found is None:
-            longest = LongestTime(self._clock)
-            found = self._of[stage, step] = (self._total.labels(stage, step), longest)
-            self._longest.labels(stage, step).set_function(longest.value)
-        total, longest = found
-        total.inc(seconds)
-        longest.add(seconds)
+            found = self._of[stage, step] = StepTime(self._total.labels(stage, step), LongestTime(self._clock))
+            self._longest.labels(stage, step).set_function(found.longest.value)
+        found.longest.add(seconds)
+        found.unsaid += seconds
+        if found.unsaid >= TOTAL_STEP:  # the counter has a lock, and steps are many
+            found.total.inc(found.unsaid)
+            found.unsaid = 0.0
+
+
+@dataclass(slots=True)
+class StepTime:
+    """The times of one label. `unsaid`: seconds that the counter does not have yet."""
+
+    total: Counter
+    longest: LongestTime
+    unsaid: float = 0.0
 
 
 class LongestTime:
