@@ -83,7 +83,7 @@ STEMS: Final = (
     "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination",
     "combo", "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
     "contrasena", "clave", "palabra", "mdp", "cle ", "phrase", "frase", "answer", "antwort", "respuesta", "reponse",
-    "llave", "pa$", "pa5", "p@s", "p@$", "p@5", "p4s", "p4$", "p45", "pas5", "psswrd", "w0rd", "zahl", "cred", "login",
+    "llave", "pa$", "pa5", "p@s", "p@$", "p@5", "p4s", "p4$", "p45", "pas5", "pssw", "w0rd", "zahl", "cred", "login",
     "log-in", "zugangs", "anmelde", "acceso", "identifiant", "nip",
 )  # fmt: skip
 """A text without one of these names no secret."""
