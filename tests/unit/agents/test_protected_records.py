@@ -62,6 +62,6 @@ def test_the_key_of_a_turn_that_was_read() -> None:
 
 
 def test_names_and_values_of_headers() -> None:
-    given = record(b"k", headers=(("password", b"hunter2x"), ("my pin is 4711", b"\xff"), ("ce_id", b"pin: 4711")))
+    given = record(b"k", headers=(("password", b"hunter2x"), ("my pin is 4711", b"x"), ("ce_id", b"pin: 4711")))
     kept = keep_unread_record(given, SECRETS).headers
-    assert kept[:3] == (("password", b"[password]"), ("my pin is [pin]", b"\xff"), ("ce_id", b"pin: 4711"))
+    assert kept[:3] == (("password", b"[password]"), ("my pin is [pin]", b"x"), ("ce_id", b"pin: 4711"))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from memstream.memory.policies import PrivacyPolicy
-from memstream.memory.secrets.across import LOOK_BACK
+from memstream.memory.secrets.across import LOOK_AHEAD, LOOK_BACK, across_messages
+from memstream.memory.secrets.findings import Finding
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.secrets.turns import protect_turn
-from memstream.schemas.turns import Turn
+from memstream.schemas.turns import Turn, TurnMessage
 
 KEY = "AKIA" + "Q3EGFAKE7XAMPLE2"
 CARD = "4111 1111 1111 1111"
@@ -81,9 +83,23 @@ def test_what_another_speaker_says_is_no_value() -> None:
     assert protected({**first, "name": "ana"}, {**said("Ubuntu22")[0], "name": "ben"}) == ["my password is", "Ubuntu22"]
 
 
-def test_the_look_back_is_bounded() -> None:
-    text = "my password is " + "so " * LOOK_BACK
-    assert protected(*said(text, "Ubuntu22 is out")) == [text, "Ubuntu22 is out"]
+class Lengths:
+    """A detector that keeps the lengths of the texts that it reads."""
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+
+    def find(self, text: str) -> Sequence[Finding]:
+        self.read.append(len(text))
+        return ()
+
+
+def test_the_look_across_is_bounded() -> None:
+    detector = Lengths()
+    messages = [TurnMessage(role="user", content=text) for text in ("so " * 5_000, "so", "no " * 5_000, "x" * 9_000)]
+    across_messages(messages, SecretFilter(detectors=(detector,)))
+    assert len(detector.read) == 6
+    assert max(detector.read) <= LOOK_BACK + LOOK_AHEAD + 2
 
 
 def test_places_behind_the_bound_lead_to_their_own_text() -> None:

@@ -32,8 +32,9 @@ HOSTILE = [
     "call 123 ", "call ", "+1 ", "ssn ", "passport ", "[password] ", "login is a/", "mysql -", "M.", "M", "\u200b",
     "\uff50\u200b", "\n", " ", "[", ";", "password 1 ",
     "phrase ", "seed: ", "12 words ", "acc 73812245 sort code 20-44-91 ", "| password ", "password,", "password:\n",
-    "|password|\n|--|\n|ab1!cd|\n", "p a s s w o r d ", "p ", "\u043f\u0430\u0440\u043e\u043b\u044c: ",
-    "\u5bc6\u7801\u662f", "senha e ",
+    "|password|\n|--|\n|ab1!cd|\n", "p a s s w o r d ", "p ",
+    "\u043f\u0430\u0440\u043e\u043b\u044c: ", "\u5bc6\u7801\u662f",
+    "senha e ",
     "has\u0142o to ", "open the door and ", "- password:\n- ", "recovery codes: 8f3k-22ld, ", "credenziali: a/", "AAA-",
 ]  # fmt: skip
 
