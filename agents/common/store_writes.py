@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from itertools import groupby
 from typing import Any
 
-from ...adapters.ports import NewWindow, Point, VectorStore
+from ...adapters.ports import NewWindow, Point, StoredPoint, VectorStore
+from ...schemas.collections import FACTS
 from ...schemas.errors import Fatal
 from ...schemas.outcomes import (
     ApplyLabels,
@@ -118,19 +119,29 @@ async def _swap(store: VectorStore, write: SwapPoint) -> None:
     result = await store.compare_and_set(
         write.collection, point(write.point), expected_version=write.expected_version, cause=write.cause
     )
-    if result == "conflict" and not await _rebuilt(store, write):
+    if result == "applied":
+        return
+    tenant_id = str(write.point.payload["tenant_id"])
+    found = (await store.get(write.collection, tenant_id=tenant_id, ids=[write.point.id])).get(write.point.id)
+    if not _rebuilt(found, write):
         raise Fatal(
             f"{write.collection}/{write.point.id}: expected version {write.expected_version} and found neither it nor "
-            f"the cause {write.cause} among those applied: another writer lives. Look for a second deployment on this "
-            "Qdrant, or for a worker of an older version"
+            f"the cause {write.cause} among those applied: {_why_conflict(found, write)}"
         )
 
 
-async def _rebuilt(store: VectorStore, write: SwapPoint) -> bool:
-    """Tell whether the row was rebuilt from a state that includes this write."""
-    found = (
-        await store.get(write.collection, tenant_id=str(write.point.payload["tenant_id"]), ids=[write.point.id])
-    ).get(write.point.id)
+def _why_conflict(found: StoredPoint | None, write: SwapPoint) -> str:
+    version = 0 if found is None else found.payload.get("version")
+    if write.collection == FACTS and isinstance(version, int) and version < (write.expected_version or 0):
+        return (
+            f"it has version {version}. An older snapshot was restored while workers ran: stop all workers and run "
+            "`memstream rebuild facts`"
+        )
+    return "another writer lives. Look for a second deployment on this Qdrant, or for a worker of an older version"
+
+
+def _rebuilt(found: StoredPoint | None, write: SwapPoint) -> bool:
+    """Return whether the row was rebuilt from a state that includes this write."""
     applied = found.payload.get("applied") if found is not None else None
     marks = [str(each) for each in applied if str(each).startswith(REBUILT)] if isinstance(applied, list) else []
     wanted = write.point.payload.get("version")

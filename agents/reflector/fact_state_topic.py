@@ -11,20 +11,26 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
+from pydantic import ValidationError
+
 from ...adapters.ports import StoredPoint, VectorStore
 from ...schemas import ids
+from ...schemas.base import explain
 from ...schemas.collections import FACTS as FACTS_COLLECTION
-from ...schemas.errors import Fatal
-from ...schemas.facts import StoredFact
+from ...schemas.errors import DeploymentFault, Fatal
+from ...schemas.facts import Fact, StoredFact
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import FACTS
-from ...streams.log.port import Log
+from ...streams.log.partitioner import partition_for
+from ...streams.log.port import Log, Record
 from .messages import fact_state
 
 ReadFacts = Callable[[], Awaitable[Mapping[str, StoredPoint]]]
 SendDurably = Callable[[OutRecord], Awaitable[None]]
 ROUNDS_MAX = 20
-SAMPLE = 100
+NEWEST = 256
+"""Records from the end of each partition that are compared with the store. The last one is not enough: the rows of
+events that run beside each other may be written in another order than their states. A worker applies 256 at once."""
 
 
 async def publish_state(
@@ -51,37 +57,87 @@ async def publish_state(
 
 
 async def check_facts_present(*, store: VectorStore, log: Log) -> None:
-    """Check that Qdrant still has the facts of the log, before the collections are created.
+    """Check that Qdrant has the newest facts of the log, before the collections are created.
 
-    A fact that only the log has would start again at version 1. Raises Fatal (exit 4) with the command that repairs it
-    when memory.facts has facts, and the collection is missing or has none of the first facts of the log.
+    A row is written before its state is sent, so a store has every state of the log, or a newer one. A store that lacks
+    some was emptied, or restored from a snapshot that is older than the log. There a fact would start again at a lower
+    version, and two events would have one id. Raises DeploymentFault (exit 4) with the command that repairs it.
     """
-    if await log.partitions(FACTS.name) is None:
+    partitions = await log.partitions(FACTS.name)
+    if partitions is None:
         return
-    known = await _first_known(log)
-    if not known:
+    newest = await _newest(log, partitions)  # before the store is read: what comes meanwhile is in the store already
+    if not newest:
         return
-    if await store.exists(FACTS_COLLECTION):
-        for tenant_id, fact_ids in known.items():
-            if await store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=sorted(fact_ids)):
-                return
-    raise Fatal(
-        "Qdrant has lost its facts: the collection is missing or empty while memory.facts is not. "
-        "Run `memstream rebuild facts`, then start the reflector again"
+    if not await store.exists(FACTS_COLLECTION):
+        raise _lost("the collection is missing while memory.facts is not empty")
+    behind = await _behind(store, newest)
+    if behind:
+        raise _lost(
+            f"of the {len(newest)} newest states in memory.facts it does not have {len(behind)}, the first of the fact "
+            f"{behind[0]}: it is empty, or an older snapshot was restored"
+        )
+
+
+def _lost(why: str) -> DeploymentFault:
+    return DeploymentFault(
+        f"Qdrant has lost facts: {why}. Stop the reflector, run `memstream rebuild facts`, then start it again"
     )
 
 
-async def _first_known(log: Log) -> dict[str, set[str]]:
-    """Return the fact ids of the first states in the log, by tenant."""
-    known: dict[str, set[str]] = {}
-    count = 0
-    async with aclosing(log.read(FACTS.name)) as records:
-        async for record in records:
-            if record.key is None or record.value is None:
-                continue
-            tenant_id, fact_id = ids.split(record.key.decode())
-            known.setdefault(tenant_id, set()).add(fact_id)
-            count += 1
-            if count >= SAMPLE:
-                break
-    return known
+async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], int | None]:
+    """Return the version of the facts in the last records of each partition, by tenant and fact; None: a tombstone.
+
+    A partition whose last records are foreign or were moved by a growth is read further back.
+    """
+    starts, ends = await log.starts(FACTS.name), await log.ends(FACTS.name)
+    newest: dict[tuple[str, str], int | None] = {}
+    left, window = {partition for partition in range(partitions) if starts[partition] < ends[partition]}, NEWEST
+    while left:
+        begin = {partition: max(starts[partition], ends[partition] - window) for partition in left}
+        found: set[int] = set()
+        async with aclosing(log.read(FACTS.name, start=begin)) as records:
+            async for record in records:
+                if record.key is None or partition_for(record.key, partitions) != record.position.partition:
+                    continue  # from before a growth of the topics: its partition has its state
+                try:
+                    key, fact = decoded(record)
+                except ValueError:
+                    continue  # a rebuild passes over it, too
+                newest[key] = None if fact is None else max(fact.version, newest.get(key) or 0)
+                found.add(record.position.partition)
+        left = {partition for partition in left - found if begin[partition] > starts[partition]}
+        window *= 8
+    return newest
+
+
+async def _behind(store: VectorStore, newest: Mapping[tuple[str, str], int | None]) -> list[str]:
+    """Return the ids of facts that the store does not have as new, or that were erased and are back."""
+    of_tenant: dict[str, list[str]] = {}
+    for tenant_id, fact_id in newest:
+        of_tenant.setdefault(tenant_id, []).append(fact_id)
+    rows = await asyncio.gather(
+        *(store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=fact_ids) for tenant_id, fact_ids in of_tenant.items())
+    )
+    behind: list[str] = []
+    for (tenant_id, fact_ids), found in zip(of_tenant.items(), rows, strict=True):
+        for fact_id in fact_ids:
+            version, row = newest[tenant_id, fact_id], found.get(fact_id)
+            stored = 0 if row is None else StoredFact.from_payload(row.payload).version
+            if (stored > 0) if version is None else (stored < version):
+                behind.append(fact_id)
+    return behind
+
+
+def decoded(record: Record) -> tuple[tuple[str, str], Fact | None]:
+    """Return the key's tenant and fact id, and the state; None: a tombstone. Raises ValueError."""
+    tenant_id, fact_id = ids.split((record.key or b"").decode())
+    if record.value is None:
+        return (tenant_id, fact_id), None
+    try:
+        fact = Fact.read(record.value)
+    except ValidationError as error:
+        raise ValueError(explain(error)) from None
+    if (fact.tenant_id, fact.fact_id) != (tenant_id, fact_id):
+        raise ValueError("the key is another fact's")
+    return (tenant_id, fact_id), fact

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from pydantic import ValidationError
-
 from ...adapters.ports import Embedder, Point, VectorStore
-from ...schemas import ids
-from ...schemas.base import explain
 from ...schemas.collections import FACTS as FACTS_COLLECTION
 from ...schemas.errors import Fatal
 from ...schemas.facts import Fact, StoredFact
 from ...schemas.topics import FACTS, TURNS, group_of
 from ...streams.log.partition_count import grow_advice
 from ...streams.log.partitioner import partition_for
-from ...streams.log.port import Log, Record
+from ...streams.log.port import Log
 from ..common.store_writes import rebuilt_mark
+from .fact_state_topic import decoded
 
 BATCH = 256
 
@@ -74,7 +71,7 @@ async def rebuild_facts(
         if record.key is not None and partition_for(record.key, partitions) != record.position.partition:
             continue  # from before a growth of the topics: its partition has its state, or it is erased
         try:
-            key, fact = _decoded(record)
+            key, fact = decoded(record)
         except ValueError:
             done = replace(done, unreadable=done.unreadable + 1)
             continue
@@ -88,20 +85,6 @@ async def rebuild_facts(
     done = await _write(batch, done, store=store, embedder=embedder)
     progress(done)
     return done
-
-
-def _decoded(record: Record) -> tuple[tuple[str, str], Fact | None]:
-    """Return the key's tenant and fact id, and the state; None: a tombstone. Raises ValueError."""
-    tenant_id, fact_id = ids.split((record.key or b"").decode())
-    if record.value is None:
-        return (tenant_id, fact_id), None
-    try:
-        fact = Fact.read(record.value)
-    except ValidationError as error:
-        raise ValueError(explain(error)) from None
-    if (fact.tenant_id, fact.fact_id) != (tenant_id, fact_id):
-        raise ValueError("the key is another fact's")
-    return (tenant_id, fact_id), fact
 
 
 async def _write(

@@ -10,11 +10,11 @@ import pytest
 from memstream.adapters.ports import StoredPoint
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.agents.reflector.fact_state_topic import check_facts_present, publish_state
+from memstream.agents.reflector.fact_state_topic import NEWEST, check_facts_present, publish_state
 from memstream.agents.reflector.rebuild import RebuildRefused, RebuildReport, rebuild_facts
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import MOVED_HEADER
-from memstream.schemas.errors import Fatal
+from memstream.schemas.errors import DeploymentFault, Fatal
 from memstream.schemas.facts import Fact, StoredFact
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import FACTS, TURNS
@@ -179,6 +179,88 @@ async def test_a_reflector_does_not_begin_anew(bench: Bench, log: EmbeddedLog, e
     await empty.ensure("facts")  # another worker made the collection meanwhile
     with pytest.raises(Fatal, match="memstream rebuild facts"):
         await check_facts_present(store=empty, log=log)
+
+
+async def test_a_store_that_is_older_than_the_log_is_refused(
+    bench: Bench, log: EmbeddedLog, empty: QdrantStore
+) -> None:
+    """A snapshot of the store, and everything that the log got before and after it."""
+    talk = Talk(bench)
+    for said in ("Works at Google", "Likes tea", "Has a dog named Rex"):
+        await talk.tell(said)
+    await told(bench, log)
+    await empty.ensure("facts")
+    await rebuild_facts(log=log, store=empty, embedder=bench.embedder)  # it is the snapshot from now on
+    await check_facts_present(store=empty, log=log)
+    bench.sent.clear()
+    await talk.tell("works at google")  # a higher version, and no new fact
+    await told(bench, log)
+    with pytest.raises(DeploymentFault, match=r"does not have 1,.*older snapshot.*memstream rebuild facts"):
+        await check_facts_present(store=empty, log=log)
+    await check_facts_present(store=bench.store, log=log)
+    await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
+    await check_facts_present(store=empty, log=log)
+
+
+async def test_a_store_that_is_ahead_of_the_log_is_taken(bench: Bench, log: EmbeddedLog) -> None:
+    """A crash between the row and its state: the event comes again."""
+    talk = Talk(bench)
+    await talk.tell("Works at Google")
+    await told(bench, log)
+    await talk.tell("works at google")
+    await talk.tell("Likes tea")
+    await check_facts_present(store=bench.store, log=log)
+
+
+@pytest.mark.parametrize("after", [0, 3, 2 * NEWEST + 20], ids=["nothing", "foreign records", "many foreign records"])
+async def test_what_is_no_state_hides_no_loss(bench: Bench, log: EmbeddedLog, empty: QdrantStore, after: int) -> None:
+    await Talk(bench).tell("Works at Google")
+    await told(bench, log)
+    for n in range(after):
+        await log.append(FACTS.name, key=b"nonsense", value=b"{", partition=n % 2)
+    await empty.ensure("facts")
+    await check_facts_present(store=bench.store, log=log)
+    with pytest.raises(DeploymentFault, match="memstream rebuild facts"):
+        await check_facts_present(store=empty, log=log)
+
+
+async def test_an_erased_fact_that_is_back_is_refused(bench: Bench, log: EmbeddedLog) -> None:
+    tea = ids.fact_id("acme/user/u1", (await Talk(bench).tell("Likes tea")).observation_id)
+    await told(bench, log)
+    await log.append(FACTS.name, key=ids.fact_key("acme", tea).encode(), value=None)
+    with pytest.raises(DeploymentFault, match=tea):
+        await check_facts_present(store=bench.store, log=log)
+    await rebuild_facts(log=log, store=bench.store, embedder=bench.embedder)
+    await check_facts_present(store=bench.store, log=log)
+
+
+async def test_a_fact_that_a_growth_has_moved_is_judged_by_its_new_partition(bench: Bench, log: EmbeddedLog) -> None:
+    await Talk(bench).tell("Works at Google")
+    for record in [each for each in bench.sent if each.topic == FACTS.name]:
+        own = partition_for(record.key, 2)
+        moved = ((MOVED_HEADER, b"%d" % own),)
+        await log.append(FACTS.name, key=record.key, value=None, partition=1 - own, headers=moved)
+        await log.append(FACTS.name, key=record.key, value=record.value, partition=own)
+    await check_facts_present(store=bench.store, log=log)
+
+
+async def test_only_the_ends_of_the_partitions_are_read(
+    bench: Bench, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Talk(bench).tell("Works at Google")
+    for _ in range(2 * NEWEST):
+        await told(bench, log)
+    read, seen = log.read, []
+
+    async def counted(topic: str, *, start: Mapping[int, int] | None = None) -> AsyncIterator[Record]:
+        async for record in read(topic, start=start):
+            seen.append(record)
+            yield record
+
+    monkeypatch.setattr(log, "read", counted)
+    await log.append(FACTS.name, key=bench.sent[-1].key, value=bench.sent[-1].value)
+    await check_facts_present(store=bench.store, log=log)
+    assert len(seen) == NEWEST
 
 
 async def test_the_state_that_is_sent_last_is_what_stands(bench: Bench) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memstream.adapters.ports import CasResult, Point
+from memstream.adapters.ports import CasResult, Point, StoredPoint
 from memstream.agents.common.store_writes import apply_writes
 from memstream.schemas.errors import Fatal
 from memstream.schemas.outcomes import InsertPoints, OutPoint, SwapPoint
@@ -18,11 +18,12 @@ from memstream.schemas.outcomes import InsertPoints, OutPoint, SwapPoint
 class Store:
     """Answers a compare and set when `together` of them have been asked. Those of `rivals` meet another writer."""
 
-    def __init__(self, *, together: int, rivals: Sequence[str] = ()) -> None:
+    def __init__(self, *, together: int, rivals: Sequence[str] = (), version: int = 0) -> None:
         self.calls: list[str] = []
         self.ended: list[str] = []
         self._together = together
         self._rivals = rivals
+        self._version = version
         self._all_asked = asyncio.Event()
 
     @asynccontextmanager
@@ -44,8 +45,9 @@ class Store:
         self.ended.append(point.id)
         return "applied"
 
-    async def get(self, *_: Any, **__: Any) -> dict[str, Any]:
-        return {}
+    async def get(self, *_: Any, ids: Sequence[str], **__: Any) -> dict[str, Any]:
+        payload = {"version": self._version, "applied": ["another"]}
+        return {each: StoredPoint(id=each, payload=payload) for each in ids} if self._version else {}  # type: ignore[dict-item]
 
 
 def swap(name: str) -> SwapPoint:
@@ -73,3 +75,17 @@ async def test_another_writer_is_told_when_the_others_have_ended() -> None:
         await apply(store, swap("c"), swap("d"), swap("e"), insert("f"))
     assert store.ended == ["d"]
     assert "insert f" not in store.calls
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [(0, "memstream rebuild facts"), (2, "memstream rebuild facts"), (4, "another writer lives")],
+    ids=["gone", "older", "newer"],
+)
+async def test_a_row_that_went_back_is_told_from_another_writer(version: int, why: str) -> None:
+    point = OutPoint(id="c", payload={"tenant_id": "acme", "version": 4})
+    with pytest.raises(Fatal, match=why):
+        await apply(
+            Store(together=1, rivals=["c"], version=version),
+            SwapPoint(collection="facts", point=point, expected_version=3, cause="c"),
+        )
