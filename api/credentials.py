@@ -33,7 +33,15 @@ from .problems import forbidden, invalid_field, unauthorized
 
 log = structlog.get_logger(__name__)
 
-Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write", "memory:review", "memory:admin"]
+Scope = Literal[
+    "turns:write",
+    "memory:read",
+    "memory:read-secret",
+    "memory:write",
+    "memory:review",
+    "memory:speak-for-user",
+    "memory:admin",
+]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "mst_"
 """The prefix of every token. Scanners for leaked secrets recognise tokens by it."""
@@ -89,9 +97,9 @@ class Caller:
             self.require("memory:read-secret")
 
 
-ANYONE = Caller("anyone", frozenset(SCOPES))
+ANYONE = Caller("anyone", frozenset(SCOPES) - {"memory:speak-for-user"})
 """The caller when there is no file of tokens. The server then listens on the loopback interface only, and whoever
-reaches that could read the folder as well."""
+reaches that could read the folder as well. A tool that it calls still states an assistant's word."""
 
 
 def _only(ids: frozenset[str] | None) -> str | None:

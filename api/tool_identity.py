@@ -35,6 +35,7 @@ def identity_of(caller: Caller, headers: Mapping[str, str]) -> ToolIdentity:
         group_id=_id(headers, GROUP_HEADER),
         may_write="memory:write" in caller.scopes,
         admin="memory:admin" in caller.scopes,
+        speaks_for_user="memory:speak-for-user" in caller.scopes,
         sees=caller.sees,
     )
 

@@ -13,7 +13,9 @@ from typing import TypeVar
 from ..schemas import ids
 from ..schemas.blocks import MemoryBlock
 from ..schemas.edits.blocks import BlockAppend, BlockDefine, BlockReplace, BlockRethink
+from ..schemas.facts import Trust
 from ..schemas.turns import SENSITIVITIES
+from .trust.rendered_text import find_unsafe_text
 
 BlockEdit = BlockDefine | BlockAppend | BlockReplace | BlockRethink
 B = TypeVar("B", bound=MemoryBlock)
@@ -36,7 +38,7 @@ def find_block(blocks: Iterable[B], name: str) -> B | None:
 def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: datetime) -> MemoryBlock:
     """Return the block after an edit. `limit`: characters of a new block whose definition names none.
 
-    Raises BlockRefused with the code `unknown`, `no_match`, `ambiguous` or `too_long`.
+    Raises BlockRefused with the code `unknown`, `no_match`, `ambiguous`, `too_long`, `instruction` or `reserved`.
     """
     if isinstance(edit, BlockDefine):
         after = _defined(block, edit, limit, now)
@@ -50,9 +52,45 @@ def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: d
             f"the block {after.name!r} would have {len(after.value)} characters; its limit is {after.limit}: shorten "
             "it, or rethink the whole text",
         )
-    if block is None or after == block:
+    if after == block:
         return after
-    return after.model_copy(update={"version": block.version + 1, "updated_at": now})
+    by_person = edit.trust == "user"
+    _check(block, after, by_person=by_person)
+    after = after.model_copy(update={"trust": _trust(block, edit, by_person=by_person)})
+    return after if block is None else after.model_copy(update={"version": block.version + 1, "updated_at": now})
+
+
+def _check(before: MemoryBlock | None, after: MemoryBlock, *, by_person: bool) -> None:
+    """Refuse what a context must not show. What the block had before is not looked at again: a person may have written
+    there what an agent may not."""
+    new: dict[str, object] = {"value": after.value, "description": after.description}
+    if before is None:
+        new["name"] = after.name
+    else:
+        if before.description == after.description:
+            del new["description"]
+        known = frozenset(before.value.splitlines())
+        new["value"] = "\n".join(line for line in after.value.splitlines() if line not in known)
+    found = find_unsafe_text(MemoryBlock, new, by_person=by_person)
+    if found is None and find_unsafe_text(MemoryBlock, {"value": "" if before is None else before.value}) is None:
+        found = find_unsafe_text(MemoryBlock, {"value": after.value}, by_person=by_person)
+    if found is not None:
+        raise BlockRefused(found.code, found.message)
+
+
+def _trust(before: MemoryBlock | None, edit: BlockEdit, *, by_person: bool) -> Trust | None:
+    """Return `user` for a block whose every order a person wrote; None for any other."""
+    if before is not None and before.trust == "user":
+        return "user"
+    if not by_person:
+        return None
+    if (
+        before is None
+        or isinstance(edit, BlockRethink)
+        or find_unsafe_text(MemoryBlock, {"value": before.value}) is None
+    ):
+        return "user"
+    return None
 
 
 def _defined(block: MemoryBlock | None, edit: BlockDefine, limit: int, now: datetime) -> MemoryBlock:

@@ -329,8 +329,10 @@ def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextIt
             id=each.item.id,
             since=each.since if each.since is not None and each.since <= now else None,
             day=each.at if each.item.tier == "episodic" else None,
+            by_person=each.approved,
         )
         for each in recalled
+        if not each.needs_own_word
     )
 
 

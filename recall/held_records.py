@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from ..memory.recall.context import ContextItem, WorkingBlock
 from ..memory.recall.task_conditions import meets_condition
 from ..schemas import ids
-from ..schemas.blocks import NamedRecord, OwnerBlock, SessionHoldings
+from ..schemas.blocks import MemoryBlock, NamedRecord, OwnerBlock, SessionHoldings
 from ..schemas.groups import MemoryGroup
 from ..schemas.procedures import Procedure
 from ..schemas.prospective import ProspectiveTask
@@ -62,7 +62,7 @@ async def session_blocks(
     attached = await held.blocks_by_name(tenant_id, _without(holdings.attached, left), ceiling=ceiling)
     procedures = await _shared(held, tenant_id, member, _without(holdings.procedures, left))
     active = await held.procedures_by_name(tenant_id, procedures, ceiling=ceiling)
-    own = (WorkingBlock(each.name, each.value, each.sensitivity, each.name) for each in holdings.blocks)
+    own = (_block(each, each.name) for each in holdings.blocks)
     return (*own, *map(_owner_block, attached), *map(_procedure_block, active))
 
 
@@ -80,7 +80,14 @@ async def tasks_to_do(
     """Return the owner's newest tasks that are due, and those whose condition the cue meets."""
     tasks = await held.pending_tasks(tenant_id, owner, ceiling=ceiling)
     return tuple(
-        ContextItem(each.content, subject=each.subject, sensitivity=each.sensitivity, id=each.task_id, day=each.due_at)
+        ContextItem(
+            each.content,
+            subject=each.subject,
+            sensitivity=each.sensitivity,
+            id=each.task_id,
+            day=each.due_at,
+            by_person=each.trust == "user",
+        )
         for each in tasks
         if each.state == "due"
         or (each.condition is not None and meets_condition(cue or "", each.condition, locale=locale))
@@ -109,9 +116,15 @@ async def _shared(
 
 
 def _owner_block(block: OwnerBlock) -> WorkingBlock:
-    return WorkingBlock(block.name, block.value, block.sensitivity, block.block_id)
+    return _block(block, block.block_id)
+
+
+def _block(block: MemoryBlock, identity: str) -> WorkingBlock:
+    by_person = block.trust == "user"
+    return WorkingBlock(block.name, block.value, block.sensitivity, identity, by_person=by_person)
 
 
 def _procedure_block(procedure: Procedure) -> WorkingBlock:
     text = "\n".join((f"Applies – {procedure.trigger}", *procedure.steps))
-    return WorkingBlock(procedure.name, text, procedure.sensitivity, procedure.procedure_id)
+    by_person = procedure.trust == "user"
+    return WorkingBlock(procedure.name, text, procedure.sensitivity, procedure.procedure_id, by_person=by_person)

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from ..adapters.ports import CompletionRequest, Completions, Message, RerankCandidate
 from ..memory.language.text import escape_markers, one_line
+from ..memory.trust.rendered_text import safe_name, safe_statement
 from ..schemas.recall import Tier
 
 log = structlog.get_logger(__name__)
@@ -98,8 +99,8 @@ class SelectionPrompt:
         by_subject: dict[str, list[str]] = {}
         for name, place in self.places.items():
             each = self.candidates[place]
-            heading = one_line(each.subject or NO_SUBJECT)
-            by_subject.setdefault(heading, []).append(f"[{name}] {one_line(each.text)[:CHARS_MAX]}")
+            heading = safe_name(one_line(each.subject or NO_SUBJECT))
+            by_subject.setdefault(heading, []).append(f"[{name}] {safe_statement(each.text)[:CHARS_MAX]}")
         shown = "\n".join("\n".join((f"## {subject}", *lines)) for subject, lines in by_subject.items())
         question = f"Memories:\n{shown}\n\nWhat is asked for:\n{escape_markers(self.cue)}"
         return Message("system", RULES), Message("user", question)

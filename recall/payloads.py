@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
 
+from pydantic import Field
+
 from ..adapters.ports import Payload
 from ..memory.decay import latest, stability_after, strength
 from ..memory.facts.belief import FactClaim, was_believed
+from ..memory.facts.routing import needs_own_word
+from ..memory.language.clean_text import clean_text
 from ..memory.policies import RecallPolicy
 from ..memory.recall.cue_fit import FitText
 from ..memory.recall.prompt_framing import remove_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
-from ..schemas.base import CONTENT_MAX, Contract, GivenId, Instant, OurId, Quote, Subject
+from ..schemas.base import CONTENT_MAX, Contract, GivenId, Instant, Metadata, OurId, Quote, Subject
 from ..schemas.errors import Fatal
-from ..schemas.facts import Evidence, FactState
+from ..schemas.facts import APPROVED, Evidence, FactState, Trust
 from ..schemas.observations import Category
 from ..schemas.recall import Tier
 from ..schemas.turns import Sensitivity
@@ -26,7 +30,7 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     "semantic": (
         *("content", "subject", "category", "sensitivity", "evidence"),
         *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at", "predicate"),
-        *("valid_from", "valid_from_told"),
+        *("valid_from", "valid_from_told", f"metadata.{APPROVED}"),
     ),
     "working": (
         *("content", "subject", "category", "sensitivity", "session_id", "observation_id"),
@@ -34,7 +38,7 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     ),
     "episodic": (
         *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
-        *("importance", "occurred_at", "archived_at", "turn_ids"),
+        *("importance", "occurred_at", "archived_at", "turn_ids", "trust"),
     ),
     "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
@@ -83,13 +87,17 @@ class RecordDetails:
     """Of a fact: when it began, when that was told."""
     at: datetime | None = None
     """When the record was made; of an episode when it happened or was said."""
+    approved: bool = False
+    """Of a fact: a person approved it as the instruction that it is."""
+    needs_own_word: bool = False
+    """Of an episode: a tool says what somebody likes or is."""
 
 
 # ------------------------------------------------------------------------------------------------ to rank by
 def content_of(payload: Payload) -> str:
     """Return the text of a memory. A message is returned without memories that were rendered into it, because they are
     not what was said."""
-    content = _text(payload, "content")
+    content = clean_text(_text(payload, "content"))
     return remove_framed(content) if "message_index" in payload else content
 
 
@@ -214,6 +222,7 @@ class _Fact(_Told):
     valid_from: Instant
     valid_from_told: bool = False
     evidence: tuple[Evidence, ...] = ()
+    metadata: Metadata = Field(default_factory=dict)
 
 
 class _Entry(_Told):
@@ -226,6 +235,7 @@ class _Episode(_Entry):
     occurred_at: Instant
     evidence: Quote
     archived_at: Instant | None = None
+    trust: Trust = "user"
 
 
 class _Message(Contract):
@@ -246,7 +256,13 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
             ]
             since = fact.valid_from if fact.valid_from_told else None
             return RecordDetails(
-                sources, fact.sensitivity, fact.subject, fact.category, since=since, at=fact.recorded_at
+                sources,
+                fact.sensitivity,
+                fact.subject,
+                fact.category,
+                since=since,
+                at=fact.recorded_at,
+                approved=fact.metadata.get(APPROVED) is True,
             )
         case "working":
             entry = _Entry.from_payload(payload)
@@ -256,7 +272,13 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
             it = _Episode.from_payload(payload)
             source = MemorySource(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
             return RecordDetails(
-                [source], it.sensitivity, it.subject, it.category, archived_at=it.archived_at, at=it.occurred_at
+                [source],
+                it.sensitivity,
+                it.subject,
+                it.category,
+                archived_at=it.archived_at,
+                at=it.occurred_at,
+                needs_own_word=needs_own_word(it.trust, it.category),
             )
         case "turns":
             message = _Message.from_payload(payload)

@@ -67,6 +67,10 @@ class RecalledMemory:
     """Of a fact: when it began, when that was told."""
     at: datetime | None = None
     """When a fact was recorded, or when an episode happened or was said."""
+    approved: bool = False
+    """Of a fact: a person approved it as the instruction that it is."""
+    needs_own_word: bool = False
+    """Of an episode: a tool says what somebody likes or is. No context shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +348,8 @@ def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
         archived_at=told.archived_at,
         since=told.since,
         at=told.at,
+        approved=told.approved,
+        needs_own_word=told.needs_own_word,
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 from .base import Contract, GivenId, Instant, OurId
 from .edits.blocks import BLOCKS_MAX, BlockLimit, BlockText
 from .edits.common import Name
+from .facts import Trust
 from .turns import Owner, Sensitivity
 
 
@@ -22,6 +23,9 @@ class MemoryBlock(Contract):
     sensitivity: Sensitivity = "internal"
     version: Annotated[int, Field(ge=1)] = 1
     updated_at: Instant
+    trust: Trust | None = None
+    """`user`: a person wrote in it, so it may tell the assistant what to do. Null: an agent wrote it, or an earlier
+    version."""
 
 
 class OwnerBlock(MemoryBlock):

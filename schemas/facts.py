@@ -50,6 +50,9 @@ APPLIED_KEPT = 64
 WAITS_FOR = "waits_for"
 """The key in a pending fact's metadata of the fact that it will be judged against. It is part of the `fact` object, so
 that facts rebuilt from memory.facts still have it."""
+APPROVED = "approved"
+"""The key in a fact's metadata that says that a person approved it as the instruction that it is. It is true, or
+absent."""
 SOURCE_EPISODES_MAX = 64
 
 
@@ -109,6 +112,11 @@ class Fact(Contract):
         """The fact that a pending fact will be judged against; None when it only waits for its time."""
         other = self.metadata.get(WAITS_FOR)
         return other if self.state == "pending" and isinstance(other, str) else None
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether a person approved it as the instruction that it is."""
+        return self.metadata.get(APPROVED) is True
 
 
 class StoredFact(Fact):

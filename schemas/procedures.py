@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from .base import CommandId, Contract, GivenId, Instant, ModelName, OurId, Reason
+from .facts import Trust
 from .observations import PromptName
 from .turns import Owner, Sensitivity
 
@@ -46,6 +47,9 @@ class Procedure(Contract):
     version: Annotated[int, Field(ge=1)] = 1
     command_id: CommandId | None = None
     """The command of the last edit by hand."""
+    trust: Trust | None = None
+    """`user`: a person defined this version, so it may tell the assistant what to do. Null: an agent or consolidation
+    did, or an earlier version."""
     reason: Reason = ""
     removed_at: Instant | None = None
     """It is out of every read but that of its versions."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ..recall.record_reader import sees_all
 from ..schemas.base import Contract
 from ..schemas.commands import SessionRef
+from ..schemas.facts import Trust
 from ..schemas.tools import ToolSpec
 from ..schemas.turns import Owner, Sensitivity
 
@@ -33,8 +34,15 @@ class ToolIdentity:
     """Whether the credential may call tools that change memory."""
     admin: bool = False
     """Whether the credential may call tools that are guarded as `admin`."""
+    speaks_for_user: bool = False
+    """Whether what the credential states is the user's own word. Otherwise it is an assistant's."""
     sees: Callable[[Owner], bool] = sees_all
     """Whether the credential may read and change this owner's memory."""
+
+    @property
+    def trust(self) -> Trust:
+        """Whose word a statement of this caller is."""
+        return "user" if self.speaks_for_user else "assistant"
 
     @property
     def user(self) -> Owner:

@@ -52,8 +52,6 @@ from .tool_port import ToolError
 R = TypeVar("R", bound=Contract)
 Trace = Fact | Episode | Procedure | ProspectiveTask
 """What a trace id names."""
-TRUST: Trust = "assistant"
-"""What a tool states is an agent's word."""
 PROCEDURE_NAME_MAX = 128
 
 
@@ -76,7 +74,7 @@ class ToolWrites:
                         tags=args.tags,
                         user_id=call.identity.user_id,
                         session_id=session,
-                        trust=TRUST,
+                        trust=call.identity.trust,
                     ),
                     episodes.EpisodeAdded,
                     call,
@@ -86,7 +84,9 @@ class ToolWrites:
             case "semantic":
                 told = await self._edit(
                     "facts.remember",
-                    facts.FactRemember(content=args.content, tags=args.tags, session_id=session, trust=TRUST),
+                    facts.FactRemember(
+                        content=args.content, tags=args.tags, session_id=session, trust=call.identity.trust
+                    ),
                     facts.FactRemembered,
                     call,
                     owner,
@@ -94,14 +94,18 @@ class ToolWrites:
                 return TraceAdded(trace_id=trace_id(told.fact_id), existing=told.decision == "dedup")
             case "procedural":
                 defined = await self._edit(
-                    "procedures.define", _procedure(args.content), procedures.ProcedureChanged, call, owner
+                    "procedures.define",
+                    _procedure(args.content, call.identity.trust),
+                    procedures.ProcedureChanged,
+                    call,
+                    owner,
                 )
                 return TraceAdded(trace_id=trace_id(defined.procedure_id), existing=not defined.changed)
             case "prospective":
                 task = await self._edit(
                     "tasks.add",
                     prospective.TaskAdd(
-                        content=args.content, condition=args.content[:500], tags=args.tags, trust=TRUST
+                        content=args.content, condition=args.content[:500], tags=args.tags, trust=call.identity.trust
                     ),
                     prospective.TaskChanged,
                     call,
@@ -119,7 +123,9 @@ class ToolWrites:
             case Fact():
                 edited: facts.FactEdited | episodes.EpisodeEdited = await self._edit(
                     "facts.update",
-                    facts.FactEdit(fact_id=found.fact_id, content=args.content, tags=args.tags, trust=TRUST),
+                    facts.FactEdit(
+                        fact_id=found.fact_id, content=args.content, tags=args.tags, trust=call.identity.trust
+                    ),
                     facts.FactEdited,
                     call,
                     found.owner,
@@ -127,7 +133,9 @@ class ToolWrites:
             case Episode():
                 edited = await self._edit(
                     "episodes.update",
-                    episodes.EpisodeEdit(episode_id=found.episode_id, content=args.content, tags=args.tags),
+                    episodes.EpisodeEdit(
+                        episode_id=found.episode_id, content=args.content, tags=args.tags, trust=call.identity.trust
+                    ),
                     episodes.EpisodeEdited,
                     call,
                     found.owner,
@@ -142,7 +150,7 @@ class ToolWrites:
         """Give a procedure its next version, under its name."""
         if args.content is None or args.tags is not None:
             raise ToolError("a procedure has no tags: give its content alone, when it applies and then the steps")
-        edit = _procedure(args.content).model_copy(update={"name": found.name})
+        edit = _procedure(args.content, call.identity.trust).model_copy(update={"name": found.name})
         defined = await self._edit("procedures.define", edit, procedures.ProcedureChanged, call, found.owner)
         return TraceUpdated(updated=defined.changed)
 
@@ -190,7 +198,9 @@ class ToolWrites:
         if all_facts:
             merged = await self._edit(
                 "facts.merge",
-                facts.FactMerge(fact_ids=tuple(each.fact_id for each in all_facts), content=args.content, trust=TRUST),
+                facts.FactMerge(
+                    fact_ids=tuple(each.fact_id for each in all_facts), content=args.content, trust=call.identity.trust
+                ),
                 facts.FactsMerged,
                 call,
                 all_facts[0].owner,
@@ -198,7 +208,11 @@ class ToolWrites:
             return TracesMerged(merged_trace_id=trace_id(merged.fact_id), sources_deleted=len(merged.merged_fact_ids))
         joined = await self._edit(
             "episodes.merge",
-            episodes.EpisodesMerge(episode_ids=tuple(each.episode_id for each in all_episodes), content=args.content),
+            episodes.EpisodesMerge(
+                episode_ids=tuple(each.episode_id for each in all_episodes),
+                content=args.content,
+                trust=call.identity.trust,
+            ),
             episodes.EpisodesMerged,
             call,
             all_episodes[0].owner,
@@ -250,7 +264,7 @@ class ToolWrites:
                 valid_from=args.valid_from,
                 tags=args.tags,
                 session_id=session,
-                trust=TRUST,
+                trust=call.identity.trust,
             ),
             facts.FactRemembered,
             call,
@@ -262,7 +276,7 @@ class ToolWrites:
         fact = await self._fact(args.fact_id, call)
         replaced = await self._edit(
             "facts.supersede",
-            facts.FactSupersede(fact_id=fact.fact_id, content=args.content, trust=TRUST),
+            facts.FactSupersede(fact_id=fact.fact_id, content=args.content, trust=call.identity.trust),
             facts.FactSuperseded,
             call,
             fact.owner,
@@ -282,14 +296,18 @@ class ToolWrites:
 
     # ------------------------------------------------------------------------------------------------ the session
     async def append_to_block(self, args: ToolBlockAppend, call: Call) -> BlockEdited:
-        return await self._edit_block("blocks.append", blocks.BlockAppend(name=args.name, text=args.text), call)
+        return await self._edit_block(
+            "blocks.append", blocks.BlockAppend(name=args.name, text=args.text, trust=call.identity.trust), call
+        )
 
     async def replace_in_block(self, args: ToolBlockReplace, call: Call) -> BlockEdited:
-        edit = blocks.BlockReplace(name=args.name, old=args.old, new=args.new)
+        edit = blocks.BlockReplace(name=args.name, old=args.old, new=args.new, trust=call.identity.trust)
         return await self._edit_block("blocks.replace", edit, call)
 
     async def rethink_block(self, args: ToolBlockRethink, call: Call) -> BlockEdited:
-        return await self._edit_block("blocks.rethink", blocks.BlockRethink(name=args.name, value=args.value), call)
+        return await self._edit_block(
+            "blocks.rethink", blocks.BlockRethink(name=args.name, value=args.value, trust=call.identity.trust), call
+        )
 
     async def activate_procedure(self, args: ToolProcedureActivate, call: Call) -> ActiveProcedure:
         identity, wanted = call.identity, ids.canonical(args.name)
@@ -344,8 +362,10 @@ class ToolWrites:
         return found
 
 
-def _procedure(content: str) -> procedures.ProcedureDefine:
+def _procedure(content: str, trust: Trust) -> procedures.ProcedureDefine:
     """Read a procedure from a text: its first line says when it applies, and names it; the others are the steps."""
     first, *rest = [line.strip(" -*\t") for line in content.splitlines() if line.strip(" -*\t")] or [""]
     steps: list[ProcedureText] = [line[:500] for line in rest] or [first[:500]]
-    return procedures.ProcedureDefine(name=first[:PROCEDURE_NAME_MAX].strip(), trigger=first[:500], steps=tuple(steps))
+    return procedures.ProcedureDefine(
+        name=first[:PROCEDURE_NAME_MAX].strip(), trigger=first[:500], steps=tuple(steps), trust=trust
+    )

@@ -9,6 +9,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import JsonValue
 
 from ...adapters.ports import Completion, CompletionRequest, Completions, Message, Usage
+from ...memory.language.clean_text import clean_value
 from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.observations import TokenUsage
@@ -48,8 +49,8 @@ class CallStopped:
 
 @dataclass(frozen=True, slots=True)
 class ModelCaller:
-    """Asks the model. `patience`: seconds that a question waits for a model that cannot be reached. `secrets` goes over
-    every answer before it is read."""
+    """Asks the model. `patience`: seconds that a question waits for a model that cannot be reached. An answer is
+    cleaned, and `secrets` goes over it, before it is read."""
 
     completions: Completions
     calls: Calls
@@ -83,7 +84,7 @@ class ModelCaller:
             tenant_id=tenant_id,
             messages=question.messages,
             json_schema=question.schema,
-            parse=lambda answer: question.parse(self.secrets.value(answer).value),
+            parse=lambda answer: question.parse(self.secrets.value(clean_value(answer)).value),
         )
         return await self.calls.call(breaker, lambda: self.completions.complete(request), give_up_after=self.patience)
 

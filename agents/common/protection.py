@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from pydantic import JsonValue
 
+from ...memory.language.clean_text import clean_text
 from ...memory.secrets.secret_filter import SecretFilter, at_least, highest
 from ...memory.secrets.turns import ProtectedTurn
 from ...schemas import ids
@@ -51,10 +52,10 @@ def protect_observed(observed: Observed, secrets: SecretFilter) -> Observed:
 
 def protect_observation(observation: Observation, secrets: SecretFilter) -> Observation | None:
     """Return an observation as it may be kept: itself if nothing changes, None if its content may not be kept."""
-    content, subject = secrets.text(observation.content), secrets.text(observation.subject)
-    if content.dropped or subject.dropped:
+    content, subject = secrets.text(clean_text(observation.content)), secrets.text(clean_text(observation.subject))
+    if not content.text or not subject.text:
         return None
-    quote = secrets.mask(observation.evidence)
+    quote = secrets.mask(clean_text(observation.evidence))
     sensitivity = at_least(observation.sensitivity, highest(content.sensitivity, subject.sensitivity))
     given = (observation.content, observation.subject, observation.evidence, observation.sensitivity)
     if (content.text, subject.text, quote, sensitivity) == given:

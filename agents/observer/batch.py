@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...adapters.ports import Completion, CompletionRequest, Completions
+from ...memory.facts.routing import is_kept_apart, needs_own_word, trust_of
+from ...memory.language.clean_text import clean_value
 from ...memory.language.locales import locales
 from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import ProtectedTurn
 from ...memory.trust.evidence import TRUST_ORDER, judge_evidence, words_of
 from ...memory.trust.forget_requests import is_forget_request
-from ...memory.trust.instructions import instruction_rule
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn, withdraw
 from ...schemas import ids
 from ...schemas.errors import Poison
@@ -151,7 +152,7 @@ async def ask(
         tenant_id=tenant_id,
         messages=prompt.messages(),
         json_schema=prompt.form.schema(len(prompt.turns)),
-        parse=prompt.form.parse,
+        parse=lambda answer: prompt.form.parse(clean_value(answer)),
     )
     return await calls.call(
         model_breaker(tenant_id),
@@ -182,12 +183,14 @@ def conclude(
         candidates = [_candidate(item, shown, each, names, counted, policy.capture) for each in mine]
         counting_more = raised(candidates, [each.item.importance for each in mine])
         candidates = with_cut_quotes(candidates, secrets)
-        orders = [each for each in candidates if instruction_rule(each.observation.content) is not None]
+        orders = [each for each in candidates if is_kept_apart(each.observation)]
         counted += ["instruction"] * len(orders)
         retractions = [each for each in candidates if each.observation.retracts]
         working, withdrawn = _withdrawn(session.working, retractions)
         counted += ["retraction"] * len(retractions)
-        kept = [each for each in candidates if each not in orders and each not in retractions]
+        unheard = [each for each in candidates if each not in orders and _needs_own_word(each.observation)]
+        counted += ["own_word"] * len(unheard)
+        kept = [each for each in candidates if each not in (*orders, *retractions, *unheard)]
         applied = apply_turn(working, kept, policy=policy.working)
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
@@ -386,6 +389,10 @@ def _candidate(
     for place in usable.places:
         names.given(place, observation_id, usable.role)
     return EntryCandidate(observation=observation, replaces=replaces, pinned=item.pinned and usable.role == "user")
+
+
+def _needs_own_word(observation: Observation) -> bool:
+    return needs_own_word(trust_of(observation.source_role), observation.category)
 
 
 def _origin(pending: BatchTurn, observation: Observation) -> EntryOrigin:

@@ -13,6 +13,7 @@ from ...memory.language.text import escape_markers, one_line
 from ...memory.policies import CapturePolicy
 from ...memory.recall.prompt_framing import remove_framed
 from ...memory.trust.evidence import SaidText
+from ...memory.trust.rendered_text import safe_name, safe_statement
 from ...schemas.cloudevents import rfc3339
 from ...schemas.observations import TurnCut
 from ...schemas.turns import Role, Turn
@@ -126,9 +127,9 @@ class ObservePrompt:
         parts.append("Working entries:" if self.entries else "Working entries: none")
         by_subject: dict[str, list[str]] = {}
         for name, entry in self.entries.items():
-            by_subject.setdefault(entry.subject, []).append(f"[{name}] {one_line(entry.content)}")
+            by_subject.setdefault(entry.subject, []).append(f"[{name}] {safe_statement(entry.content)}")
         for subject, lines in by_subject.items():
-            parts += [f"## {one_line(subject)}", *lines]
+            parts += [f"## {safe_name(one_line(subject))}", *lines]
         if self.recent:
             parts.append("Earlier messages:")
             role: str | None = None

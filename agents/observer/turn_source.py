@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import cast
 
+from ...memory.language.clean_text import clean_text
 from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.errors import Fatal
 from ...schemas.turns import Turn
@@ -34,7 +35,7 @@ def without_secrets(source: TurnSource, secrets: SecretFilter) -> TurnSource:
 
     def protected(turn: Turn) -> str | None:
         text = source(turn)
-        return secrets.mask(text) if isinstance(text, str) else text
+        return secrets.mask(clean_text(text)) if isinstance(text, str) else text
 
     return protected
 

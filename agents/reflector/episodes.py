@@ -14,7 +14,7 @@ from qdrant_client import models
 from ...adapters.ports import VectorStore
 from ...adapters.vectors.conditions import equals, is_empty
 from ...memory.facts.routing import trust_of
-from ...memory.trust.instructions import instruction_rule
+from ...memory.trust.rendered_text import observed_rule
 from ...schemas import ids
 from ...schemas.collections import EPISODES
 from ...schemas.commands import EpisodesKeep, EpisodesRecord, EpisodeVerdict, SummaryProposal
@@ -180,7 +180,7 @@ class Episodes:
 
 def _refused(episode: StoredEpisode) -> EpisodeVerdict | None:
     """Refuse what is an instruction to the assistant; None: it is none."""
-    if instruction_rule(episode.content) is None:
+    if observed_rule(episode.subject, episode.content, episode.trust) is None:
         return None
     return EpisodeVerdict(episode_id=episode.episode_id, verdict="refused")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...memory.facts.conflict import Neighbours, carry_out, resolve
 from ...memory.facts.statements import Statement
 from ...memory.facts.transitions import Transition, quarantine, quarantine_again
-from ...memory.trust.instructions import instruction_rule
+from ...memory.trust.rendered_text import observed_rule
+from ...schemas.base import REASON_MAX
 from .fact_changes import FactChanger
 
 
@@ -16,9 +17,8 @@ async def quarantine_statement(statement: Statement, facts: FactChanger) -> tupl
     if equal is not None:
         found = resolve(statement, Neighbours(equal=equal), facts.policy.conflict, now=stamp.now)
         return carry_out(found, statement, stamp, facts.policy)
-    reason = (
-        f"an instruction to the assistant ({instruction_rule(statement.content)}): it waits for a person's approval"
-    )
+    rule = observed_rule(statement.subject, statement.content, statement.trust)
+    reason = f"an instruction to the assistant ({rule}): it waits for a person's approval"[:REASON_MAX]
     known = await overlay.quarantined(statement.subject, statement.content_hash)
     if known is None:
         return (quarantine(statement, stamp, reason=reason),)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...schemas.edits.facts import FactDecision
-from ...schemas.facts import WAITS_FOR, Decision, StoredFact, Trust
+from ...schemas.facts import APPROVED, WAITS_FOR, Decision, StoredFact, Trust
 from ..policies import MemoryPolicy
 from ..trust.instructions import instruction_rule
 from .conflict import Kind, Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
-from .routing import OWN_WORD_ONLY
+from .routing import needs_own_word
 from .statements import Statement
 from .transitions import READABLE, Stamp, Transition, create, edit, forget, merge, reinforce, supersede
 from .trust_order import outranks
@@ -58,7 +58,7 @@ class RememberOutcome(FactEditOutcome):
 
 def refuse_own_word(statement: Statement) -> EditRefusal | None:
     """Refuse a preference or an identity on the word of a tool; None: it may be remembered."""
-    if statement.trust != "tool" or statement.category not in OWN_WORD_ONLY:
+    if not needs_own_word(statement.trust, statement.category):
         return None
     return EditRefusal("own_word", f"a fact of the category {statement.category} needs the word of a person")
 
@@ -91,8 +91,9 @@ def update_fact(
             return refused
         if statement.content == fact.content:
             statement = None
-    if "metadata" in fields and WAITS_FOR in fact.metadata:
-        fields = {**fields, "metadata": {**_mapping(fields["metadata"]), WAITS_FOR: fact.metadata[WAITS_FOR]}}
+    if "metadata" in fields:
+        ours = {name: fact.metadata[name] for name in (WAITS_FOR, APPROVED) if name in fact.metadata}
+        fields = {**fields, "metadata": {**_mapping(fields["metadata"]), **ours}}
     changed = {name: value for name, value in fields.items() if getattr(fact, name) != value}
     if statement is None and not changed:
         return FactEditOutcome(fact.fact_id)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ...schemas.commands import Change, VerdictName
 from ...schemas.facts import Decision, StoredFact
 from ..policies import MemoryPolicy
-from ..trust.instructions import instruction_rule
+from ..trust.rendered_text import observed_rule
 from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
 from .fact_evidence import adds_no_evidence
 from .pending import is_newer, more_trusted_rivals, settle_pending
@@ -57,7 +57,8 @@ def settle(
     judgement both), each of this owner. The caller has already answered for unknown ones. `statement` is the proposal
     as a candidate.
     """
-    if change.content is not None and (rule := instruction_rule(change.content)) is not None:
+    rule = None if change.content is None else observed_rule(statement.subject, change.content, statement.trust)
+    if rule is not None:
         reason = f"it is an instruction to the assistant ({rule}): only a user's own turn is kept for review"
         return ProposalOutcome("refused", reason, change.target_fact_id)
     unheard = _needs_own_word(statement, targets) if change.action in ("new", "update") else None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...schemas.facts import APPROVED as APPROVED_KEY
 from ...schemas.facts import Decision, StoredFact
 from ..policies import MemoryPolicy
+from ..trust.rendered_text import is_unsafe
 from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
 from .pending import settle_pending
 from .proposals import ProposalOutcome
@@ -28,9 +30,13 @@ def approve_fact(
 ) -> ProposalOutcome:
     """Make a reviewed fact believed. `known`: the fact that a pending one waits for.
 
-    A quarantined fact goes through the conflict pipeline as the statement that it was. A pending one is believed as it
-    is: what it waits for closes, and so does every believed fact that it contradicts, whoever said it.
+    A quarantined fact goes through the conflict pipeline as the statement that it was, and is marked as approved, so
+    that contexts show it. A pending one is believed as it is: what it waits for closes, and so does every believed fact
+    that it contradicts, whoever said it. An instruction that an earlier version took for knowledge is marked.
     """
+    if fact.state == "active" and not fact.is_approved and is_unsafe(fact.subject, fact.content):
+        marked = approve(fact, stamp, reason=why or APPROVED, decision=Decision(stage=STAGE))
+        return ProposalOutcome("applied", marked.reason, fact.fact_id, (_marked(marked),))
     if fact.state not in REVIEWED:
         return _stale(fact)
     if fact.valid_from > stamp.now:
@@ -39,6 +45,8 @@ def approve_fact(
     reason = why or APPROVED
     believe = _believe_pending if fact.state == "pending" else _believe_quarantined
     made = believe(fact, known, neighbours, stamp, policy, reason)
+    if fact.state == "quarantined":
+        made = [_marked(each) if each.fact.fact_id == fact.fact_id else each for each in made]
     return ProposalOutcome("applied", reason, fact.fact_id, tuple(made))
 
 
@@ -49,6 +57,14 @@ def reject_fact(fact: StoredFact, stamp: Stamp, *, why: str = "") -> ProposalOut
     reason = why or REJECTED
     gone = forget(fact, stamp, reason=reason, decision=Decision(stage=STAGE))
     return ProposalOutcome("applied", reason, fact.fact_id, (gone,))
+
+
+def _marked(made: Transition) -> Transition:
+    """Return the transition with a fact that is marked as approved, if it is believed after it."""
+    fact = made.fact
+    if fact.state != "active":
+        return made
+    return replace(made, fact=fact.model_copy(update={"metadata": {**fact.metadata, APPROVED_KEY: True}}))
 
 
 def _stale(fact: StoredFact) -> ProposalOutcome:

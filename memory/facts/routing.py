@@ -8,7 +8,7 @@ from ...schemas.facts import Trust
 from ...schemas.observations import LASTING, STABLE_CATEGORIES, Category, Durability, Observation
 from ...schemas.turns import Role
 from ..policies import ConfidencePolicy, MemoryPolicy
-from ..trust.instructions import instruction_rule
+from ..trust.rendered_text import observed_rule
 
 OWN_WORD_ONLY: frozenset[Category] = frozenset(("preference", "identity"))
 """Only people give these: the output of a tool says nothing about what somebody likes or is."""
@@ -41,11 +41,22 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
     if policy.tiers.working_only or observation.retracts:
         return Route()
     found = _route(observation, policy)
-    if instruction_rule(observation.content) is None:
+    if not is_kept_apart(observation):
         return found
     lasts = (found.episodic or found.semantic) and policy.tiers.semantic
     kept = lasts and trust_of(observation.source_role) == "user"
     return Route(quarantined=kept, dropped=not kept)
+
+
+def is_kept_apart(observation: Observation) -> bool:
+    """Whether an observation is an instruction to the assistant, in its text or in whom it is said of."""
+    trust = trust_of(observation.source_role)
+    return observed_rule(observation.subject, observation.content, trust) is not None
+
+
+def needs_own_word(trust: Trust, category: Category) -> bool:
+    """Whether the output of a tool says what only people say: what somebody likes or is."""
+    return trust == "tool" and category in OWN_WORD_ONLY
 
 
 def _route(observation: Observation, policy: MemoryPolicy) -> Route:
@@ -79,5 +90,5 @@ def stated_confidence(durability: Durability, trust: Trust, policy: ConfidencePo
 
 
 def _may_be_fact(observation: Observation) -> bool:
-    from_tool = trust_of(observation.source_role) == "tool"
-    return observation.category in STABLE_CATEGORIES and not (from_tool and observation.category in OWN_WORD_ONLY)
+    trust, category = trust_of(observation.source_role), observation.category
+    return category in STABLE_CATEGORIES and not needs_own_word(trust, category)

@@ -7,6 +7,8 @@ import re
 import unicodedata
 from typing import Final
 
+from .confusables import LATIN_LOOKALIKES
+
 INVISIBLE: Final = re.compile(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     r"\ufff9-\ufffb\U000e0000-\U000e001f\U000e007f\U000e0100-\U000e01ef]"
@@ -18,12 +20,6 @@ _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 """Invisible copies of ASCII in Unicode."""
 _PUNCTUATION: Final = str.maketrans("„“”«»‹›‟〝〞‘’‚‛ʼ´‐‑‒։∶", '"' * 10 + "'" * 6 + "---::")
-_LOOKALIKES: Final = str.maketrans(
-    "АВСЕНІЈКМОРЅТУХаеіјорсуѕхһԁԛԝɡɩΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχ",
-    "ABCEHIJKMOPSTYXaeijopcysxhdqwgiABEZHIKMNOPTYXaikvoptux",
-)
-"""Cyrillic and Greek letters that look like Latin ones."""
-
 _MARK: Final = r"\[ ?[twcefpo] ?\d+ ?\]"
 _LABELS: Final = (
     r"(?:user|assistant|tool|system|developer|function|human|known|new|working entries|earlier messages|known facts"
@@ -51,8 +47,8 @@ def visible(text: str) -> str:
 
 
 def latin_lookalikes(text: str) -> str:
-    """Replace Cyrillic and Greek letters that look like Latin ones."""
-    return text if text.isascii() else text.translate(_LOOKALIKES)
+    """Replace letters of other scripts that look like Latin ones."""
+    return text if text.isascii() else text.translate(LATIN_LOOKALIKES)
 
 
 def looks_like_prompt(line: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Final, Literal
 from ...schemas import ids
 from ...schemas.observations import Category
 from ...schemas.turns import Sensitivity, up_to
+from ..trust.rendered_text import is_unsafe, safe_heading, safe_prose
 from .context_lines import USER, day, imitates_structure, lines_of, one_plain_line, since, subject_name
 from .prompt_framing import frame
 
@@ -37,6 +38,8 @@ class WorkingBlock:
     text: str
     sensitivity: Sensitivity = "internal"
     id: str = ""
+    by_person: bool = False
+    """A person wrote it, so it may tell the assistant what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class ContextItem:
     """Of a fact: its begin, when that was told."""
     day: datetime | None = None
     """Of an episode: when it happened or was said. Of a task: when it is due."""
+    by_person: bool = False
+    """A person said, approved or added it, so it may tell the assistant what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +180,10 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
     if "blocks" in policy.sections:
         for block in sorted(memories.blocks, key=lambda each: each.name):
             if block.sensitivity in allowed:
-                yield _prose("blocks", one_plain_line(block.name), block.text, block.id)
+                text = safe_prose(block.text, by_person=block.by_person)
+                yield _prose("blocks", safe_heading(one_plain_line(block.name)), text, block.id)
     if "digest" in policy.sections:
-        digest = _prose("digest", "Summary", memories.digest or "", memories.digest_id)
+        digest = _prose("digest", "Summary", safe_prose(memories.digest or ""), memories.digest_id)
         facts_are_off = "semantic" not in policy.sections
         held = frozenset(_statement(each) for each in memories.digested)
         yield _Piece("digest", digest.under, digest.text, (digest.says | held) if facts_are_off else frozenset(),
@@ -211,6 +217,8 @@ def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piec
 
 def _item(section: Section, statement: ContextItem, zone: tzinfo) -> _Piece:
     content, subject = one_plain_line(statement.content), subject_name(statement.subject)
+    if is_unsafe(statement.subject, content, by_person=statement.by_person):
+        content = ""
     match section:
         case "semantic":
             kind = f"[{statement.category}] " if statement.category else ""

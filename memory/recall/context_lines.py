@@ -7,8 +7,9 @@ import unicodedata
 from datetime import datetime, tzinfo
 from typing import Final
 
+from ..language.clean_text import clean_text
 from ..language.text import one_line
-from .prompt_framing import remove_controls
+from ..trust.rendered_text import is_user_name, safe_name
 
 USER: Final = "user"
 _MONTHS: Final = (
@@ -29,13 +30,13 @@ _NO_NAME: Final = re.compile(r"[\[\]:：﹕︰]")
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text that are not empty, without control characters. Any line break of Unicode counts."""
-    lines = (one_line(remove_controls(line)) for line in _BREAKS.split(text))
+    """Return the lines of a text that are not empty, without invisible characters. Any line break of Unicode counts."""
+    lines = (one_line(clean_text(line)) for line in _BREAKS.split(text))
     return [line for line in lines if line]
 
 
 def one_plain_line(text: str) -> str:
-    """Return a text as one line without control characters."""
+    """Return a text as one line without invisible characters."""
     return " ".join(lines_of(text))
 
 
@@ -45,9 +46,11 @@ def imitates_structure(line: str) -> bool:
 
 
 def subject_name(subject: str) -> str:
-    """Return the name of a subject in one line. No other subject gets the name of the user."""
+    """Return the name of a subject in one line. No other subject gets the name of the user, or of a role."""
+    if subject == USER:
+        return USER
     name = one_line(_NO_NAME.sub(" ", one_plain_line(subject)))
-    return f"another {USER}" if subject != USER and name.casefold() in (USER, "") else name
+    return f"another {USER}" if not name or is_user_name(name) else safe_name(name)
 
 
 def since(moment: datetime, zone: tzinfo) -> str:

@@ -78,13 +78,6 @@ def remove_framed(text: str) -> str:
     return _without(text, removed)
 
 
-def remove_controls(text: str) -> str:
-    """Remove zero-width and bidirectional controls (category Cf) and other controls, except line breaks and tabs."""
-    if text.isprintable():  # then it has none; a context has a hundred texts
-        return text
-    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf"))
-
-
 # ------------------------------------------------------------------------------------------------ spellings
 Span = tuple[int, int]
 

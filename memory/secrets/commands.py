@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ...schemas.commands import Command
+from ..language.clean_text import clean_value
 from .secret_filter import SecretFilter
 
 
 def protect_command(command: Command, secrets: SecretFilter) -> Command:
-    """Return a command with nothing secret in its arguments. A text that may not be kept is empty, which its kind
-    refuses."""
-    args = secrets.value(command.args).value
+    """Return a command with nothing secret and nothing invisible in its arguments. A text that may not be kept is
+    empty, which its kind refuses."""
+    args = secrets.value(clean_value(command.args)).value
     kind, issued_by = secrets.mask(command.kind)[:64] or "-", secrets.mask(command.issued_by)[:128]
     if (args, kind, issued_by) == (command.args, command.kind, command.issued_by):
         return command

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from ...schemas.turns import ContentPart, Sensitivity, Turn, TurnMessage
+from ..language.clean_text import clean_text, clean_value
 from .across import across_messages, across_parts
 from .findings import Finding
 from .secret_filter import SecretFilter, at_least, highest
@@ -32,8 +33,11 @@ class ProtectedTurn:
 def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
     """Protect every text of a turn: messages with their names and calls of tools, metadata, and unknown fields.
 
-    The ids of a turn stay: they name it. A dropped message keeps its place and has an empty text.
+    Invisible characters go first, so that detectors read what a person sees. They do not count as a change: the turn is
+    known again by its value. The ids of a turn stay: they name it. A dropped message keeps its place and has an empty
+    text.
     """
+    turn = _cleaned(turn)
     across = across_messages(turn.messages, secrets)
     messages = [_protect_message(message, secrets, across.get(n, ())) for n, message in enumerate(turn.messages)]
     rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata}
@@ -51,6 +55,35 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
         sensitivity=highest(protected.sensitivity, *labels),
         changed=changed,
     )
+
+
+def _cleaned(turn: Turn) -> Turn:
+    """Return the turn without invisible characters: itself if it has none."""
+    messages = [_cleaned_message(message) for message in turn.messages]
+    rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata}
+    cleaned = clean_value(rest)
+    if cleaned == rest and all(new is old for new, old in zip(messages, turn.messages, strict=True)):
+        return turn
+    assert isinstance(cleaned, dict)  # a cleaned object is an object
+    return turn.model_copy(update={**cleaned, "messages": tuple(messages)})
+
+
+def _cleaned_message(message: TurnMessage) -> TurnMessage:
+    content, update = message.content, dict[str, object]()
+    if isinstance(content, str):
+        update["content"] = clean_text(content)
+    elif content is not None:
+        parts = [part.model_dump() for part in content]
+        cleaned = [clean_value(part) for part in parts]
+        update["content"] = content if cleaned == parts else tuple(map(ContentPart.model_validate, cleaned))
+    if message.name is not None:
+        update["name"] = clean_text(message.name)
+    if message.model_extra:
+        extra = clean_value({**message.model_extra})
+        assert isinstance(extra, dict)  # a cleaned object is an object
+        update |= extra
+    changed = any(getattr(message, name) != each for name, each in update.items())
+    return message.model_copy(update=update) if changed else message
 
 
 def _protect_message(

@@ -8,6 +8,8 @@ answers ("please answer in German") is no such instruction.
 
 from __future__ import annotations
 
+import base64
+import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +37,34 @@ _LEET_SIGN: Final = re.compile(r"[\d@$]")
 _SPACED_INNER: Final = re.compile(r"[ .\-_*]\w[ .\-_*]\w[ .\-_*]\w")
 """What is within each spaced word."""
 _GAP: Final = re.compile(r"[ .\-_*]")
+_CODED: Final = re.compile(
+    "|".join(
+        coded
+        for word in (
+            *(
+                "always",
+                "never",
+                "recommend",
+                "suggest",
+                "promote",
+                "mention",
+                "ignore",
+                "disregard",
+                "forget",
+                "reveal",
+            ),
+            *("instruction", "password", "assistant", "system", "obey", "answer"),
+        )
+        for coded in (word[::-1], codecs.encode(word, "rot13"))
+    ),
+    re.IGNORECASE,
+)
+"""Words of orders, backwards and with their letters moved by thirteen. No other text is read that way."""
+_BASE64_WORD: Final = re.compile(
+    r"(?<![\w+/=])(?=[A-Za-z0-9+/_-]*[A-Z])(?=[A-Za-z0-9+/_-]*[a-z])[A-Za-z0-9+/_-]{16,}={0,2}"
+)
+_URL_SAFE: Final = str.maketrans("-_", "+/")
+_HEX_WORD: Final = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){10,}(?!\w)")
 _SPACE: Final = re.compile(r"[^\S\n]")
 _SPACES: Final = re.compile(r" {2,}")
 _SPACED: Final = re.compile(r"(?<!\w)\w(?:[ .\-_*]\w){3,}(?!\w)")
@@ -84,6 +114,7 @@ _PROMPT_MARKS: Final = (
     ),
     re.compile(rf"(?:^\s*+|{_NEW_LINE}|[.!?]\s\s*+)#{{1,6}}\s*(?:{_ROLES}|instructions?|response|prompt)\b"),
     re.compile(rf"(?:^\s*+|{_NEW_LINE})\[[twcefpo]\d+\]"),
+    re.compile(r"<!--|--!?>|<!\[cdata\[|\[//\]: ?#|display ?: ?none|<\s?style\b"),
     re.compile(
         rf"{_RULED}\s*+(?:(?:begin|end|start|stop)\s*+)?(?:of\s++)?(?:the\s++)?(?:system|developer|admin"
         r"|hidden|new)\b[^-=*\n]{0,30}(?:-{3,}|={3,}|\*{3,}|prompt|instructions?)"
@@ -131,7 +162,9 @@ _URLS: Final = (
         rf"(?<!\S)(?>\S*?{_ADDRESS})\S*?(?:\{{[^{{}}\s]*+\}}|<[^>]{{1,60}}>|\[[^\]]{{1,60}}\]|\$\w|%s\b|%\(|\*\*)"
     ),
     re.compile(r"\w://[^\s/@][^\s/@:]*+:[^\s/@]*+@|\bdata:[\w/+.-]+[;,]|\bjavascript:"),
-    re.compile(r"!\[(?:[^\]\n!]|!(?!\[))*+\]\(\s*+\S"),
+    re.compile(r"!\[[^\]\n]{0,200}+\] ?[(\[]"),
+    re.compile(r"\[[^\]\n]{1,200}+\]:\s?<?(?:\w++:)?//"),
+    re.compile(r"<\s?(?:a|img|iframe|form|link|meta|object|embed|svg|video|audio)\b[^>\n]{0,200}="),
 )
 
 
@@ -160,7 +193,7 @@ def instruction_rule(text: str) -> InstructionRule | None:
     plain = _plain(text)
     if len(plain) >= _RUN and any(pattern.search(plain) for pattern in _ENCODED):
         return "encoded_run"
-    lower = plain.lower()
+    lower = latin_lookalikes(plain).lower()
     found = _Candidates()
     if found.matches(_PROMPT_MARKS, lower):
         return "prompt_mark"
@@ -168,7 +201,7 @@ def instruction_rule(text: str) -> InstructionRule | None:
         return "url"
     if found.matches(_TOOL_CALLS, lower):
         return "tool_call"
-    if any(_is_order(each, found) for each in _spellings(plain)):
+    if any(_is_order(each, found) for each in (*_spellings(plain), *_decoded(plain))):
         return "order"
     return None
 
@@ -231,7 +264,11 @@ def _plain(text: str) -> str:
 
 def _spellings(plain: str) -> Iterator[str]:
     """Yield the text without accents, and what it says when its look-alike letters, digits and gaps are undone."""
-    words = _without_accents(latin_lookalikes(plain))
+    words = _without_accents(plain)
+    folded = _without_accents(latin_lookalikes(plain))
+    if folded != words:
+        yield _with_single_spaces(words)
+        words = folded
     if words.isupper():
         words = words.lower()
     yield _with_single_spaces(words)
@@ -239,6 +276,32 @@ def _spellings(plain: str) -> Iterator[str]:
         yield _with_single_spaces(_LEET_WORD.sub(lambda found: found.group().translate(_LEET), words))
     if _SPACED_INNER.search(words) and _SPACED.search(words):
         yield _with_single_spaces(_SPACED.sub(lambda found: _GAP.sub("", found.group()), words))
+
+
+def _decoded(plain: str) -> Iterator[str]:
+    """Yield what the text says read backwards, with its letters moved by thirteen, and what its words encode; the first
+    two also from their first word of an order."""
+    words = _with_single_spaces(_without_accents(latin_lookalikes(plain)))
+    if coded := [*_CODED.finditer(words)]:
+        backwards = words[::-1]
+        yield from (backwards, backwards[len(words) - coded[-1].end() :])
+        moved = codecs.encode(words, "rot13")
+        yield from (moved, moved[coded[0].start() :])
+    for word in _BASE64_WORD.findall(plain):
+        digits = word.rstrip("=").translate(_URL_SAFE)
+        yield from _readable(base64.b64decode(digits[: len(digits) // 4 * 4]))
+    for word in _HEX_WORD.findall(plain):
+        yield from _readable(bytes.fromhex(word))
+
+
+def _readable(data: bytes) -> Iterator[str]:
+    """Yield the text of the bytes if they are one."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return
+    if text.isprintable():
+        yield text
 
 
 def _with_single_spaces(text: str) -> str:

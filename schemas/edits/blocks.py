@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from pydantic import Field, StringConstraints
 
 from ..base import Contract
+from ..facts import Trust
 from ..turns import Owner, Sensitivity
 from .common import Name
 
@@ -33,6 +34,8 @@ class BlockDefine(Contract):
     """Characters; None: `memory.blocks.limit`."""
     description: Annotated[str, StringConstraints(max_length=500)] = ""
     sensitivity: Sensitivity = "internal"
+    trust: Trust = "user"
+    """A person's own edit is `user`, a tool call of an agent `assistant`."""
 
 
 class BlockAppend(Contract):
@@ -40,6 +43,7 @@ class BlockAppend(Contract):
 
     name: Name
     text: Annotated[str, StringConstraints(min_length=1, max_length=BLOCK_LIMIT_MAX)]
+    trust: Trust = "user"
 
 
 class BlockReplace(Contract):
@@ -48,6 +52,7 @@ class BlockReplace(Contract):
     name: Name
     old: Annotated[str, StringConstraints(min_length=1, max_length=BLOCK_LIMIT_MAX)]
     new: BlockText
+    trust: Trust = "user"
 
 
 class BlockRethink(Contract):
@@ -55,6 +60,7 @@ class BlockRethink(Contract):
 
     name: Name
     value: BlockText
+    trust: Trust = "user"
 
 
 class BlockRemove(Contract):

@@ -38,6 +38,8 @@ class EpisodeEdit(Contract):
     content: Content | None = None
     tags: Tags | None = None
     importance: Unit | None = None
+    trust: Trust = "user"
+    """A person's own edit is `user`, a tool call of an agent `assistant`."""
     reason: Reason = ""
 
     @model_validator(mode="after")
@@ -61,6 +63,7 @@ class EpisodesMerge(Contract):
     episode_ids: MergedIds
     content: Content | None = None
     """None: their texts, one after the other."""
+    trust: Trust = "user"
     reason: Reason = ""
 
 

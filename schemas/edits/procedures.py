@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ..base import Contract, OurId, Reason
+from ..facts import Trust
 from ..procedures import STEPS_MAX, ProcedureText
 from ..turns import Owner, Sensitivity
 from .common import Name
@@ -20,6 +21,8 @@ class ProcedureDefine(Contract):
     """When it applies."""
     steps: Annotated[tuple[ProcedureText, ...], Field(min_length=1, max_length=STEPS_MAX)]
     sensitivity: Sensitivity = "internal"
+    trust: Trust = "user"
+    """A person's own edit is `user`, a tool call of an agent `assistant`."""
     reason: Reason = ""
 
 

@@ -186,10 +186,17 @@ async def test_one_call_embeds_a_whole_turn_with_its_windows_and_silence_none(wo
     assert texts(await world.messages()) == ["a", "b", "c", "  ", "a"]
 
 
-@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\u2028", "\U0010ffff", "x" * 200_000, "\\ud800"])
+@pytest.mark.parametrize("text", ["\u2028", "\U0010ffff", "x" * 200_000, "\\ud800"])
 async def test_odd_texts_are_kept_as_they_are(world: World, text: str) -> None:
     await world.deliver(world.turn(text), world.turn("good", turn_id="t2"))
     assert texts(await world.messages()) == [text, "good"]
+
+
+async def test_what_nobody_sees_is_not_kept_and_another_turn_of_the_id_is_still_told(world: World) -> None:
+    """A turn is known again by its value, in which the invisible characters are."""
+    await world.deliver(world.turn("a\x00b\u200b\U000e0041"), world.turn("ab"), world.turn("c", turn_id="t2"))
+    assert texts(await world.messages()) == ["ab", "c"]
+    assert world.counted("duplicate") == 1
 
 
 async def test_a_lone_surrogate_is_no_text(world: World) -> None:

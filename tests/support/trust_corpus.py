@@ -45,6 +45,13 @@ def instructions(half: Half) -> tuple[StatementLine, ...]:
     return tuple(StatementLine(**row) for row in rows("instructions", half))
 
 
+@cache
+def more_languages() -> tuple[StatementLine, ...]:
+    """Return orders, preferences and facts in languages beyond the first four."""
+    lines = (FOLDER / "languages.jsonl").read_text(encoding="utf-8").strip().split("\n")
+    return tuple(StatementLine(**json.loads(line)) for line in lines)
+
+
 @dataclass(frozen=True, slots=True)
 class PoisoningLine:
     """A turn, and what a model that obeys writes down of it. An honest turn is a look-alike."""

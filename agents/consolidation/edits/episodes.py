@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from ....memory.facts.trust_order import TRUST
 from ....memory.secrets.secret_filter import at_least
-from ....memory.trust.instructions import instruction_rule
+from ....memory.trust.rendered_text import find_unsafe_text
 from ....schemas import ids
 from ....schemas.base import CONTENT_MAX, TAGS_MAX
 from ....schemas.cloudevents import rfc3339
@@ -21,7 +22,8 @@ from ....schemas.edits.episodes import (
     EpisodesMerge,
     EpisodesMerged,
 )
-from ....schemas.episodes import StoredEpisode
+from ....schemas.episodes import Episode, StoredEpisode
+from ....schemas.facts import Trust
 from ....schemas.outcomes import OutPoint, PutPoints, SetFields, Write
 from ....schemas.turns import SENSITIVITIES
 from .scope import UpkeepEditResult, UpkeepEditScope, refused
@@ -37,13 +39,13 @@ async def update(args: EpisodeEdit, scope: UpkeepEditScope) -> UpkeepEditResult:
     if not changed:
         return UpkeepEditResult(result=EpisodeEdited(episode_id=episode.episode_id, changed=False))
     edited = EpisodeEdited(episode_id=episode.episode_id, changed=True)
+    if (unsafe := find_unsafe_text(Episode, changed)) is not None:
+        return refused(unsafe.code, unsafe.message)
     if "content" not in changed:
         fields = {name: [*value] if isinstance(value, tuple) else value for name, value in changed.items()}
         return UpkeepEditResult(result=edited, writes=(_set((episode.episode_id,), fields, scope),))
     assert args.content is not None  # it changed
-    if (rule := instruction_rule(args.content)) is not None:
-        return _instruction(rule)
-    reworded = _reworded(episode.model_copy(update=changed), args.content, scope)
+    reworded = _reworded(episode.model_copy(update=changed), args.content, args.trust, scope)
     return UpkeepEditResult(result=edited, writes=(await _put(reworded, scope),))
 
 
@@ -71,14 +73,15 @@ async def merge(args: EpisodesMerge, scope: UpkeepEditScope) -> UpkeepEditResult
     if len(content) > CONTENT_MAX:
         message = f"their texts have {len(content)} characters together; at most {CONTENT_MAX} fit: give a text"
         return refused("too_long", message)
-    if (rule := instruction_rule(content)) is not None:
-        return _instruction(rule)
+    if (unsafe := find_unsafe_text(Episode, {"content": content})) is not None:
+        return refused(unsafe.code, unsafe.message)
     first, *others = episodes
     survivor = first.model_copy(
         update={
             "tags": tuple(dict.fromkeys(tag for each in episodes for tag in each.tags))[:TAGS_MAX],
             "strength": max(each.strength for each in episodes),
             "importance": max(each.importance for each in episodes),
+            "trust": _lowest(*(each.trust for each in episodes)),
             "sensitivity": max((each.sensitivity for each in episodes), key=SENSITIVITIES.index),
         }
     )
@@ -86,7 +89,10 @@ async def merge(args: EpisodesMerge, scope: UpkeepEditScope) -> UpkeepEditResult
     fields: dict[str, JsonValue] = {"deleted_at": rfc3339(scope.now), "merged_into": first.episode_id}
     return UpkeepEditResult(
         result=EpisodesMerged(episode_id=first.episode_id, merged_episode_ids=gone),
-        writes=(await _put(_reworded(survivor, content, scope), scope), _set(gone, fields, scope)),
+        writes=(
+            await _put(_reworded(survivor, content, args.trust if args.content else survivor.trust, scope), scope),
+            _set(gone, fields, scope),
+        ),
     )
 
 
@@ -109,14 +115,16 @@ async def _episodes(
     return {each: episode for each, episode in known.items() if deleted or episode.deleted_at is None}
 
 
-def _reworded(episode: StoredEpisode, content: str, scope: UpkeepEditScope) -> StoredEpisode:
-    """Return the episode with another text. It is whole again, also when it was reduced to a gist."""
+def _reworded(episode: StoredEpisode, content: str, trust: Trust, scope: UpkeepEditScope) -> StoredEpisode:
+    """Return the episode with another text, trusted no more than who gives it. It is whole again, also when it was
+    reduced to a gist."""
     label = scope.secrets.label(content, episode.subject)
     return episode.model_copy(
         update={
             "content": content,
             "content_hash": ids.content_hash(content),
             "sensitivity": at_least(episode.sensitivity, label),
+            "trust": _lowest(episode.trust, trust),
             "archived_at": None,
             "edited_at": scope.now,
         }
@@ -133,9 +141,9 @@ def _set(episode_ids: tuple[str, ...], fields: Mapping[str, object], scope: Upke
     return SetFields(collection=EPISODES, tenant_id=scope.command.tenant_id, ids=episode_ids, fields=dict(fields))
 
 
+def _lowest(*trusts: Trust) -> Trust:
+    return min(trusts, key=TRUST.index)
+
+
 def _unknown(episode_id: str) -> UpkeepEditResult:
     return refused("unknown", f"there is no episode {episode_id} of this owner")
-
-
-def _instruction(rule: str) -> UpkeepEditResult:
-    return refused("instruction", f"it is an instruction to the assistant ({rule}), and nothing that happened")

@@ -6,11 +6,12 @@ from qdrant_client import models
 
 from ....adapters.vectors.conditions import equals, is_empty
 from ....memory.secrets.secret_filter import at_least
+from ....memory.trust.rendered_text import find_unsafe_text
 from ....schemas import ids
 from ....schemas.collections import PROCEDURES
 from ....schemas.edits.procedures import ProcedureChanged, ProcedureDefine, ProcedureRemove
 from ....schemas.outcomes import OutPoint, PutPoints
-from ....schemas.procedures import PROCEDURES_MAX, StoredProcedure, earlier_versions
+from ....schemas.procedures import PROCEDURES_MAX, Procedure, StoredProcedure, earlier_versions
 from .scope import UpkeepEditResult, UpkeepEditScope, refused
 
 
@@ -19,6 +20,9 @@ async def define(args: ProcedureDefine, scope: UpkeepEditScope) -> UpkeepEditRes
     procedure_id = ids.procedure_id(scope.owner_key, args.name)
     known = await _read(procedure_id, scope)
     stands = known is not None and known.removed_at is None
+    texts = args.to_payload() if known is None else {"trigger": args.trigger, "steps": args.steps}
+    if (unsafe := find_unsafe_text(Procedure, texts, by_person=args.trust == "user")) is not None:
+        return refused(unsafe.code, unsafe.message)
     if not stands and await _count(scope) >= PROCEDURES_MAX:
         return refused("too_many", f"an owner has at most {PROCEDURES_MAX} procedures: remove one")
     if known is not None and stands and (known.trigger, known.steps) == (args.trigger, args.steps):
@@ -37,6 +41,7 @@ async def define(args: ProcedureDefine, scope: UpkeepEditScope) -> UpkeepEditRes
         version=1 if known is None else known.version + 1,
         command_id=scope.command.command_id,
         reason=args.reason,
+        trust="user" if args.trust == "user" else None,
         earlier=() if known is None else earlier_versions(known),
     )
     return _changed(procedure, changed=True, put=procedure)

@@ -9,6 +9,7 @@ from typing import Final
 from ....adapters.ports import Message
 from ....memory.facts.statements import resolve_subject
 from ....memory.language.text import one_line
+from ....memory.trust.rendered_text import safe_prose
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from .layout import list_by_subject, prompt_name
@@ -53,5 +54,5 @@ class DigestPrompt:
             ),
         )
         # One line of its own, so that the old text cannot imitate the headings that follow it.
-        before = f"The digest as it was: {one_line(self.before) or 'none'}"
+        before = f"The digest as it was: {one_line(safe_prose(self.before)) or 'none'}"
         return Message("system", RULES), Message("user", f"{before}\n\n{facts}\n\n{episodes}")

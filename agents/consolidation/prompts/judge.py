@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from ....adapters.ports import Message
 from ....memory.language.text import one_line
+from ....memory.trust.rendered_text import safe_name, safe_statement
 from ....schemas.base import REASON_MAX
 from ....schemas.facts import StoredFact
 from ...common.structured_output import Item, ParsedItems, parse_any, short_id, strict_schema
@@ -77,7 +78,8 @@ class JudgePrompt:
     def messages(self) -> tuple[Message, ...]:
         by_subject: dict[str, list[str]] = {}
         for name, pair in self.pairs.items():
-            lines = by_subject.setdefault(one_line(pair.pending.subject), [])
-            lines += [f"[{name}]", f"known: {one_line(pair.known.content)}", f"new: {one_line(pair.pending.content)}"]
+            lines = by_subject.setdefault(safe_name(one_line(pair.pending.subject)), [])
+            known, new = safe_statement(pair.known.content), safe_statement(pair.pending.content)
+            lines += [f"[{name}]", f"known: {known}", f"new: {new}"]
         blocks = ["\n".join((f"## {subject}", *lines)) for subject, lines in by_subject.items()]
         return Message("system", RULES), Message("user", "\n".join(("Pairs:", *blocks)))

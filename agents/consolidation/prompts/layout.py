@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from ....memory.language.text import one_line
+from ....memory.trust.rendered_text import safe_name, safe_statement
 
 
 def prompt_name(version: str, rules: str) -> str:
@@ -17,7 +18,7 @@ def list_by_subject(title: str, items: Iterable[tuple[str, str, str]]) -> str:
     """Write `[id] content` lines under a heading for each subject. `items` are (id, subject, content)."""
     by_subject: dict[str, list[str]] = {}
     for name, subject, content in items:
-        by_subject.setdefault(one_line(subject), []).append(f"[{name}] {one_line(content)}")
+        by_subject.setdefault(safe_name(one_line(subject)), []).append(f"[{name}] {safe_statement(content)}")
     if not by_subject:
         return f"{title}: none"
     blocks = ["\n".join((f"## {subject}", *lines)) for subject, lines in by_subject.items()]

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from ....adapters.ports import Message
 from ....memory.facts.statements import resolve_subject
 from ....memory.language.text import one_line
+from ....memory.trust.rendered_text import safe_heading
 from ....schemas.episodes import StoredEpisode
 from ....schemas.procedures import STEPS_MAX, ProcedureName, ProcedureText, StoredProcedure
 from ...common.structured_output import Item, ParsedItems, parse_any, strict_schema
@@ -69,7 +70,7 @@ class ProceduresPrompt:
         return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
-        known = "; ".join(sorted(one_line(each.name) for each in self.known)) or "none"
+        known = "; ".join(sorted(safe_heading(one_line(each.name)) for each in self.known)) or "none"
         shown = list_by_subject(
             "Episodes",
             (

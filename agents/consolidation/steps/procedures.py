@@ -10,13 +10,14 @@ from qdrant_client import models
 
 from ....memory.policies import ConsolidationPolicy
 from ....memory.secrets.secret_filter import SecretFilter, at_least
+from ....memory.trust.rendered_text import find_unsafe_text
 from ....memory.upkeep.clusters import cluster_name
 from ....memory.upkeep.one_audience import READABLE
 from ....schemas import ids
 from ....schemas.collections import PROCEDURES
 from ....schemas.episodes import StoredEpisode
 from ....schemas.outcomes import OutPoint, PutPoints
-from ....schemas.procedures import StoredProcedure, earlier_versions
+from ....schemas.procedures import Procedure, StoredProcedure, earlier_versions
 from ....schemas.turns import SENSITIVITIES
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader, as_episode, of_owner
@@ -54,13 +55,14 @@ class ProceduresStep:
             _procedure(item, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
             for _, item in answer.value.items[:FOUND_MAX]
         ]
-        by_id = await self._next_versions({each.procedure_id: each for each in found}, request)
+        safe = [each for each in found if find_unsafe_text(Procedure, each.to_payload()) is None]
+        by_id = await self._next_versions({each.procedure_id: each for each in safe}, request)
         points = tuple(OutPoint(id=each, payload=by_id[each].to_payload()) for each in by_id)
         return StepResult(
             "done",
             looked_at,
             {"procedures": len(by_id)},
-            {"invalid": answer.value.dropped} if answer.value.dropped else {},
+            _left_out(invalid=answer.value.dropped, instruction=len(found) - len(safe)),
             writes=(PutPoints(collection=PROCEDURES, points=points),) if points else (),
             usage=token_usage(answer.usage),
         )
@@ -95,6 +97,10 @@ class ProceduresStep:
             "store", lambda: store.select(PROCEDURES, tenant_id=request.tenant_id, where=where, limit=KNOWN_MAX)
         )
         return [StoredProcedure.from_payload(each.payload) for each in found]
+
+
+def _left_out(**counts: int) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
 
 
 def _procedure(

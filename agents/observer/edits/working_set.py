@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ....memory.secrets.secret_filter import at_least
-from ....memory.trust.instructions import instruction_rule
+from ....memory.trust.rendered_text import find_unsafe_text
 from ....memory.working_set import entries
 from ....memory.working_set.entries import EntryCandidate, PinRefusedError, UnknownEntryError
 from ....schemas import ids
@@ -19,8 +19,8 @@ from .scope import SessionEditResult, SessionEditScope, refused
 
 def add(args: WorkingAdd, scope: SessionEditScope) -> SessionEditResult:
     """Add an entry, in place of another one where `replaces` names it. One that states the same is refreshed."""
-    if (rule := instruction_rule(args.content)) is not None:
-        return refused("instruction", f"it is an instruction to the assistant ({rule}): use a block for that", scope)
+    if (unsafe := find_unsafe_text(WorkingEntry, args.to_payload())) is not None:
+        return refused(unsafe.code, f"{unsafe.message}: use a block for that", scope)
     working = scope.session.working
     replaced: tuple[str, ...] = ()
     if args.replaces is not None:

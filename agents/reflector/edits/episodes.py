@@ -7,20 +7,22 @@ from qdrant_client import models
 from ....adapters.vectors.conditions import equals, is_empty
 from ....memory.facts.statements import resolve_subject
 from ....memory.secrets.secret_filter import at_least
-from ....memory.trust.instructions import instruction_rule
+from ....memory.trust.rendered_text import find_unsafe_text, observed_rule
 from ....schemas import ids
 from ....schemas.base import QUOTE_MAX
 from ....schemas.collections import EPISODES
 from ....schemas.edits.common import EDIT_SESSION
 from ....schemas.edits.episodes import EpisodeAdd, EpisodeAdded
-from ....schemas.episodes import StoredEpisode
+from ....schemas.episodes import Episode, StoredEpisode
 from .scope import OwnerEditResult, OwnerEditScope, refused
 
 
 async def add(args: EpisodeAdd, scope: OwnerEditScope) -> OwnerEditResult:
     """Add an episode, unless the owner has one with the same canonical text."""
-    if (rule := instruction_rule(args.content)) is not None:
+    if (rule := observed_rule(args.subject, args.content, args.trust)) is not None:
         return refused("instruction", f"it is an instruction to the assistant ({rule}), and nothing that happened")
+    if (unsafe := find_unsafe_text(Episode, {"tags": args.tags})) is not None:
+        return refused(unsafe.code, unsafe.message)
     user_id = args.user_id or (scope.owner.id if scope.owner.scope == "user" else None)
     if user_id is None:
         return refused("invalid_args", f"user_id is needed for the episode of a {scope.owner.scope}: who was there")

@@ -18,7 +18,7 @@ from ....memory.facts.edits import (
     update_fact,
 )
 from ....memory.facts.statements import Statement, resolve_subject, statement_from_edit
-from ....memory.trust.instructions import instruction_rule
+from ....memory.trust.rendered_text import find_unsafe_text, observed_rule
 from ....schemas.base import CONTENT_MAX, REASON_MAX, Contract
 from ....schemas.edits.facts import (
     FactEdit,
@@ -33,7 +33,7 @@ from ....schemas.edits.facts import (
     FactSupersede,
     FactSuperseded,
 )
-from ....schemas.facts import FactCause, StoredFact, Trust
+from ....schemas.facts import Fact, FactCause, StoredFact, Trust
 from ..fact_changes import FactChange, changed_ids
 from ..fact_overlay import Vector
 from ..quarantine import quarantine_statement
@@ -53,6 +53,8 @@ async def update(args: FactEdit, scope: OwnerEditScope) -> OwnerEditResult:
         return _unknown(args.fact_id)
     if args.expected_version is not None and args.expected_version != fact.version:
         return refused("version", f"fact {fact.fact_id} is at version {fact.version}: read it again")
+    if (unsafe := _unsafe_tags(args.tags)) is not None:
+        return refused(unsafe.code, unsafe.message)
     statement, neighbours, vectors = None, Neighbours(), NO_CHANGE
     if args.content is not None:
         statement = _about(fact, args.content, args.trust, scope)
@@ -76,6 +78,8 @@ async def supersede(args: FactSupersede, scope: OwnerEditScope) -> OwnerEditResu
     fact = await _fact(args.fact_id, scope)
     if fact is None:
         return _unknown(args.fact_id)
+    if (unsafe := _unsafe_tags(args.tags)) is not None:
+        return refused(unsafe.code, unsafe.message)
     statement = statement_from_edit(
         scope.command,
         owner=scope.owner,
@@ -151,9 +155,9 @@ async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> Ow
         tags=args.tags,
         metadata=args.metadata,
     )
-    found: RememberOutcome | EditRefusal | None = refuse_own_word(statement)
+    found: RememberOutcome | EditRefusal | None = refuse_own_word(statement) or _unsafe_tags(args.tags)
     vectors = await scope.embed([statement.content])
-    if found is None and instruction_rule(statement.content) is not None:
+    if found is None and observed_rule(statement.subject, statement.content, statement.trust) is not None:
         found = await _quarantined(statement, scope)
     elif found is None:
         near = () if alone else await scope.facts.near(statement, vectors[statement.content])
@@ -170,6 +174,11 @@ async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> Ow
         )
 
     return _done(found, scope, vectors, result)
+
+
+def _unsafe_tags(tags: tuple[str, ...] | None) -> EditRefusal | None:
+    found = find_unsafe_text(Fact, {"tags": tags or ()})
+    return None if found is None else EditRefusal(found.code, found.message)
 
 
 async def _quarantined(statement: Statement, scope: OwnerEditScope) -> RememberOutcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ....memory.trust.rendered_text import find_unsafe_text
 from ....schemas import ids
 from ....schemas.collections import FACTS, GROUPS, PROCEDURES
 from ....schemas.edits.groups import (
@@ -15,7 +16,7 @@ from ....schemas.edits.groups import (
     GroupDefine,
     GroupRemove,
 )
-from ....schemas.groups import StoredGroup
+from ....schemas.groups import MemoryGroup, StoredGroup
 from .scope import OwnerEditResult, OwnerEditScope, refused
 from .versioned import read_record, write_record
 
@@ -26,6 +27,9 @@ async def define(args: GroupDefine, scope: OwnerEditScope) -> OwnerEditResult:
     """Define a group, or change its description."""
     if scope.owner.scope != "group":
         return _no_group(scope)
+    unsafe = find_unsafe_text(MemoryGroup, {"group_id": scope.owner.id, "description": args.description})
+    if unsafe is not None:
+        return refused(unsafe.code, unsafe.message)
     before = await _read(scope)
     after = (before or _new(scope)).model_copy(update={"description": args.description})
     return _changed(before, after, scope)
@@ -35,6 +39,8 @@ async def attach(args: GroupAttach, scope: OwnerEditScope) -> OwnerEditResult:
     """Add members, and share single records of owners of this tenant. The group is defined where it is not."""
     if scope.owner.scope != "group":
         return _no_group(scope)
+    if (unsafe := find_unsafe_text(MemoryGroup, {"group_id": scope.owner.id})) is not None:
+        return refused(unsafe.code, unsafe.message)
     before = await _read(scope)
     group = before or _new(scope)
     for collection, wanted, what in ((FACTS, args.fact_ids, "fact"), (PROCEDURES, args.procedure_ids, "procedure")):

@@ -12,12 +12,12 @@ from qdrant_client import models
 from ....adapters.vectors.conditions import any_of, equals
 from ....memory.facts.statements import resolve_subject
 from ....memory.secrets.secret_filter import at_least
-from ....memory.trust.instructions import instruction_rule
+from ....memory.trust.rendered_text import find_unsafe_text
 from ....schemas import ids
 from ....schemas.collections import TASKS
 from ....schemas.edits.prospective import PENDING, TASKS_MAX, TaskAdd, TaskChanged, TaskDueNow, TaskRef, TaskState
 from ....schemas.outcomes import SwapPoint
-from ....schemas.prospective import StoredTask
+from ....schemas.prospective import ProspectiveTask, StoredTask
 from ..messages import task_due
 from ..pending_tasks import count_pending
 from ..timers import TIMERS_MAX, TaskTimers, TimerRows
@@ -27,8 +27,9 @@ from .versioned import read_record, write_record
 
 async def add(args: TaskAdd, scope: OwnerEditScope) -> OwnerEditResult:
     """Add a task, unless the owner has an open one with the same text, time and condition."""
-    if (rule := instruction_rule(args.content)) is not None and args.trust != "user":
-        return refused("instruction", f"it is an instruction to the assistant ({rule}): a person has to add it")
+    unsafe = find_unsafe_text(ProspectiveTask, args.to_payload(), by_person=args.trust == "user")
+    if unsafe is not None:
+        return refused(unsafe.code, f"{unsafe.message}: a person has to add it")
     task = _task(args, scope)
     known = await _equal(task, scope)
     if known is not None:

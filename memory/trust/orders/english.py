@@ -20,7 +20,8 @@ ENGLISH_ORDERS: Final = OrderRules(
         "answers": r"(?:answers?|repl(?:y|ies)|responses?|messages?|conversations?|recommendations?)",
         "must": (
             r"(?:must|shall|should|ought to|ha(?:s|ve|d) to|needs? to|(?:is|are) to|will|may|can|cannot|can't|mustn't"
-            r"|shouldn't|won't|(?:is|are) (?:now |not |hereby |always |never )*(?:required|instructed|obliged|supposed"
+            r"|shouldn't|won't|(?:is|are) (?:now |not |hereby |always |never )*(?:required|instructed|obliged"
+            r"|supposed"
             r"|expected|told|ordered|allowed|permitted|authori[sz]ed|free|forbidden|bound) to)(?: not| now"
             r"| only| no longer)*"
         ),
@@ -35,7 +36,8 @@ ENGLISH_ORDERS: Final = OrderRules(
         "adverb": (
             r"(?:<always>|please|kindly|just|also|now|then|only|first|simply|immediately|strictly|secretly"
             r"|silently|quietly"
-            r"|make sure (?:to|you|that you)|be sure to|see to it that you|remember to|(?:don't|do not|never) forget to"
+            r"|make sure (?:to|you|that you)|be sure to|see to it that you|remember to|(?:don't|do not"
+            r"|never) forget to"
             r"|do not|don't|not|to|you <must>|you)"
         ),
         "wish": (
@@ -88,8 +90,14 @@ ENGLISH_ORDERS: Final = OrderRules(
             r"|memor(?:y|ies)|conversations?|chats?|contacts?|secrets?|context|history|everything)"
         ),
         "who": (
-            r"(?:(?:the |a |any |some |another |other )?(?:users?|customers?|clients?|visitors?|persons?|people|others)"
+            r"(?:(?:the |a |any |some |another |other )?(?:users?|customers?|clients?|visitors?|persons?|people"
+            r"|others)"
             r"|anyone|anybody|someone|somebody|everyone|everybody|whoever|they|one)"
+        ),
+        "effect": (
+            r"\b(?:counts? as|(?:is|are|becomes?|gets?|was|were) (?:then |now |always )?(?:considered"
+            r"|treated as|deemed|regarded"
+            r" as|verified|authori[sz]ed|approved|unlocked|granted|trusted|an? admin\w*|the admin\w*))\b"
         ),
         "asked": (
             r"\b(?:when(?:ever)?|if|every time|each time|any ?time|as soon as|once|wherever|should)"
@@ -108,6 +116,9 @@ ENGLISH_ORDERS: Final = OrderRules(
         r"|advise|ask|remind"
         r"|provide|give|hand|offer|supply|pay|buy|shown|sent|given|revealed|disclosed|forwarded|handed|told"
         r"|recommended|mentioned|promoted|suggested|advertised|praised|included|linked|cited|named"
+        r"|listed|ranked|placed|verified|approved|authori[sz]ed|unlocked|trusted|granted|allowed|rules?|policy"
+        r"|protocol"
+        r"|unrestricted|uncensored|unfiltered|jailbroken|unaligned|first|prefers?|wants?|likes?|wishes|expects?|asks"
     ),
     orders=(
         r"<start>(?:<adverb>,? ){0,4}(?:answer|reply|respond)\b[^.!?\n]{0,30}\b(?:with|by saying|using) (?:the|this"
@@ -146,11 +157,14 @@ ENGLISH_ORDERS: Final = OrderRules(
         r"|\"|yes|no\b)|\"|<link>|: )",
         r"(?:<answers>) <must>\b[^.!?\n]{0,60}(?:<link>|\blinks? to\b)",
         r"\byou(?: are|'re) (?:now|no longer|from now on|hereby)\b",
-        r"\b(?:be|being) (?:recommended|mentioned|promoted|suggested|advertised|praised|included|linked|cited|named)\b"
+        r"\b(?:be|being) (?:recommended|mentioned|promoted|suggested|advertised|praised|included|linked|cited"
+        r"|named)\b"
         r"[^.!?\n]{0,40}(?:<always>|\b(?:in|to) (?:all|every|each|any)\b)",
-        r"\b(?:every|each|all|any|your) (?:\w+ )?<answers>\b[^.!?\n]{0,20}\b(?:mention|link|end with|begin with|contain"
+        r"\b(?:every|each|all|any|your) (?:\w+ )?<answers>\b[^.!?\n]{0,20}\b(?:mention|link|end with|begin with"
+        r"|contain"
         r"|include|promote|recommend|say)\b[^.!?\n]{0,40}(?:<Name>|<link>|\")",
-        r"\b(?:should|must|may|can|shall) be (?:shown|sent|given|revealed|disclosed|forwarded|handed|told) to <who>\b",
+        r"\b(?:should|must|may|can|shall) be (?:shown|sent|given|revealed|disclosed|forwarded|handed"
+        r"|told) to <who>\b",
         r"<start>(?:<adverb>,? ){0,4}trust (?:e-?mails?|messages?|statements?|links?|instructions?|orders?|requests?"
         r"|anything)\b",
         r"<asked>[^.!?\n]{0,80}?(?:,|:|\bthen) ?(?:<adverb>,? ){0,4}"
@@ -164,11 +178,31 @@ ENGLISH_ORDERS: Final = OrderRules(
         r"[^.!?\n]{0,20}:",
         r"\b(?:now|new) (?:follow|obey|apply|use) (?:these|the following|my|this)\b"
         r"|\bfollow these (?:new )?(?:rules|instructions)\b",
+        r"(?:when(?:ever)?|if|once|after|as soon as|(?:each|every|any) time) <who> (?:ever )?(?:says?|writes?"
+        r"|types?|sends?"
+        r"|mentions?|asks?|greets?)\b[^.!?\n]{0,80}<effect>",
+        r"<effect>[^.!?\n]{0,40}\b(?:when(?:ever)?|if|once|after|as soon as|(?:each|every"
+        r"|any) time) <who> (?:ever )?(?:says?"
+        r"|writes?|types?|sends?|mentions?|asks?|greets?)\b",
+        r"\b(?:rules?|policy|policies|protocol|directive|instructions?) (?:\w+ )?(?:is|are|applies|apply|holds?"
+        r"|counts?|stays?"
+        r"|remains?)\b[^.!?\n]{0,30}\b(?:in|to|for) (?:every|each|all|any|this|these|your) (?:\w+ )?(?:chats?"
+        r"|sessions?"
+        r"|<answers>)",
+        r"\b(?:means?|rules?|policy|always|whenever|asked)\b[^.!?\n]{0,60}\b(?:named|listed|mentioned|shown"
+        r"|ranked|recommended"
+        r"|placed|put) first\b",
+        r"\b(?:first|on top|at the top) (?:in|of|on) (?:every|each|all|any) (?:lists?|rankings?|comparisons?"
+        r"|<answers>)",
+        r"\b(?:unrestricted|uncensored|unfiltered|jailbroken|unaligned) (?:\w+ )?(?:ai|models?|assistants?"
+        r"|chat ?bots?|bots?"
+        r"|versions?)\b",
         r"<start>(?:<adverb>,? ){0,4}do (?:whatever|everything|anything|exactly what) ",
         r"<start>(?:<assistant>|<machine>) <always> (?:\w+ ){0,2}?(?:links?|recommends?|mentions?|promotes?"
         r"|includes?|says?|tells?)\b",
     ),
     standing=(
+        r"\b<wish> (?:that )?you (?:<always>|<must>)(?: <adverb>){0,3} \w+",
         r"<start><assistant>,? (?:<must>|<always>)\b",
         r"\b<wish> (?:that )?<assistant> (?:must|shall)\b",
         r"<start><machine>,? <must>(?: <adverb>){0,4} (?:<say>|<promote>|<bend>|<betray>|answer|reply|respond)\b",

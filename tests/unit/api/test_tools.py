@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memstream.api.credentials import Credentials
+from memstream.api.credentials import ANYONE, Credentials
 from memstream.schemas.commands import Command, CommandResult
 from tests.support.api_server import NoCommands, app_over, called, entry
 from tests.support.record_builders import NOW
@@ -12,6 +12,7 @@ from tests.support.record_builders import NOW
 TOKENS = Credentials(
     (
         entry("agent", scopes=("memory:read", "memory:write"), users=("u1",)),
+        entry("voice", scopes=("memory:read", "memory:write", "memory:speak-for-user"), users=("u1",)),
         entry("reader", scopes=("memory:read",), users=("u1",)),
     )
 )
@@ -65,3 +66,15 @@ async def test_a_credential_that_may_only_read_has_no_tool_that_writes() -> None
         refused = await client.post("/v1/tools/fact_remember", json={"content": "Likes tea"})
         other = await client.get("/v1/tools", headers={"X-Memstream-User": "u2"})
     assert (refused.status_code, other.status_code, commands.asked) == (404, 403, [])
+
+
+async def test_only_a_token_with_the_scope_speaks_for_the_user() -> None:
+    trusts: dict[str, object] = {}
+    for token in ("agent", "voice"):
+        commands = NoCommands(applied)
+        async with called(app_over(commands=commands, credentials=TOKENS), token=token) as client:
+            await client.post("/v1/tools/block_append", json={"name": "Task", "text": "x"}, headers=IN_SESSION)
+        ((command, _),) = commands.asked
+        trusts[token] = command.args["trust"]
+    assert trusts == {"agent": "assistant", "voice": "user"}
+    assert "memory:speak-for-user" not in ANYONE.scopes

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.memory.language.clean_text import clean_text
 from memstream.memory.recall.context import (
     DEFAULT_SECTIONS,
     FULL_SECTIONS,
@@ -23,7 +24,7 @@ from memstream.memory.recall.context import (
     tokens,
 )
 from memstream.memory.recall.context_lines import imitates_structure
-from memstream.memory.recall.prompt_framing import frame, remove_controls, remove_framed
+from memstream.memory.recall.prompt_framing import frame, remove_framed
 from memstream.schemas import ids
 
 GOLDEN = Path(__file__).resolve().parents[2] / "data" / "context"
@@ -173,7 +174,7 @@ def test_a_mark_that_is_none_is_refused(mark: str) -> None:
 
 def test_a_mark_that_stands_in_the_text_is_refused() -> None:
     with pytest.raises(ValueError, match="another"):
-        render(Memories(digest=f"[memory {MARK} ends]"), FULL, mark=MARK)
+        render(Memories(digest=f"Ana noted {MARK}."), FULL, mark=MARK)
 
 
 def test_a_piece_that_is_too_long_leaves_room_for_others() -> None:
@@ -245,7 +246,7 @@ def test_a_smaller_limit_shows_no_more_and_keeps_the_order(memories: Memories, p
 @given(ANY, POLICIES)
 def test_no_control_character_and_no_statement_twice(memories: Memories, policy: ContextPolicy) -> None:
     text = render(memories, policy, mark=MARK).text
-    assert remove_controls(text) == text
+    assert clean_text(text) == text
     if not policy.sections & {"blocks", "digest"}:
         items = _items_by_subject(text)
         assert len(items) == len(set(items))

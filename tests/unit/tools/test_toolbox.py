@@ -184,3 +184,35 @@ async def test_an_unknown_memory_is_not_updated_and_not_deleted() -> None:
     assert (await box.call("memory_update", trace_id="mt_x", tags=["a"])).to_payload() == {"updated": False}
     assert (await box.call("memory_delete", trace_id="x")).to_payload() == {"deleted": False}
     assert box.commands.asked == []
+
+
+BLOCK = {"name": "Task", "value": "x", "characters": 1, "limit": 9}
+WRITES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("fact_remember", {"content": "Likes tea"}, REMEMBERED),
+    ("memory_add", {"content": "Likes tea", "type": "semantic"}, REMEMBERED),
+    ("memory_add", {"content": "Met Ana", "type": "episodic"}, {"episode_id": "e1", "existing": False}),
+    (
+        "memory_add",
+        {"content": "For a release\nTag it", "type": "procedural"},
+        {"procedure_id": "p1", "name": "x", "version": 1, "changed": True},
+    ),
+    ("memory_add", {"content": "Call Ana", "type": "prospective"}, {"task_id": "k1", "state": "open", "changed": True}),
+    ("block_append", {"name": "Task", "text": "x"}, BLOCK),
+    ("block_rethink", {"name": "Task", "value": "x"}, BLOCK),
+    (
+        "block_replace",
+        {"name": "Task", "old": "x", "new": "y"},
+        {"name": "T", "value": "y", "characters": 1, "limit": 9},
+    ),
+]
+
+
+@pytest.mark.parametrize(("tool", "given", "answer"), WRITES)
+@pytest.mark.parametrize("speaks", [False, True])
+async def test_a_tool_states_the_word_of_an_assistant_unless_its_caller_speaks_for_the_user(
+    tool: str, given: dict[str, Any], answer: dict[str, Any], speaks: bool
+) -> None:
+    box = Box(ScriptedCommands(answer))
+    await box.tools().call(tool, given, identity=replace(JAKE, speaks_for_user=speaks))
+    (command,) = box.commands.asked
+    assert command.args["trust"] == ("user" if speaks else "assistant")

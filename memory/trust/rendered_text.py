@@ -1,0 +1,214 @@
+"""The one check of every text that a context, a digest or a prompt shows; pure.
+
+`RENDERED` names the fields. A record is checked when it is written (`find_unsafe_text`), and its texts again when they
+are shown (`is_unsafe`, `safe_prose`, `safe_heading`), because an earlier version may have stored it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from ...schemas.base import Contract
+from ...schemas.blocks import MemoryBlock
+from ...schemas.digests import Digest
+from ...schemas.episodes import Episode
+from ...schemas.facts import Fact, Trust
+from ...schemas.groups import MemoryGroup
+from ...schemas.observations import Observation
+from ...schemas.procedures import Procedure
+from ...schemas.prospective import ProspectiveTask
+from ...schemas.working_set import WorkingEntry
+from ..language.text import latin_lookalikes, one_line, visible
+from .instructions import instruction_rule
+
+TextKind = Literal["statement", "name", "tag", "heading", "prose"]
+"""`statement`: one sentence about somebody. `name`: whom it is about. `heading`: the name of a block or a procedure,
+which is shown above its text. `prose`: several lines."""
+
+_STATEMENT: Final[Mapping[str, TextKind]] = {"content": "statement", "subject": "name"}
+RENDERED: Final[Mapping[type[Contract], Mapping[str, TextKind]]] = {
+    Observation: _STATEMENT,
+    WorkingEntry: _STATEMENT,
+    Fact: {**_STATEMENT, "tags": "tag"},
+    Episode: {**_STATEMENT, "tags": "tag"},
+    ProspectiveTask: {**_STATEMENT, "condition": "statement", "tags": "tag"},
+    MemoryBlock: {"name": "heading", "value": "prose", "description": "prose"},
+    Procedure: {"name": "heading", "trigger": "statement", "steps": "statement"},
+    Digest: {"text": "prose"},
+    MemoryGroup: {"group_id": "name", "description": "prose"},
+}
+"""By record the fields that are shown. A test compares it with all texts of these records."""
+
+RESERVED_HEADINGS: Final = (
+    *("to do", "summary", "known facts", "current focus", "recent episodes"),
+    *("system", "developer", "assistant", "user", "tool", "function"),
+)
+"""Headings of a context, and roles of a conversation."""
+_ABOUT: Final = "about"
+"""The first word of the headings over facts."""
+_PROMPT_ROLES: Final = frozenset(
+    (
+        *("system", "developer", "assistant", "ai", "chatbot", "language model", "prompt", "system prompt"),
+        *("admin", "administrator"),
+    )
+)
+"""Subjects that are the assistant itself or who commands it."""
+_USER: Final = "user"
+_TAKEN: Final = _PROMPT_ROLES | {_USER}
+_NAME_WORDS: Final = 8
+"""Words of a name: a longer one is a sentence."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_JOINTS: Final = re.compile(r"[-_/+.:]+(?=\w)")
+"""Signs that join the words of a name."""
+_ARTICLE: Final = re.compile(r"^(?:the|an?) ")
+_PERSON_MAY: Final = frozenset(("order", "tool_call", "url", "encoded_run"))
+"""Rules that do not hold for what a person wrote for the assistant: a block, a procedure, a task."""
+WITHHELD: Final = "(an instruction, left out)"
+"""A prompt shows it in place of a statement that it must not show: its id stays."""
+_WINDOW: Final = 2_000
+_OVERLAP: Final = 400
+_KEPT: Final = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class UnsafeText:
+    """Why a text must not be shown. `code`: one of docs/reference/edits.md."""
+
+    code: Literal["instruction", "reserved"]
+    message: str
+
+
+def find_unsafe_text(
+    kind: type[Contract], texts: Mapping[str, object], *, by_person: bool = False
+) -> UnsafeText | None:
+    """Check the fields of a record before it is written; None: all of them may be shown.
+
+    Args:
+        kind: the record in RENDERED.
+        texts: its fields by name; others are passed over.
+        by_person: a person wrote it for the assistant, so it may tell the assistant what to do.
+    """
+    for name, field in RENDERED[kind].items():
+        value = texts.get(name)
+        for text in (value,) if isinstance(value, str) else value if isinstance(value, tuple | list) else ():
+            found = unsafe_text(field, str(text), by_person=by_person)
+            if found is not None:
+                return UnsafeText(found.code, f"{name}: {found.message}")
+    return None
+
+
+@lru_cache(_KEPT)
+def unsafe_text(kind: TextKind, text: str, *, by_person: bool = False) -> UnsafeText | None:
+    """Return why a text must not be shown as what it is; None: it may."""
+    if kind == "heading" and is_reserved(text):
+        return UnsafeText("reserved", f"{text[:80]!r} is a heading of contexts or a role: choose another name")
+    if kind in ("name", "heading"):
+        return _unsafe_name(text, by_person)
+    if kind == "tag":
+        return _instruction(_JOINTS.sub(" ", text), by_person)
+    if kind == "prose":
+        return next(filter(None, (_instruction(each, by_person) for each in _pieces(text))), None)
+    return _instruction(text, by_person)
+
+
+def is_unsafe(subject: str, content: str, *, by_person: bool = False) -> bool:
+    """Whether a stored statement must not be shown. `by_person`: a person said or approved it."""
+    return (
+        unsafe_text("name", subject) is not None or unsafe_text("statement", content, by_person=by_person) is not None
+    )
+
+
+def safe_statement(content: str) -> str:
+    """Return a stored statement as a line of a prompt."""
+    line = one_line(content)
+    return WITHHELD if unsafe_text("statement", line) is not None else line
+
+
+def observed_rule(subject: str, content: str, trust: Trust) -> str | None:
+    """Return the rule by which an observation is kept apart; None: it is knowledge.
+
+    What the assistant is, or who commands it, only the user says.
+    """
+    if (rule := instruction_rule(content)) is not None:
+        return rule
+    if (found := unsafe_text("name", subject)) is not None:
+        return f"subject: {found.message}"
+    return "persona" if trust != "user" and _skeleton(subject) in _PROMPT_ROLES else None
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name is a heading of a context or a role, in any spelling."""
+    seen = _skeleton(name)
+    return seen.split(" ")[0] == _ABOUT or _closed(seen) in _CLOSED_HEADINGS
+
+
+def safe_heading(name: str) -> str:
+    """Return the heading over a stored block: none that a context has itself, and none that orders anything."""
+    if unsafe_text("name", name) is not None:
+        return "Block"
+    return f"Block {name}" if is_reserved(name) else name
+
+
+def safe_name(name: str) -> str:
+    """Return the name that a statement is shown under: one that orders nothing, and that no role of a prompt has."""
+    if unsafe_text("name", name) is not None:
+        return "somebody"
+    return f"the {name}" if _words(name) in _PROMPT_ROLES else name
+
+
+def is_user_name(name: str) -> bool:
+    """Whether a reader takes a name for the user's."""
+    return _closed(_skeleton(name)) == _USER
+
+
+def safe_prose(text: str, *, by_person: bool = False) -> str:
+    """Return a stored text without the lines that must not be shown; empty where only all lines together must not."""
+    lines = [line for line in text.splitlines() if unsafe_text("prose", line, by_person=by_person) is None]
+    shown = "\n".join(lines)
+    return shown if unsafe_text("prose", shown, by_person=by_person) is None else ""
+
+
+def _unsafe_name(text: str, by_person: bool) -> UnsafeText | None:
+    seen = _skeleton(text)
+    if _closed(seen) in _CLOSED_TAKEN and _words(text) not in _TAKEN:
+        return UnsafeText("reserved", f"it looks like {_closed(seen)!r} and is written otherwise: write it plainly")
+    if len(_WORD.findall(seen)) > _NAME_WORDS:
+        return UnsafeText("instruction", f"a name has at most {_NAME_WORDS} words")
+    return _instruction(text, by_person) or _instruction(_JOINTS.sub(" ", text), by_person)
+
+
+def _instruction(text: str, by_person: bool) -> UnsafeText | None:
+    rule = instruction_rule(text)
+    if rule is None or (by_person and rule in _PERSON_MAY):
+        return None
+    return UnsafeText("instruction", f"it is an instruction to the assistant ({rule}), and nothing to remember")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield each line, and all of them as one, in pieces of bounded length."""
+    lines = text.splitlines()
+    for line in (*lines, *((one_line(text),) if len(lines) > 1 else ())):
+        for start in range(0, max(1, len(line)), _WINDOW - _OVERLAP):
+            yield line[start : start + _WINDOW]
+
+
+@lru_cache(_KEPT)
+def _skeleton(name: str) -> str:
+    """Return the words of a name as a reader takes them: without case, look-alikes, signs and an article."""
+    return _words(latin_lookalikes(visible(name)))
+
+
+def _words(name: str) -> str:
+    return _ARTICLE.sub("", " ".join(_WORD.findall(name.casefold())))
+
+
+def _closed(name: str) -> str:
+    return name.replace(" ", "")
+
+
+_CLOSED_TAKEN: Final = frozenset(map(_closed, _TAKEN))
+_CLOSED_HEADINGS: Final = frozenset(map(_closed, RESERVED_HEADINGS))
