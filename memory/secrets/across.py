@@ -54,13 +54,15 @@ def across_parts(message: TurnMessage, secrets: SecretFilter) -> list[Finding]:
 def across_messages(messages: Sequence[TurnMessage], secrets: SecretFilter) -> dict[int, list[Finding]]:
     """Return for each message what it has of secrets that begin in a message of the same speaker before it, or go on in
     one after it. A secret that is only named in one message is in the next one."""
+    speakers = [(message.role, message.name) for message in messages]
+    if len(set(speakers)) == len(speakers):
+        return {}
     found = defaultdict[int, list[Finding]](list)
     said = dict[tuple[str, str | None], list[_Piece]]()
-    for index, message in enumerate(messages):
+    for index, (message, speaker) in enumerate(zip(messages, speakers, strict=True)):
         text = message.text
         if not text.strip():
             continue
-        speaker = (message.role, message.name)
         before = said.get(speaker, [])
         if before:
             ahead = _Piece(index, 0, _beginning(text))

@@ -44,7 +44,7 @@ CLEAN_KEPT: Final = 2_048
 class BuiltInDetector:
     """Finds every kind of secret by its form, its checksum and the words around it.
 
-    It reads a text in linear time, in English, German, Spanish and French where words matter.
+    It reads a text in linear time. Where words matter, it knows the languages of `labels/`.
     """
 
     def find(self, text: str) -> Sequence[Finding]:

@@ -86,7 +86,7 @@ def _search(
     text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector], known: Sequence[Finding] = ()
 ) -> list[Finding]:
     found = [each for detector in detectors for each in detector.find(text)]
-    found = [each for each in (*found, *known) if policy.action(each.kind) != "allow"]
+    found = [each for each in (*found, *known) if policy.action(each.kind) != "allow"] if found or known else found
     if not found:
         return []
     kept = [match.span() for match in PLACEHOLDER.finditer(text)] if "[" in text else []
