@@ -272,14 +272,16 @@ class StageRunner:
         deaths = self._boundary.count_hang(hang.position, hang.why, hang.where)
         self._untold.append((hang.position, hang.why, deaths))
 
+    async def tell_hangs(self) -> None:
+        """Count the last hang where all workers see it. Without the broker this folder's count alone holds."""
+        while self._untold:
+            position, why, own = self._untold.pop()
+            self._boundary.learn_hung({position: await self._shared_deaths.add(position, why, own=own)})
+
     async def _learn_hung(self) -> None:
-        """Tell all workers of the last hang, and learn of theirs. Events wait for it, `NOTE_SECONDS` at most."""
+        """Learn of the hangs of all workers. Events wait for it, `NOTE_SECONDS` at most."""
         try:
             async with asyncio.timeout(NOTE_SECONDS):
-                while self._untold:
-                    position, why, own = self._untold[0]
-                    self._boundary.learn_hung({position: await self._shared_deaths.add(position, why, own=own)})
-                    del self._untold[0]
                 self._boundary.learn_hung(await self._shared_deaths.hung())
         except (Transient, TimeoutError) as away:
             log.warning("hangs_not_learnt", stage=self.name, why=str(away))
@@ -526,6 +528,7 @@ async def run_watched(runners: Sequence[StageRunner], *, stopping: asyncio.Event
     for runner in runners:
         if hang is not None and hang.stage == runner.name:
             runner.note_hang(hang)
+            await runner.tell_hangs()  # before it joins the group: the record may be another worker's by then
     watch.forget()
     with watch.over([runner.steps for runner in runners]):
         return await run_worker(runners, stopping=stopping)

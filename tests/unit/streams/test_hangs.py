@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,8 +16,9 @@ from memstream.schemas.errors import Poison
 from memstream.streams.engine import hangs
 from memstream.streams.engine.error_boundary import CRASHES_MAX, CrashCounter, ErrorBoundary
 from memstream.streams.engine.hangs import HangWatch, StillLoop
-from memstream.streams.engine.process_exit import BROKEN
+from memstream.streams.engine.process_exit import BROKEN, DONE
 from memstream.streams.engine.steps import Step, Steps
+from memstream.streams.faust.runner import run_watched
 from memstream.streams.log.port import Position
 from tests.support.polling import wait_for
 
@@ -116,3 +118,38 @@ def test_deaths_by_exceptions_are_no_hangs(tmp_path: Path) -> None:
     for _ in range(CRASHES_MAX):
         crashes.add(HERE, "RuntimeError: odd")
     assert ErrorBoundary(crashes=crashes).deaths_by_hang(HERE) == 0
+
+
+async def test_a_hang_is_told_before_the_worker_joins_its_group(tmp_path: Path) -> None:
+    (tmp_path / "step").write_bytes(b'["observer", "memory.turns", 3, 17]\n')
+    (tmp_path / "hang").write_text("Stack (most recent call first):")
+    done: list[str] = []
+    stopping = asyncio.Event()
+    stopping.set()
+
+    class Runner:
+        def __init__(self, name: str) -> None:
+            self.name, self.steps, self.app = name, Steps(), self
+            self.crash_reason = None
+            self._crashed, self._stopped = asyncio.Event(), asyncio.Event()
+
+        def note_hang(self, hang: hangs.Hang) -> None:
+            assert hang.position == HERE
+            done.append(f"{self.name} counts")
+
+        async def tell_hangs(self) -> None:
+            assert (tmp_path / "hang").exists(), "it is counted again after a crash here"
+            done.append(f"{self.name} tells")
+
+        def prepare(self) -> None:
+            done.append(f"{self.name} runs")
+
+        async def start(self) -> None: ...
+
+        async def stop(self) -> None: ...
+
+    runners = cast(Any, [Runner("recorder"), Runner("observer")])
+    watch = HangWatch(tmp_path)
+    assert await run_watched(runners, stopping=stopping, watch=watch) == DONE
+    assert done == ["observer counts", "observer tells", "recorder runs", "observer runs"]
+    assert watch.last() is None
