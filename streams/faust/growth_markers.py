@@ -56,7 +56,7 @@ class GrowthMarkers:
                 written_at=end,
                 partitions=self._partitions,
                 growths=growths,
-                lost={} if marker is None else marker.lost,
+                lost=() if marker is None else marker.lost,
             )
             await self._write(topic, image, partition, new)
         self._tell(f"{topic}: markers name {self._partitions} partitions")

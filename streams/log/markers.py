@@ -57,8 +57,8 @@ class Marker(BaseModel):
     """The partition count that the rows lie by. None: an earlier version wrote the marker."""
     growths: tuple[Growth, ...] = ()
     """Oldest first."""
-    lost: dict[str, tuple[Range, ...]] = Field(default_factory=dict)
-    """By topic: offsets of this partition whose records the log lost before the group had committed them, rising."""
+    lost: tuple[tuple[str, Range], ...] = ()
+    """Topic, and offsets of this partition whose records the log lost before the group had committed them, rising."""
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json(exclude_defaults=True).encode()
@@ -75,10 +75,14 @@ class Marker(BaseModel):
 
     def with_lost(self, topic: str, lost: Range) -> Marker:
         """Return the marker with one more range of lost records, behind those that it has."""
-        ranges = (*self.lost.get(topic, ()), lost)
+        ranges = [*self._lost(topic), lost]
         if len(ranges) > LOST_KEPT:
-            ranges = ((ranges[0][0], ranges[1][1]), *ranges[2:])
-        return self.model_copy(update={"lost": {**self.lost, topic: ranges}})
+            ranges[:2] = [(ranges[0][0], ranges[1][1])]
+        others = [(name, each) for name, each in self.lost if name != topic]
+        return self.model_copy(update={"lost": (*others, *((topic, each) for each in ranges))})
+
+    def _lost(self, topic: str) -> list[Range]:
+        return [each for name, each in self.lost if name == topic]
 
     def passed_over(self, topic: str, partition: int) -> tuple[Range, ...]:
         """Return the ranges of a partition that the group's offset has passed over without handling their records: the
@@ -88,7 +92,7 @@ class Marker(BaseModel):
             for growth in self.growths
             if partition < min(len(growth.until.get(topic, ())), len(growth.sent_again.get(topic, ())))
         ]
-        return (*self.lost.get(topic, ()), *again)
+        return (*self._lost(topic), *again)
 
     def applied_before(self, topic: str, partition: int) -> int | None:
         """Return the offset below which the events of a partition had all of their effects when rows were moved last.
