@@ -19,6 +19,7 @@ from faust.exceptions import NotReady, ProducerSendError
 
 from memstream.schemas.errors import DeploymentFault, Fatal, Poison, Transient
 from memstream.schemas.outcomes import OutRecord
+from memstream.streams.engine.applied import AppliedOutcomes
 from memstream.streams.engine.codec import lane_key
 from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, LeaseLost
 from memstream.streams.engine.retry import BROKER, Calls, RetryPolicy
@@ -251,7 +252,7 @@ async def test_what_is_taken_in_is_not_decoded_before_its_lane_is_chosen() -> No
         Any, SimpleNamespace(consumer=SimpleNamespace(_committed_offset={}), consumer_generation_id=1, crash=None)
     )
     runner.metrics = cast(Any, SimpleNamespace(held=lambda *_: None))
-    runner.handler = cast(Any, SimpleNamespace(lane=lane_key, route=route))
+    runner.handler = cast(Any, SimpleNamespace(lane=lane_key, route=route, applied=AppliedOutcomes(lambda *_: None)))
     items: list[Any] = []
     stats = SimpleNamespace(held=0, held_bytes=0)
     runner._lanes = cast(Any, SimpleNamespace(submit=submit, stats=stats, queued=lambda: iter(items)))
