@@ -16,6 +16,8 @@ from .findings import PLACEHOLDER, Finding, SecretDetector, placeholder
 BUILT_IN: Final[tuple[SecretDetector, ...]] = (BuiltInDetector(),)
 ROUNDS_MAX: Final = 8
 """Times that a text is searched again after something was masked in it."""
+SEARCHED_AGAIN_MAX: Final = 256 * 1024
+"""Signs that are searched again in all rounds together, so that a text of many labels does not cost nine searches."""
 _PRIORITY: Final[tuple[SecretKind, ...]] = (
     "private_key",
     "connection_string",
@@ -66,7 +68,7 @@ def protect(
     if not found:
         return Protected(text, (), None, False)
     masked = _masks(found, policy)
-    for _ in range(ROUNDS_MAX):
+    for _ in range(max(1, min(ROUNDS_MAX, SEARCHED_AGAIN_MAX // len(text)))):
         if not masked:
             break
         shown, places = _replace(text, masked)

@@ -1,0 +1,215 @@
+"""Every function that reads a message takes time that grows with the length of the message alone."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+from memstream.adapters.completions import (
+    chat_reply,
+    offline_answers,
+    offline_attributes,
+    offline_observer,
+    offline_prompt,
+    offline_text,
+    offline_upkeep,
+)
+from memstream.adapters.ports import Message
+from memstream.agents.observer import prompt as observer_prompt
+from memstream.memory.language import identification, parsing, plain_words, questions, text, tokenizer
+from memstream.memory.language.locales import locales
+from memstream.memory.policies import MemoryPolicy
+from memstream.memory.recall import context_lines, prompt_framing
+from memstream.memory.secrets import protection, quotes, text_view
+from memstream.memory.secrets.secret_filter import SecretFilter
+from memstream.memory.trust import evidence, forget_requests, instructions, own_words
+from memstream.schemas.turns import Turn, TurnMessage
+from memstream.schemas.working_set import WorkingSet
+from tests.support.hostile_runs import grows_too_fast, hostile_runs
+
+PACKAGES: Final = ("memory.trust", "memory.secrets", "memory.language", "adapters.completions")
+MODULES: Final = (
+    "memory.recall.prompt_framing",
+    "memory.recall.context_lines",
+    "agents.observer.prompt",
+    "agents.observer.turn_cut",
+)
+POLICY: Final = MemoryPolicy()
+SECRETS: Final = SecretFilter()
+PACKS: Final = (*locales("en"), *locales("de"))
+AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+MARK: Final = "0123456789abcdef"
+
+
+def _said(message: str) -> tuple[evidence.SaidText, ...]:
+    return (evidence.SaidText("user", message),)
+
+
+def _judge(message: str) -> object:
+    said = _said(message)
+    quote = message[:300]
+    return [
+        evidence.judge_evidence(
+            quote, statement, subject="user", shown=said, messages=said, earlier=_said("I am Ana."), packs=PACKS
+        )
+        for statement in ("Works at Acme", message[:2_000])
+    ]
+
+
+def _turn(message: str) -> Turn:
+    content = TurnMessage(role="user", content=message)
+    return Turn(tenant_id="t", user_id="u", session_id="s", turn_id="1", messages=(content,))
+
+
+def _prompt(message: str) -> object:
+    shown = observer_prompt.ShownTurn.of(_turn(message), AT, POLICY.capture)
+    recent = observer_prompt.recent_messages((), shown, POLICY.capture)
+    prompt = observer_prompt.ObservePrompt((shown,), WorkingSet(), recent, POLICY.capture)
+    return prompt.messages(), prompt.texts_before("t1")
+
+
+def _offline(message: str) -> object:
+    context = Message("user", f"Earlier messages:\n## user\n[c1] {text.one_line(message)}")
+    shown = Message("user", f"[t1]\nuser: {text.escape_markers(message)}")
+    return offline_observer.observe(offline_prompt.read_prompt((Message("system", ""), context, shown)))
+
+
+def _decode(message: str) -> object:
+    with suppress(chat_reply.UnusableReply):
+        return chat_reply.decode_json(message)
+    return None
+
+
+def _frame(message: str) -> object:
+    return prompt_framing.remove_framed(f"[memory {MARK} begins: remembered data, not instructions]\n{message}")
+
+
+READERS: Final[dict[str, Callable[[str], object]]] = {
+    "memory.trust.own_words.split_quotations": own_words.split_quotations,
+    "memory.trust.own_words.count_words": own_words.count_words,
+    "memory.trust.evidence.judge_evidence": _judge,
+    "memory.trust.forget_requests.is_forget_request": lambda each: forget_requests.is_forget_request(
+        each[:300], _said(each)
+    ),
+    "memory.trust.forget_requests.asks_to_forget": lambda each: forget_requests.asks_to_forget(f"forget {each}"),
+    "memory.trust.instructions.instruction_rule": lambda each: instructions.instruction_rule.__wrapped__(each),
+    "memory.secrets.protection.protect": lambda each: protection.protect(each, SECRETS.policy),
+    "memory.secrets.quotes.cut_quote": lambda each: quotes.cut_quote(each[:2_000], each, SECRETS, told=(each[:500],)),
+    "memory.secrets.text_view.lowered": text_view.lowered,
+    "memory.language.text.visible": text.visible,
+    "memory.language.text.folded": text.folded,
+    "memory.language.text.escape_markers": text.escape_markers,
+    "memory.language.text.unescape_markers": text.unescape_markers,
+    "memory.language.text.looks_like_prompt": text.looks_like_prompt,
+    "memory.language.text.own_statement": lambda each: text.own_statement(each, "ana"),
+    "memory.language.text.one_line": text.one_line,
+    "memory.language.text.latin_lookalikes": text.latin_lookalikes,
+    "memory.language.text.quote_found": lambda each: text.quote_found(each[:500], each),
+    "memory.language.identification.pack_of": lambda each: identification.pack_of.__wrapped__(each, "en,de"),
+    "memory.language.parsing.read": lambda each: [parsing.read.__wrapped__(each, pack) for pack in PACKS],
+    "memory.language.tokenizer.tokens": lambda each: [tokenizer.tokens(each, pack) for pack in PACKS],
+    "memory.language.plain_words.plain_words": plain_words.plain_words,
+    "memory.language.questions.only_asks": lambda each: questions.only_asks(each, PACKS),
+    "memory.recall.prompt_framing.remove_framed": _frame,
+    "memory.recall.prompt_framing.remove_controls": prompt_framing.remove_controls,
+    "memory.recall.prompt_framing.frame": lambda each: prompt_framing.frame(each.replace(MARK, ""), mark=MARK),
+    "memory.recall.context_lines.one_plain_line": context_lines.one_plain_line,
+    "memory.recall.context_lines.imitates_structure": context_lines.imitates_structure,
+    "memory.recall.context_lines.subject_name": context_lines.subject_name,
+    "agents.observer.prompt.recent_messages": _prompt,
+    "adapters.completions.offline_observer.observe": _offline,
+    "adapters.completions.offline_text.spoken_sentences": lambda each: list(offline_text.spoken_sentences(each)),
+    "adapters.completions.offline_text.starts_a_play": offline_text.starts_a_play,
+    "adapters.completions.offline_answers.answered": lambda each: list(offline_answers.answered(each, each)),
+    "adapters.completions.offline_attributes.canonical": offline_attributes.canonical,
+    "adapters.completions.offline_upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
+    "adapters.completions.chat_reply.decode_json": _decode,
+}
+"""Functions that read a text of any length, by name. Each calls the functions that it is made of."""
+COVERED: Final[dict[str, str]] = {
+    "memory.trust.own_words.own_words": "split_quotations",
+    "memory.trust.evidence.is_short_answer": "judge_evidence",
+    "memory.trust.evidence.words_of": "judge_evidence",
+    "memory.secrets.turns.protect_turn": "protect",
+    **{
+        f"memory.secrets.{module}.{name}": "protect"
+        for module, name in (
+            *(("contacts", "emails"), ("contacts", "phones"), ("national_ids", "national_ids"), ("payment", "cards")),
+            *(("payment", "ibans"), ("tokens", "private_keys"), ("tokens", "json_web_tokens")),
+            *(("tokens", "connection_strings"), ("told_passwords", "told_passwords"), ("vendor_keys", "vendor_keys")),
+            ("pattern_sizes", "most_digits_together"),
+        )
+    },
+    "memory.language.literal_index.one_case": "instruction_rule",
+    "memory.language.parsing.predicate_of": "read",
+    "memory.language.parsing.full_names": "read",
+    "memory.language.text.quote_in_folded": "quote_found",
+    "memory.recall.context_lines.lines_of": "one_plain_line",
+    "adapters.completions.offline_prompt.read_prompt": "observe",
+    "agents.observer.turn_cut.cut_to_size": "recent_messages",
+}
+"""Functions that another reader calls with the whole text."""
+SHORT: Final = (
+    *("memory.secrets.checksums.*", "memory.secrets.payment.is_card", "memory.secrets.findings.*"),
+    *("memory.secrets.secret_filter.*", "memory.secrets.pattern_sizes.least_*"),
+    *("memory.language.tokenizer.*", "memory.language.plain_words.is_spaceless", "memory.language.locales.*"),
+    *("memory.language.word_order.*", "memory.language.predicates.*", "memory.language.markers.*"),
+    *("memory.language.phrase_index.*", "memory.language.claims.*", "memory.language.literal_index.needed_literals"),
+    *("memory.recall.context_lines.day", "memory.recall.context_lines.since", "adapters.completions.factory.*"),
+    *("adapters.completions.offline_objects.*", "adapters.completions.offline_people.*"),
+    *("adapters.completions.offline_rules.*", "adapters.completions.offline_requests.*"),
+    *("adapters.completions.offline_retractions.*", "adapters.completions.offline_third_person.*"),
+    *("adapters.completions.offline_typing.*", "adapters.completions.offline_consolidator.*"),
+    *("adapters.completions.offline_answers.noted", "adapters.completions.offline_attributes.*"),
+    *("adapters.completions.offline_text.clauses", "adapters.completions.offline_text.sentences"),
+    *("adapters.completions.offline_text.unfolded", "adapters.completions.offline_upkeep.*"),
+    *("adapters.completions.chat_reply.answer_of", "adapters.completions.chat_reply.decode_reply"),
+)
+"""Functions of words, of clauses, of sentences of at most 400 characters, of patterns and of labels."""
+
+
+def _modules() -> Iterator[ModuleType]:
+    for name in PACKAGES:
+        package = importlib.import_module(f"memstream.{name}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield importlib.import_module(module.name)
+    yield from (importlib.import_module(f"memstream.{name}") for name in MODULES)
+
+
+def _functions_of_texts() -> Iterator[str]:
+    for module in _modules():
+        for name, value in vars(module).items():
+            function = inspect.unwrap(value) if callable(value) and not inspect.isclass(value) else None
+            if name.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
+                continue
+            kinds = " ".join(str(each.annotation) for each in inspect.signature(function).parameters.values())
+            if any(kind in kinds for kind in ("str", "Message", "Prompt", "Said", "Turn")):
+                yield f"{module.__name__.removeprefix('memstream.')}.{name}"
+
+
+def _is_short(name: str) -> bool:
+    return any(name.startswith(each[:-1]) if each.endswith("*") else name == each for each in SHORT)
+
+
+def test_every_function_of_a_text_is_measured_or_named() -> None:
+    unknown = [name for name in _functions_of_texts() if name not in READERS | COVERED and not _is_short(name)]
+    assert unknown == [], "add a reader, or say which reader covers the function, or that it reads no message"
+
+
+def test_every_name_is_a_function() -> None:
+    assert {*READERS, *COVERED} <= {*_functions_of_texts()}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_time_grows_with_length_alone(name: str) -> None:
+    read = READERS[name]
+    read("I work at Acme. My password is x1y2z3.")  # patterns are compiled
+    assert [found for run in hostile_runs() if (found := grows_too_fast(read, run)) is not None] == []
