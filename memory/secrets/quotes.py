@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,7 +60,8 @@ def cut_quote(quote: str, statement: str, secrets: SecretFilter, *, told: Sequen
     that tells a secret carries the statement, what is secret in it is hidden.
     """
     hidden = [_ToldQuote.of(each) for each in told]
-    clauses = [_clause(quote, span, statement, secrets, hidden) for span in _spans(quote)]
+    stems = {word[:STEM] for word in _WORD.findall(folded(statement))}
+    clauses = [_clause(quote, span, stems, secrets, hidden) for span in _spans(quote)]
     if not any(each.tainted for each in clauses):
         return quote
     clean = _runs([each for each in clauses if not each.tainted], clauses)
@@ -90,7 +91,7 @@ def _spans(quote: str) -> list[tuple[int, int]]:
 
 
 def _clause(
-    quote: str, span: tuple[int, int], statement: str, secrets: SecretFilter, hidden: Sequence[_ToldQuote]
+    quote: str, span: tuple[int, int], stems: Collection[str], secrets: SecretFilter, hidden: Sequence[_ToldQuote]
 ) -> _Clause:
     text = quote[span[0] : span[1]]
     protected = secrets.text(text)
@@ -101,7 +102,6 @@ def _clause(
         or protected.sensitivity == "secret"
         or _overlaps(text, hidden)
     )
-    stems = {word[:STEM] for word in _WORD.findall(folded(statement))}
     shared = sum(word[:STEM] in stems for word in _WORD.findall(folded(text)))
     return _Clause(span[0], span[1], tainted, shared)
 

@@ -24,7 +24,7 @@ from memstream.adapters.completions import (
 )
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
-from memstream.memory.language import identification, parsing, plain_words, questions, text, tokenizer
+from memstream.memory.language import identification, parsing, questions, text, tokenizer
 from memstream.memory.language.locales import locales
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.recall import context_lines, prompt_framing
@@ -102,7 +102,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.trust.forget_requests.asks_to_forget": lambda each: forget_requests.asks_to_forget(f"forget {each}"),
     "memory.trust.instructions.instruction_rule": lambda each: instructions.instruction_rule.__wrapped__(each),
     "memory.secrets.protection.protect": lambda each: protection.protect(each, SECRETS.policy),
-    "memory.secrets.quotes.cut_quote": lambda each: quotes.cut_quote(each[:2_000], each, SECRETS, told=(each[:500],)),
+    "memory.secrets.quotes.cut_quote": lambda each: quotes.cut_quote(each[:500], each, SECRETS, told=(each[:200],)),
     "memory.secrets.text_view.lowered": text_view.lowered,
     "memory.language.text.visible": text.visible,
     "memory.language.text.folded": text.folded,
@@ -116,7 +116,6 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.language.identification.pack_of": lambda each: identification.pack_of.__wrapped__(each, "en,de"),
     "memory.language.parsing.read": lambda each: [parsing.read.__wrapped__(each, pack) for pack in PACKS],
     "memory.language.tokenizer.tokens": lambda each: [tokenizer.tokens(each, pack) for pack in PACKS],
-    "memory.language.plain_words.plain_words": plain_words.plain_words,
     "memory.language.questions.only_asks": lambda each: questions.only_asks(each, PACKS),
     "memory.recall.prompt_framing.remove_framed": _frame,
     "memory.recall.prompt_framing.remove_controls": prompt_framing.remove_controls,
@@ -160,7 +159,7 @@ COVERED: Final[dict[str, str]] = {
 SHORT: Final = (
     *("memory.secrets.checksums.*", "memory.secrets.payment.is_card", "memory.secrets.findings.*"),
     *("memory.secrets.secret_filter.*", "memory.secrets.pattern_sizes.least_*"),
-    *("memory.language.tokenizer.*", "memory.language.plain_words.is_spaceless", "memory.language.locales.*"),
+    *("memory.language.tokenizer.*", "memory.language.plain_words.*", "memory.language.locales.*"),
     *("memory.language.word_order.*", "memory.language.predicates.*", "memory.language.markers.*"),
     *("memory.language.phrase_index.*", "memory.language.claims.*", "memory.language.literal_index.needed_literals"),
     *("memory.recall.context_lines.day", "memory.recall.context_lines.since", "adapters.completions.factory.*"),
@@ -173,7 +172,7 @@ SHORT: Final = (
     *("adapters.completions.offline_text.unfolded", "adapters.completions.offline_upkeep.*"),
     *("adapters.completions.chat_reply.answer_of", "adapters.completions.chat_reply.decode_reply"),
 )
-"""Functions of words, of clauses, of sentences of at most 400 characters, of patterns and of labels."""
+"""Functions of words, of clauses, of statements and sentences with a greatest length, of patterns and of labels."""
 
 
 def _modules() -> Iterator[ModuleType]:
