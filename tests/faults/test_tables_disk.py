@@ -123,7 +123,7 @@ async def test_an_embedded_folder_without_room_goes_on_when_there_is_some(tmp_pa
         await run.drained()
         await run.stop(process)
         await run.produce(400, keys=1, duplicates=False)
-        ballast = fill(small_disk, leave=64 << 10)
+        ballast = fill(small_disk)
         process = run.start()
         assert await run.ended(process) == UNREACHABLE, run.output()[-3000:]
         assert says_what_to_do(run, run.folder / "w" / "tables", small_disk / "log"), run.output()[-3000:]
