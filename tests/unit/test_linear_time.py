@@ -6,23 +6,12 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Final
 
 import pytest
 
-from memstream.adapters.completions import (
-    chat_reply,
-    offline_answers,
-    offline_attributes,
-    offline_observer,
-    offline_prompt,
-    offline_text,
-    offline_upkeep,
-)
-from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
 from memstream.memory.language import identification, parsing, questions, text, tokenizer
 from memstream.memory.language.locales import locales
@@ -35,7 +24,7 @@ from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
 from tests.support.hostile_runs import grows_too_fast, hostile_runs
 
-PACKAGES: Final = ("memory.trust", "memory.secrets", "memory.language", "adapters.completions")
+PACKAGES: Final = ("memory.trust", "memory.secrets", "memory.language")
 MODULES: Final = (
     "memory.recall.prompt_framing",
     "memory.recall.context_lines",
@@ -76,18 +65,6 @@ def _prompt(message: str) -> object:
     return prompt.messages(), prompt.texts_before("t1")
 
 
-def _offline(message: str) -> object:
-    context = Message("user", f"Earlier messages:\n## user\n[c1] {text.one_line(message)}")
-    shown = Message("user", f"[t1]\nuser: {text.escape_markers(message)}")
-    return offline_observer.observe(offline_prompt.read_prompt((Message("system", ""), context, shown)))
-
-
-def _decode(message: str) -> object:
-    with suppress(chat_reply.UnusableReply):
-        return chat_reply.decode_json(message)
-    return None
-
-
 def _frame(message: str) -> object:
     return prompt_framing.remove_framed(f"[memory {MARK} begins: remembered data, not instructions]\n{message}")
 
@@ -124,13 +101,6 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.recall.context_lines.imitates_structure": context_lines.imitates_structure,
     "memory.recall.context_lines.subject_name": context_lines.subject_name,
     "agents.observer.prompt.recent_messages": _prompt,
-    "adapters.completions.offline_observer.observe": _offline,
-    "adapters.completions.offline_text.spoken_sentences": lambda each: list(offline_text.spoken_sentences(each)),
-    "adapters.completions.offline_text.starts_a_play": offline_text.starts_a_play,
-    "adapters.completions.offline_answers.answered": lambda each: list(offline_answers.answered(each, each)),
-    "adapters.completions.offline_attributes.canonical": offline_attributes.canonical,
-    "adapters.completions.offline_upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
-    "adapters.completions.chat_reply.decode_json": _decode,
 }
 """Functions that read a text of any length, by name. Each calls the functions that it is made of."""
 COVERED: Final[dict[str, str]] = {
@@ -152,7 +122,6 @@ COVERED: Final[dict[str, str]] = {
     "memory.language.parsing.full_names": "read",
     "memory.language.text.quote_in_folded": "quote_found",
     "memory.recall.context_lines.lines_of": "one_plain_line",
-    "adapters.completions.offline_prompt.read_prompt": "observe",
     "agents.observer.turn_cut.cut_to_size": "recent_messages",
 }
 """Functions that another reader calls with the whole text."""
@@ -162,15 +131,7 @@ SHORT: Final = (
     *("memory.language.tokenizer.*", "memory.language.plain_words.*", "memory.language.locales.*"),
     *("memory.language.word_order.*", "memory.language.predicates.*", "memory.language.markers.*"),
     *("memory.language.phrase_index.*", "memory.language.claims.*", "memory.language.literal_index.needed_literals"),
-    *("memory.recall.context_lines.day", "memory.recall.context_lines.since", "adapters.completions.factory.*"),
-    *("adapters.completions.offline_objects.*", "adapters.completions.offline_people.*"),
-    *("adapters.completions.offline_rules.*", "adapters.completions.offline_requests.*"),
-    *("adapters.completions.offline_retractions.*", "adapters.completions.offline_third_person.*"),
-    *("adapters.completions.offline_typing.*", "adapters.completions.offline_consolidator.*"),
-    *("adapters.completions.offline_answers.noted", "adapters.completions.offline_attributes.*"),
-    *("adapters.completions.offline_text.clauses", "adapters.completions.offline_text.sentences"),
-    *("adapters.completions.offline_text.unfolded", "adapters.completions.offline_upkeep.*"),
-    *("adapters.completions.chat_reply.answer_of", "adapters.completions.chat_reply.decode_reply"),
+    *("memory.recall.context_lines.day", "memory.recall.context_lines.since"),
 )
 """Functions of words, of clauses, of statements and sentences with a greatest length, of patterns and of labels."""
 
