@@ -34,7 +34,7 @@ _CHANGE_NEAR: Final = 48
 _BESIDE: Final = re.compile(r"[ \t]{1,3}+(?:#|n[or]\.? )?")
 _BESIDE_UNSPACED: Final = re.compile(r"[ \t]{0,3}+")
 _FOR: Final = re.compile(r"[ \t](?:[^\W\d_]{1,20}+[ \t]){0,3}?(?P<last>[^\W\d_]{2,20}+)[ \t](?=[^\s:=]{0,32}\d)")
-_WORD: Final = re.compile(r"[^\W\d_]{3,24}+(?=[ \t]*+(?:[.,;!)\"\n]|$))")
+_WORD: Final = re.compile(r"[^\W\d_]{3,24}+(?=[ \t]*+(?:[.,;!)\"]*+(?:\s|$)))")
 _WORD_UNSPACED: Final = re.compile(
     r"(?:[\u3040-\u30ff\u4e00-\u9fff]{2,12}+|[A-Za-z]{4,24}+)(?=[ \t]*+(?:[.,;!)\"\n\u3002\uff0c\u3001]|$))"
 )
