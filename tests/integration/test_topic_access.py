@@ -1,0 +1,98 @@
+"""The table of who may write, against what the stages really write."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memstream.schemas.commands import Command, SessionRef
+from memstream.schemas.topics import (
+    COMMANDS,
+    COMMANDS_SESSION,
+    EPISODES_RECORDED,
+    FACTS,
+    FACTS_UPDATED,
+    OBSERVATIONS,
+    RESULTS,
+    STAGES,
+    TASKS_DUE,
+    TOPICS,
+    accesses,
+)
+from memstream.schemas.turns import Owner
+from tests.support.conversation import conversation, different_each_time
+from tests.support.model_server import ModelServer
+from tests.support.pipeline import Pipeline, running, wait_for
+
+pytestmark = [pytest.mark.timeout(240)]
+ACCESS = {each.principal: each for each in accesses()}
+WRITTEN = {
+    ("observer", OBSERVATIONS.name),
+    ("observer", RESULTS.name),
+    ("reflector", EPISODES_RECORDED.name),
+    ("reflector", FACTS_UPDATED.name),
+    ("reflector", FACTS.name),
+    ("reflector", TASKS_DUE.name),
+    ("reflector", COMMANDS.name),
+    ("reflector", RESULTS.name),
+    ("consolidation", RESULTS.name),
+}
+"""What each run of the test shows at least."""
+
+
+@pytest.fixture
+async def pipeline(tmp_path: Path) -> AsyncIterator[Pipeline]:
+    with ModelServer(different_each_time) as model:
+        env = {"MEMSTREAM_PARTITIONS": "2"}
+        async with running(
+            Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model, env=env)
+        ) as ready:
+            ready.cli("topics", "create")
+            yield ready
+
+
+def edit(pipeline: Pipeline, kind: str, args: dict[str, Any], *, session: bool = False) -> Command:
+    return Command(
+        command_id=f"{kind}-{session}",
+        kind=kind,
+        args=args,
+        tenant_id=pipeline.tenant,
+        owner=None if session else Owner(scope="user", id="u1"),
+        session=SessionRef(user_id="u1", session_id="s1") if session else None,
+        issued_by="test",
+        issued_at=datetime.now(UTC),
+    )
+
+
+async def send(pipeline: Pipeline, command: Command) -> None:
+    topic = COMMANDS_SESSION if command.session is not None else COMMANDS
+    await pipeline.log.append(topic.name, key=command.key.encode(), value=command.to_bytes())
+
+
+async def test_stages_write_what_the_table_says(pipeline: Pipeline) -> None:
+    due = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    pipeline.spawn("all")
+    await pipeline.produce(*conversation())
+    for each in (
+        edit(pipeline, "working.add", {"content": "The deploy is on Friday"}, session=True),
+        edit(pipeline, "facts.remember", {"content": "Works at Stripe"}),
+        edit(pipeline, "tasks.add", {"content": "Call Ana", "due_at": due}),
+        edit(pipeline, "procedures.define", {"name": "Deploy", "trigger": "now", "steps": ["step"]}),
+        edit(pipeline, "hygiene", {"run": "reflect"}),
+    ):
+        await send(pipeline, each)
+
+    async def written() -> set[tuple[str, str]]:
+        found = set()
+        for topic in TOPICS:
+            for record in await pipeline.records(topic.name):
+                source = dict(record.headers).get("ce_source", b"").decode().removeprefix("/memstream/")
+                found |= {(source, topic.name)} & {(stage, topic.name) for stage in STAGES}
+        return found
+
+    seen = await wait_for(written, "every stage to write", until=lambda found: found >= WRITTEN, deadline=90)
+    assert seen <= {(stage, topic.name) for stage in STAGES for topic in ACCESS[stage].produces}
