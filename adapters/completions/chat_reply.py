@@ -14,7 +14,7 @@ from ..unicode import replace_surrogates
 MAX_ANSWER: Final = 1_000_000
 """Code points. A valid answer has a few statements of at most 2 000 code points each."""
 
-_FENCED: Final = re.compile(r"```[A-Za-z]*\s*\n(.*?)\n?```", re.DOTALL)
+_FENCED: Final = re.compile(r"```[A-Za-z]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THOUGHTS: Final = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 
 

@@ -45,6 +45,8 @@ _YES: Final = re.compile(
     r"(?:yes|yeah|yep|yup|oh|um|uh|er|hmm|just|mostly|mainly|mainly in|in|at|as|a|an)[ ,.!]+", re.I
 )
 MAX_WORDS: Final = 7
+MAX_NOTES: Final = 24
+"""Notes in one sentence; more of them are an enumeration of something else."""
 
 
 def answered(message: str, asked: str) -> Iterator[tuple[str, str]]:
@@ -98,7 +100,7 @@ def noted(text: str) -> list[str]:
 
     Two notes must be read, and the first of the sentence must be among them, so that no sentence is taken for a list.
     """
-    if text.count(",") + text.count(" / ") + text.count("|") == 0:
+    if not 0 < text.count(",") + text.count(" / ") + text.count("|") < MAX_NOTES:
         return []
     parts = [
         part.strip(" .!")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,9 +14,9 @@ from .offline_attributes import AttributeValue, Cardinality, Category, attribute
 from .offline_people import Talk, companions, relations, statements_about_people
 from .offline_prompt import Prompt, ShownTurnText
 from .offline_requests import to_forget, to_remember
-from .offline_retractions import endings
+from .offline_retractions import Beside, endings
 from .offline_rules import IMPORTANCE, SpokenStatement, capitalised, statements
-from .offline_text import CHANGES, SpokenClause, spoken_sentences, starts_a_play
+from .offline_text import CHANGES, MAX_READ, SpokenClause, spoken_sentences, starts_a_play
 from .offline_third_person import third_person, without_tail
 
 MAX_PER_TURN: Final = 3
@@ -119,11 +119,16 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
     """Return the sentences of a turn that ask nothing, and what the rules found."""
     told: set[str] = set()
     found: list[_Found] = []
+    beside, compared = Beside(), 0
+    read = 0
     for message in turn.messages:
+        if read >= MAX_READ:
+            break
         talk.plays = talk.plays or starts_a_play(message.text)
         if talk.plays:
             continue
         said = spoken_sentences(message.text)
+        read += sum(len(sentence.verbatim) for sentence in said)
         told |= {sentence.verbatim for sentence in said if not sentence.asks and " " in sentence.verbatim}
         parts = [clause for sentence in said for clause in sentence.clauses]
         for text, verbatim in answered(message.text, message.asked):
@@ -149,10 +154,12 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
                 found[before:] = [replace(each, pinned=True) for each in found[before:]] or [_as_told(wanted, whole)]
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
         shown = {item.clause for item in found if item.ends or item.replaces is not None}
+        beside.add(item.statement for item in found[compared:])
         for clause in parts:
-            if clause not in shown:
-                spoken = endings(clause.text, beside=[item.statement for item in found])
-                found += [_Found(statement, clause) for statement in spoken]
+            if clause not in shown and (over := endings(clause.text, beside=beside)):
+                found += [_Found(statement, clause) for statement in over]
+                beside.add(over)
+        compared = len(found)
     return told, _without_doubles(found)
 
 
@@ -223,7 +230,7 @@ def _linked(statement: SpokenStatement, clause: SpokenClause, held: Sequence[_He
 def _substituted(clause: SpokenClause, parts: Sequence[SpokenClause], held: Sequence[_Held]) -> list[_Found]:
     """Return earlier statements with one value exchanged: "it's Lyon, not Nice", "I switched from Hulu to Netflix"."""
     if match := _SWITCHED.fullmatch(clause.text):
-        old = match["old"] or next(iter(_gone(parts)), None)
+        old = match["old"] or next(_gone(parts), None)
         return _put_in(without_tail(match["new"]), old, clause, held, is_correction=False)
     if clause.wrong is not None and (match := _FRAGMENT.fullmatch(clause.text)):
         return _put_in(without_tail(match["x"]), clause.wrong, clause, held, is_correction=True)
@@ -260,10 +267,11 @@ def _ended(parts: Sequence[SpokenClause], held: Sequence[_Held], *, replaced: se
     return found
 
 
-def _gone(parts: Sequence[SpokenClause]) -> list[str]:
-    return [
-        without_tail(match["x"]) for clause in parts for pattern in _GONE if (match := pattern.fullmatch(clause.text))
-    ]
+def _gone(parts: Sequence[SpokenClause]) -> Iterator[str]:
+    for clause in parts:
+        for pattern in _GONE:
+            if match := pattern.fullmatch(clause.text):
+                yield without_tail(match["x"])
 
 
 def _mentions(content: str, value: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .offline_objects import is_name, is_pets
-from .offline_retractions import endings
+from .offline_retractions import Beside, endings
 from .offline_rules import SpokenStatement, capitalised, statements
 from .offline_third_person import without_tail
 from .offline_words import CHILDREN, KIN_PLURALS, MONTHS, NUMBERS, PETS, RELATIONS, ROLES
@@ -245,7 +245,9 @@ def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
         return []
     parts = [_first_person(part) for part in _AND.split(rest)]
     found = [said for part in parts for said in statements(part)]
-    found += [said for part in parts for said in endings(part, beside=found)]
+    beside = Beside()
+    beside.add(found)
+    found += [said for part in parts for said in endings(part, beside=beside)]
     return [
         replace(statement, subject=name.lower()) for statement in found if not statement.content.startswith("Name ")
     ]

@@ -16,6 +16,9 @@ MAX_TURN: Final = 65_536
 """Code points of a turn that are read. A longer turn is a pasted document, not a person's statement about
 themselves."""
 
+MAX_HEADING: Final = 256
+"""Code points of a heading that are read. The longest name has 128."""
+
 _ITEM: Final = re.compile(r"\[([wcefp][0-9]+)\][ ]?(.*)")
 _TURN: Final = re.compile(r"\[(t[0-9]+)\]\s*")
 _ESCAPED: Final = re.compile(r"^(\s*)\\(?=\[[twcefp][0-9]+\])")
@@ -111,6 +114,7 @@ def _of_kind(known: dict[str, ShownItem], letter: str) -> tuple[ShownItem, ...]:
 
 def _subject_of(heading: str) -> str:
     """Return the subject of a heading, which may be marked up: all of `## mary ann`, the last word of `About anna:`."""
+    heading = heading[:MAX_HEADING]
     text = " ".join(_NO_WORD.sub(" ", _PARENTHESES.sub(" ", heading)).split()).strip(" .-").lower()
     if heading.lstrip().startswith("#") and not _INTRODUCED.match(text):
         return text or "user"

@@ -8,7 +8,7 @@ does not have to show it, because it may have been said in an earlier session.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -81,23 +81,39 @@ _STOPPED: Final = re.compile(
 )
 
 
-def endings(clause: str, *, beside: Sequence[SpokenStatement] = ()) -> list[SpokenStatement]:
+class Beside:
+    """What the statements of the same text are about, read once: each clause of the text is compared with them."""
+
+    def __init__(self) -> None:
+        self._attributes: set[tuple[str, str]] = set()
+        self.has_profession = False
+        """Whether one of them is about the work of the user."""
+
+    def add(self, statements: Iterable[SpokenStatement]) -> None:
+        for each in statements:
+            self.has_profession |= each.category == "profession" and each.subject == "user"
+            if (form := attribute_of(each.content)) is not None:
+                self._attributes.add((each.subject, form.attribute))
+
+    def gives_new_value(self, over: SpokenStatement) -> bool:
+        """Return whether one of them is about the attribute that has ended, which has room for one value."""
+        mine = attribute_of(_positive(over.content))
+        if mine is None or mine.room is Cardinality.MANY:
+            return False
+        return (over.subject, mine.attribute) in self._attributes
+
+
+def endings(clause: str, *, beside: Beside) -> list[SpokenStatement]:
     """Return what a clause without hedges says is no longer true; empty when no rule fits. If a statement in `beside`
     gives the new value, that statement replaces the old one instead: "I left Acme and joined Globex"."""
-    return [
-        each
-        for each in _over(clause) or _in_own_words(clause, beside)
-        if not any(_same_attribute(each, said) for said in beside)
-    ]
+    return [each for each in _over(clause) or _in_own_words(clause, beside) if not beside.gives_new_value(each)]
 
 
-def _in_own_words(clause: str, beside: Sequence[SpokenStatement]) -> list[SpokenStatement]:
+def _in_own_words(clause: str, beside: Beside) -> list[SpokenStatement]:
     short = without_tail(clause)
     for pattern, content, category in _OWN_WORDS:
         if match := pattern.fullmatch(short) or pattern.fullmatch(clause):
-            if category == "profession" and any(
-                said.category == category and said.subject == "user" for said in beside
-            ):
+            if category == "profession" and beside.has_profession:
                 return []  # the new value says that the old one is over
             words = {name: third_person(value) for name, value in match.groupdict().items() if value is not None}
             if "x" in words and not is_plausible(words["x"]):
@@ -126,13 +142,6 @@ def _stopped(clause: str) -> list[SpokenStatement]:
         if never := statements(f"I do not {verb}{rest}"):
             return never
     return []
-
-
-def _same_attribute(over: SpokenStatement, other: SpokenStatement) -> bool:
-    mine, theirs = attribute_of(_positive(over.content)), attribute_of(other.content)
-    if over.subject != other.subject or mine is None or theirs is None:
-        return False
-    return mine.attribute == theirs.attribute and mine.room is not Cardinality.MANY
 
 
 def _no_longer(statement: SpokenStatement) -> SpokenStatement:

@@ -16,11 +16,16 @@ from .offline_words import CHILDREN, NUMBERS, PETS, RELATIONS
 KEPT_MESSAGE: Final = 1_000
 """Code points of a message of which the sentences are kept for the next prompts."""
 MAX_LOOK: Final = 16_384
-"""Code points of a message that are searched for signs of fiction."""
+"""Code points of a message that are read. A longer message is a pasted document."""
+MAX_READ: Final = 6_000
+"""Code points after which no further sentence of a message, and no further message of a turn, is read. The longest of
+the tests' conversations has half of that."""
 MAX_SENTENCES: Final = 60
 """Sentences of a message that are read. A longer message is a document, and no more than a few statements are kept."""
 MAX_SENTENCE: Final = 400
 """Code points. Evidence holds 500, and a longer sentence is not simple."""
+MAX_CLAUSES: Final = 16
+"""Clauses of a sentence that are read. People write at most nine; more of them are an enumeration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class SpokenClause:
 
 
 # ------------------------------------------------------------------------------------------------ sentences
-_END: Final = re.compile(rf"(?<=[.!?…])[\"'”’)]*\s+|\n+|\s*(?:{FACE}|{PICTURE})+\s*")
+_END: Final = re.compile(rf"(?<=[.!?…])[\"'”’)]*\s+|\n+|(?:(?<!\s)\s++)?(?:{FACE}|{PICTURE})+\s*")
 _NO_END: Final = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|mt|e\.g|i\.e|etc|vs|no|approx|[a-z])\.$", re.IGNORECASE)
 
 
@@ -46,22 +51,21 @@ def sentences(text: str) -> Iterator[str]:
     """Split a text into verbatim, trimmed sentences. A line break ends a sentence, an abbreviation does not."""
     start = 0
     for match in _END.finditer(text):
-        part = text[start : match.start()]
-        if "\n" not in match.group() and _NO_END.search(part[-12:]):
+        if "\n" not in match.group() and _NO_END.search(text[max(start, match.start() - 12) : match.start()]):
             continue
-        if part.strip():
-            yield part.strip()
+        if part := text[start : match.start()].strip():
+            yield part
         start = match.end()
     if text[start:].strip():
         yield text[start:].strip()
 
 
 # ------------------------------------------------------------------------------------------------ guards
-_QUOTED: Final = re.compile(r"[\"“„«][^\"”“»]*[\"”“»]|(?<![\w])['‘][^'’]*\s[^'’]*['’](?!\w)")
+_QUOTED: Final = re.compile(r"[\"“„«][^\"”“»]*[\"”“»]|(?<![\w])['‘][^'’\s]*+\s[^'’]*+['’](?!\w)")
 
 _QUOTED_SENTENCES: Final = re.compile(
-    r"[\"“„«][^\"”“»„«]{0,4000}?[.!?]\s[^\"”“»„«]{0,4000}[\"”“»]"
-    r"|(?<!\w)['‘](?:[^'’\n]|(?<=\w)['’](?=\w)){1,4000}['’](?!\w)"
+    r"[\"“„«](?>[^\"”“»„«]{0,4000}?[.!?]\s)[^\"”“»„«]{0,4000}+[\"”“»]"
+    r"|(?<!\w)['‘](?:[^'‘’\n]|(?<=\w)['‘’](?=\w)){1,4000}+['’](?!\w)"
 )
 """Quotations of several sentences. They go before the message is split, since no single sentence has both marks."""
 
@@ -330,13 +334,18 @@ def _lately_read(message: str) -> tuple[SpokenSentence, ...]:
 
 def _read(message: str) -> Iterator[SpokenSentence]:
     """Return the sentences of a user's message that are the user's own: no fiction, sarcasm or material to work on."""
-    if _MAKE_BELIEVE.search(message[:MAX_LOOK]):
+    message = message[:MAX_LOOK]
+    if _MAKE_BELIEVE.search(message):
         return
     message = _QUOTED_SENTENCES.sub(" … ", message)
     corrects, opens, of_another = False, True, False
+    read = 0
     for sentence, said in islice(_own_lines(message), MAX_SENTENCES):
         if len(sentence) > MAX_SENTENCE:
             continue
+        read += len(sentence)
+        if read > MAX_READ:
+            return
         if _TEXT_WORK.match(sentence):
             return
         plain = unfolded(_QUOTED.sub(" … ", said))
@@ -346,7 +355,7 @@ def _read(message: str) -> Iterator[SpokenSentence]:
         told = plain if lead is None else lead["told"]
         found: list[SpokenClause] = []
         if not _BLOCKED.search(told):
-            for text, wrong in _parts(told, of_another=of_another):
+            for text, wrong in islice(_parts(told, of_another=of_another), MAX_CLAUSES):
                 of_another = _OF_ANOTHER.match(text) is not None
                 found.append(SpokenClause(text=text, sentence=sentence, wrong=wrong, corrects=corrects, opens=opens))
                 opens = False

@@ -8,6 +8,9 @@ from typing import Final
 
 from .offline_words import MONTHS, NUMBERS
 
+MAX_TAILS: Final = 8
+"""Endings that are removed from a clause. People say one or two."""
+
 _TAIL: Final = re.compile(
     r"[\s,]+(?:now|right now|currently|these days|at the moment|at present|nowadays|today|yesterday|any ?more|recently"
     r"|lately|by the way|btw|too|as well|again|already|though|actually|if you must know|you know|as you know|so far"
@@ -46,7 +49,10 @@ def third_person(text: str) -> str:
 def without_tail(text: str) -> str:
     """Remove since when, until when or why something holds. That belongs to the turn, not to the statement."""
     text = text.strip(" ,;:.!…-–—\"'")
-    while (shorter := _TAIL.sub("", text)) != text:
+    for _ in range(MAX_TAILS):
+        shorter = _TAIL.sub("", text)
+        if shorter == text:
+            break
         text = shorter.strip(" ,;:.!…-–—\"'")
     return text
 

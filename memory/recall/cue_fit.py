@@ -38,6 +38,8 @@ SLIP: Final = 0.75
 """Share of equal letters from which a word that no candidate contains is taken for another one."""
 SHORTEST: Final = 4
 """Letters of the shortest word in which a slip is looked for."""
+LONGEST: Final = 40
+"""Letters of the longest word in which a slip is looked for: the comparison takes the square of them."""
 BEGINNING: Final = 3
 """Letters that two forms of a word have in common at least."""
 USER: Final = "user"
@@ -204,7 +206,9 @@ def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, fr
         - {word}
         for word in asked
     }
-    unknown = [word for word in asked if word not in vocabulary and not forms[word] and len(word) >= SHORTEST]
+    unknown = [
+        word for word in asked if word not in vocabulary and not forms[word] and SHORTEST <= len(word) <= LONGEST
+    ]
     return forms | {word: frozenset(_slips(word, vocabulary)) for word in unknown}
 
 

@@ -5,29 +5,45 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Final
 
 import pytest
 
+from memstream.adapters.completions import (
+    chat_reply,
+    offline_answers,
+    offline_attributes,
+    offline_observer,
+    offline_prompt,
+    offline_text,
+    offline_upkeep,
+)
+from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
 from memstream.memory.language import identification, parsing, questions, text, tokenizer
 from memstream.memory.language.locales import locales
 from memstream.memory.policies import MemoryPolicy
-from memstream.memory.recall import context_lines, prompt_framing
+from memstream.memory.recall import context_lines, cue_fit, prompt_framing
 from memstream.memory.secrets import protection, quotes, text_view
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.trust import evidence, forget_requests, instructions, own_words
+from memstream.memory.upkeep import digest, gist
 from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
-from tests.support.hostile_runs import grows_too_fast, hostile_runs
+from tests.support.hostile_runs import REPEATS, grows_too_fast, hostile_runs
 
-PACKAGES: Final = ("memory.trust", "memory.secrets", "memory.language")
+PACKAGES: Final = ("memory.trust", "memory.secrets", "memory.language", "adapters.completions")
 MODULES: Final = (
     "memory.recall.prompt_framing",
     "memory.recall.context_lines",
+    "memory.recall.cue_fit",
+    "memory.upkeep.digest",
+    "memory.upkeep.gist",
     "agents.observer.prompt",
     "agents.observer.turn_cut",
 )
@@ -36,6 +52,15 @@ SECRETS: Final = SecretFilter()
 PACKS: Final = (*locales("en"), *locales("de"))
 AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 MARK: Final = "0123456789abcdef"
+READ_OF_A_TURN: Final = offline_prompt.MAX_TURN - 100
+"""Characters of a line that the offline model reads: it leaves out a line that makes the turn too long."""
+CLAUSES: Final = (
+    *("I stopped playing, ", "I no longer work at Acme, ", "I switched to B, ", "I quit A, ", "my dog A, ", "now, "),
+    *("I live in A and ", "(I am ", "any more ", "for the last ", "A is my sister and ", "from A, where I live "),
+)
+"""Pieces of sentences that the rules of the offline model begin to read."""
+SENTENCE_S: Final = 0.5
+"""Seconds of processor time for a message of the longest sentences. It takes 0.13 at most."""
 
 
 def _said(message: str) -> tuple[evidence.SaidText, ...]:
@@ -63,6 +88,18 @@ def _prompt(message: str) -> object:
     recent = observer_prompt.recent_messages((), shown, POLICY.capture)
     prompt = observer_prompt.ObservePrompt((shown,), WorkingSet(), recent, POLICY.capture)
     return prompt.messages(), prompt.texts_before("t1")
+
+
+def _offline(message: str) -> object:
+    context = Message("user", f"Earlier messages:\n## user\n[c1] {text.one_line(message)}")
+    shown = Message("user", f"[t1]\nuser: {text.escape_markers(message)[:READ_OF_A_TURN]}")
+    return offline_observer.observe(offline_prompt.read_prompt((Message("system", ""), context, shown)))
+
+
+def _decode(message: str) -> object:
+    with suppress(chat_reply.UnusableReply):
+        return chat_reply.decode_json(message)
+    return None
 
 
 def _frame(message: str) -> object:
@@ -95,12 +132,23 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.language.tokenizer.tokens": lambda each: [tokenizer.tokens(each, pack) for pack in PACKS],
     "memory.language.questions.only_asks": lambda each: questions.only_asks(each, PACKS),
     "memory.recall.prompt_framing.remove_framed": _frame,
-    "memory.recall.prompt_framing.remove_controls": prompt_framing.remove_controls,
     "memory.recall.prompt_framing.frame": lambda each: prompt_framing.frame(each.replace(MARK, ""), mark=MARK),
+    "memory.recall.cue_fit.fits": lambda each: cue_fit.fits(each, [cue_fit.FitText(f"x{each}")], PACKS[0]),
+    "memory.recall.cue_fit.stems": lambda each: cue_fit.stems.__wrapped__(each, PACKS[0]),
+    "memory.upkeep.digest.truncate_to_tokens": lambda each: digest.truncate_to_tokens(each, 300),
+    "memory.upkeep.gist.extract_gist": lambda each: gist.extract_gist(each, chars=300),
+    "memory.upkeep.gist.is_faithful": lambda each: gist.is_faithful(each, each, chars=len(each), pack=PACKS[0]),
     "memory.recall.context_lines.one_plain_line": context_lines.one_plain_line,
     "memory.recall.context_lines.imitates_structure": context_lines.imitates_structure,
     "memory.recall.context_lines.subject_name": context_lines.subject_name,
     "agents.observer.prompt.recent_messages": _prompt,
+    "adapters.completions.offline_observer.observe": _offline,
+    "adapters.completions.offline_text.spoken_sentences": lambda each: list(offline_text.spoken_sentences(each)),
+    "adapters.completions.offline_text.starts_a_play": offline_text.starts_a_play,
+    "adapters.completions.offline_answers.answered": lambda each: list(offline_answers.answered(each, each)),
+    "adapters.completions.offline_attributes.canonical": offline_attributes.canonical,
+    "adapters.completions.offline_upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
+    "adapters.completions.chat_reply.decode_json": _decode,
 }
 """Functions that read a text of any length, by name. Each calls the functions that it is made of."""
 COVERED: Final[dict[str, str]] = {
@@ -122,6 +170,7 @@ COVERED: Final[dict[str, str]] = {
     "memory.language.parsing.full_names": "read",
     "memory.language.text.quote_in_folded": "quote_found",
     "memory.recall.context_lines.lines_of": "one_plain_line",
+    "adapters.completions.offline_prompt.read_prompt": "observe",
     "agents.observer.turn_cut.cut_to_size": "recent_messages",
 }
 """Functions that another reader calls with the whole text."""
@@ -131,7 +180,15 @@ SHORT: Final = (
     *("memory.language.tokenizer.*", "memory.language.plain_words.*", "memory.language.locales.*"),
     *("memory.language.word_order.*", "memory.language.predicates.*", "memory.language.markers.*"),
     *("memory.language.phrase_index.*", "memory.language.claims.*", "memory.language.literal_index.needed_literals"),
-    *("memory.recall.context_lines.day", "memory.recall.context_lines.since"),
+    *("memory.recall.context_lines.day", "memory.recall.context_lines.since", "adapters.completions.factory.*"),
+    *("adapters.completions.offline_objects.*", "adapters.completions.offline_people.*"),
+    *("adapters.completions.offline_rules.*", "adapters.completions.offline_requests.*"),
+    *("adapters.completions.offline_retractions.*", "adapters.completions.offline_third_person.*"),
+    *("adapters.completions.offline_typing.*", "adapters.completions.offline_consolidator.*"),
+    *("adapters.completions.offline_answers.noted", "adapters.completions.offline_attributes.*"),
+    *("adapters.completions.offline_text.clauses", "adapters.completions.offline_text.sentences"),
+    *("adapters.completions.offline_text.unfolded", "adapters.completions.offline_upkeep.*"),
+    *("adapters.completions.chat_reply.answer_of", "adapters.completions.chat_reply.decode_reply"),
 )
 """Functions of words, of clauses, of statements and sentences with a greatest length, of patterns and of labels."""
 
@@ -173,3 +230,21 @@ def test_time_grows_with_length_alone(name: str) -> None:
     read = READERS[name]
     read("I work at Acme. My password is x1y2z3.")  # patterns are compiled
     assert [found for run in hostile_runs() if (found := grows_too_fast(read, run)) is not None] == []
+
+
+def test_the_offline_model_reads_the_longest_sentences_in_little_time() -> None:
+    pieces = dict.fromkeys((*CLAUSES, *(" ".join(piece.split("\n")) for _, piece, _ in hostile_runs())))
+    longest = offline_text.MAX_SENTENCE - 1
+    texts = [
+        "\n".join([(opening + piece * longest)[:longest]] * offline_text.MAX_SENTENCES)
+        for piece in pieces
+        for opening in ("", "I ")
+    ]
+    _offline("I work at Acme.")  # patterns are compiled
+    assert [text[:30] for text in texts if all(_seconds(text) > SENTENCE_S for _ in range(REPEATS))] == []
+
+
+def _seconds(message: str) -> float:
+    began = time.process_time()
+    _offline(message)
+    return time.process_time() - began
