@@ -151,7 +151,6 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
         command_id=found.command_id,
         kind=found.kind,
         key=found.key,
-        record_key=key_of(record),
         stage="consolidation" if consolidates else refuser,
         issued_by=found.issued_by,
         model=run_model,

@@ -231,7 +231,6 @@ class CommandRow:
     command_id: str
     kind: str
     key: str
-    record_key: str
     stage: StageName
     issued_by: str
     model: str | None

@@ -21,7 +21,7 @@ from ...streams.engine.crash_points import CrashPoint
 from ...streams.engine.handler import Stage
 from ...streams.engine.metrics import Metrics, StageMetrics
 from ...streams.engine.retry import Calls
-from ...streams.engine.steps import Steps
+from ...streams.engine.steps import StepScheduler
 from ...streams.faust.app import AppSettings
 from ...streams.faust.runner import RunnerSettings, StageRunner
 from ...streams.log.port import Log
@@ -78,13 +78,13 @@ async def build_runners(
     partitions = await ports.log.partitions(TURNS.name)
     if partitions is None:
         raise Fatal(f"there is no topic {TURNS.name}: run `memstream topics create`")
-    steps = Steps()
+    steps = StepScheduler()
     steps.measured = ports.metrics.steps.measured
     return [build_runner(name, ports=ports, settings=settings, partitions=partitions, steps=steps) for name in names]
 
 
 def build_runner(
-    name: StageName, *, ports: StagePorts, settings: WorkerSettings, partitions: int, steps: Steps
+    name: StageName, *, ports: StagePorts, settings: WorkerSettings, partitions: int, steps: StepScheduler
 ) -> StageRunner:
     """The runner of one stage, with the stage in it."""
     metrics = StageMetrics(ports.metrics, name)

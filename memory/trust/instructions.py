@@ -26,6 +26,10 @@ InstructionRule = Literal["encoded_run", "prompt_mark", "url", "tool_call", "ord
 
 _KEPT: Final = 2_048
 """Texts whose rule is kept: a stage asks for that of a statement several times."""
+_WINDOW: Final = 2_400
+"""Characters that are read together. A statement has 2 000 at most."""
+_OVERLAP: Final = 400
+"""Characters that two parts of a longer text have in common, more than a sentence of an order has."""
 _RUN: Final = 64
 """Shortest run of base64 or hexadecimal digits that counts, in characters."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")
@@ -190,6 +194,25 @@ class _Pattern:
 @lru_cache(_KEPT)
 def instruction_rule(text: str) -> InstructionRule | None:
     """Return the name of the rule by which a statement is an instruction to the assistant; None for any other."""
+    return next((rule for each in _windows(text) if (rule := _rule_of(each)) is not None), None)
+
+
+def _windows(text: str) -> Iterator[str]:
+    """Yield a text in parts that overlap: rules for one sentence read a part, so that a text takes linear time.
+
+    A part begins with a sentence, unless the sentence before it is longer than the overlap.
+    """
+    if len(text) <= _WINDOW:
+        yield text
+        return
+    for at in range(0, len(text), _WINDOW - 2 * _OVERLAP):
+        before = max(0, at - _OVERLAP)
+        begin = max(text.rfind(end, before, at) + 1 for end in ".!?\n")
+        start = at if at == 0 or begin <= before else begin
+        yield text[start : at + _WINDOW - _OVERLAP]
+
+
+def _rule_of(text: str) -> InstructionRule | None:
     plain = _plain(text)
     if len(plain) >= _RUN and any(pattern.search(plain) for pattern in _ENCODED):
         return "encoded_run"

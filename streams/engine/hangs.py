@@ -33,7 +33,7 @@ import structlog
 from ..log.port import Position
 from .error_boundary import HUNG
 from .process_exit import BROKEN, ExitProcess, end_process
-from .steps import Step, Steps
+from .steps import EventStep, StepScheduler
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +94,7 @@ class HangWatch:
         self._processor = processor
         self._exit = exit_process
         self._beats = 0
-        self._step: Step | None = None
+        self._step: EventStep | None = None
         self._stopped = threading.Event()
 
     # ------------------------------------------------------------------------------------------------ after a hang
@@ -116,7 +116,7 @@ class HangWatch:
 
     # ------------------------------------------------------------------------------------------------ watching
     @contextmanager
-    def over(self, all_steps: Sequence[Steps]) -> Iterator[None]:
+    def over(self, all_steps: Sequence[StepScheduler]) -> Iterator[None]:
         """Watch the running loop and these steps during the block."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._note_file.write_bytes(b"\n" * _NOTE_BYTES)
@@ -142,7 +142,7 @@ class HangWatch:
                 for steps in all_steps:
                     steps.changed = lambda step: None
 
-    def _noted(self, note: mmap.mmap, step: Step | None) -> None:
+    def _noted(self, note: mmap.mmap, step: EventStep | None) -> None:
         self._step = step
         if step is None:
             note[:1] = b"\n"
@@ -179,7 +179,7 @@ class HangWatch:
         self._exit(BROKEN)
 
 
-def _fields(step: Step) -> dict[str, str | int]:
+def _fields(step: EventStep) -> dict[str, str | int]:
     position = step.position
     return {
         "stage": step.stage,

@@ -1,7 +1,8 @@
 """The steps of events: the synchronous work of a handler between two waits, on the event loop.
 
 Python's event loop runs what is ready in the order in which it became ready. So sixty events of one tenant, each with
-steps of some milliseconds, hold up every step of another tenant's event by all of theirs. `Steps` chooses instead:
+steps of some milliseconds, hold up every step of another tenant's event by all of theirs. `StepScheduler` chooses
+instead:
 
 - The step of the tenant that has used least of the processor goes first (processor_shares.py). Within a tenant the
   event that began first does, so that events are done one after the other.
@@ -39,7 +40,7 @@ Measured = Callable[[str, Phase, float], None]
 
 
 @dataclass(slots=True)
-class Step:
+class EventStep:
     """The step that runs: of which stage and record, and in which phase of its handling."""
 
     stage: str
@@ -50,7 +51,7 @@ class Step:
 
 
 class WaitingSteps(Generic[T]):
-    """Steps that are ready and wait. Pure: the order depends on the shares alone."""
+    """StepScheduler that are ready and wait. Pure: the order depends on the shares alone."""
 
     def __init__(self, shares: ProcessorShares) -> None:
         self._shares = shares
@@ -75,12 +76,12 @@ class WaitingSteps(Generic[T]):
         return step
 
 
-class Steps:
+class StepScheduler:
     """The steps of all stages of one process (see the module)."""
 
     def __init__(self, *, clock: Callable[[], float] = time.thread_time) -> None:
         self.shares = ProcessorShares()
-        self.running: Step | None = None
+        self.running: EventStep | None = None
         self._clock = clock
         self._waiting: WaitingSteps[asyncio.Future[None]] = WaitingSteps(self.shares)
         self._spent = 0.0
@@ -92,7 +93,7 @@ class Steps:
         self._since = 0.0
         """When the part of the running step began that is not measured yet."""
         self.measured: Measured = lambda stage, phase, seconds: None
-        self.changed: Callable[[Step | None], None] = lambda step: None
+        self.changed: Callable[[EventStep | None], None] = lambda step: None
         """Called when a step begins, and with None or the step around it when it ends."""
 
     async def run(
@@ -100,7 +101,7 @@ class Steps:
         work: Coroutine[Any, Any, T],
         *,
         tenant: str,
-        step: Step,
+        step: EventStep,
         size: int = 0,
     ) -> T:
         """Await `work`, whose record has `size` bytes, and return its result."""
@@ -114,7 +115,7 @@ class Steps:
             step.phase = phase
 
     @contextmanager
-    def within(self, step: Step) -> Iterator[None]:
+    def within(self, step: EventStep) -> Iterator[None]:
         """Surround work on another record within a step, or work that is not an event's."""
         before = self.running
         if before is not None:
@@ -127,14 +128,14 @@ class Steps:
             self._measure(step)
             self._begins(before)
 
-    def _measure(self, step: Step) -> None:
+    def _measure(self, step: EventStep) -> None:
         """Measure the time since the step began, or since it was measured last."""
         now = self._clock()
         self.measured(step.stage, step.phase, max(0.0, now - self._since))
         self._since = now
 
     @coroutine
-    def _stepped(self, work: Coroutine[Any, Any, T], tenant: str, step: Step) -> Generator[Any, Any, T]:
+    def _stepped(self, work: Coroutine[Any, Any, T], tenant: str, step: EventStep) -> Generator[Any, Any, T]:
         """Drive a coroutine as a task does, step by step."""
         age = next(self._events)
         value: Any = None
@@ -169,7 +170,7 @@ class Steps:
         finally:
             work.close()  # it has ended, but for an event whose task was thrown away with the loop
 
-    def _begins(self, step: Step | None) -> None:
+    def _begins(self, step: EventStep | None) -> None:
         self.running = step
         self.changed(step)
 

@@ -36,7 +36,7 @@ from ..engine.parking import read_parked_keys
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import BROKER, Calls, is_of_a_tenant
 from ..engine.shared_deaths import NOTE_SECONDS, SharedDeaths
-from ..engine.steps import Step, Steps
+from ..engine.steps import EventStep, StepScheduler
 from ..engine.unread import UnreadNotes
 from ..log.markers import Range
 from ..log.partition_count import CountCheck
@@ -68,7 +68,7 @@ class RunnerSettings:
     held_bytes: int = HELD_BYTES
     drain_timeout: float = 20.0
     crash: CrashPoint | None = None
-    steps: Steps = field(default_factory=Steps)
+    steps: StepScheduler = field(default_factory=StepScheduler)
     """Shared by the stages of one process."""
 
 
@@ -349,7 +349,7 @@ class StageRunner:
             position = item.record.position
             await self.calls.call(BROKER, lambda: self._pass_over(position.topic, position.partition, hole))
         with event_scope(item.event):
-            step = Step(self.name, item.record.position)
+            step = EventStep(self.name, item.record.position)
             await self.steps.run(self._in_steps(item), tenant=item.tenant, step=step, size=item.record.size())
 
     async def _in_steps(self, item: _Item) -> None:
@@ -357,7 +357,7 @@ class StageRunner:
 
     def _decoded(self, item: _Item) -> Routed[Any]:
         if item.decoded is None:
-            with self.steps.within(Step(self.name, item.record.position)):
+            with self.steps.within(EventStep(self.name, item.record.position)):
                 item.decoded = self.handler.route(item.record)
         return item.decoded
 

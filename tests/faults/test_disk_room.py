@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,9 +79,9 @@ async def test_a_store_without_room_is_waited_for(in_folder: Place, model: Model
         assert "MiB left" in look.why["disk"]
         assert worker.poll() is None, "the process lives"
         assert pipeline.stored() == before, "reads go on"
-        doctor = pipeline.cli("doctor", expect=1)
-        assert "free some space" in doctor
-        assert f"the disk of {disk / 'store'} has" in doctor
+        doctor = "".join(pipeline.cli("doctor", expect=1).split())  # the table wraps long paths
+        assert "freesomespace" in doctor
+        assert f"thediskof{disk / 'store'}has" in doctor
         assert (await pipeline.lags("recorder"))["recorder:memory.turns"] > 0
         ballast.unlink()
         await health.becomes(True, deadline=60)
@@ -118,7 +119,8 @@ async def test_a_folder_without_room_takes_turns_as_long_as_it_can(
             await pipeline.produce(said_by("u3")[0])
         assert "free some space" in refused.value.remedy
         log_full.rename(disk / "log-full")
-        fill(disk)
+        with suppress(OSError):  # a mapped hole that was read may have taken the rest
+            fill(disk)
         assert worker.poll() is None, "it waits at a disk without a byte"
         pipeline.kill()
         pipeline.spawn(*STAGES)  # its supervisor starts it again and again

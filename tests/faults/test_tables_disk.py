@@ -72,7 +72,7 @@ async def test_a_restore_without_room_ends_and_goes_on_when_there_is_some(own_ka
             assert await run.ended(run.start(file_limit=str(FILE))) == UNREACHABLE, run.output()[-3000:]
         assert says_what_to_do(run, run.folder / "w" / "tables"), run.output()[-3000:]
         assert await run.log.committed(GROUP, TURNS.name) == (None, None)
-        assert not list((run.folder / "w" / "attempts").glob("*"))
+        assert not list((run.folder / "w" / "attempts").glob("*.json"))
         process = run.start()
         await run.drained()
         await run.stop(process)
@@ -104,7 +104,7 @@ async def test_a_worker_without_room_waits_and_goes_on_when_there_is_some(
         await run.wait_for(refused, "the table has refused some writes")
         assert process.poll() is None, run.output()[-3000:]
         assert await run.lag() > 0
-        assert not list((run.folder / "w" / "attempts").glob("*"))
+        assert not list((run.folder / "w" / "attempts").glob("*.json"))
         ballast.unlink()
         await run.drained(90)
         await run.stop(process)
@@ -128,7 +128,7 @@ async def test_an_embedded_folder_without_room_goes_on_when_there_is_some(tmp_pa
         assert await run.ended(process) == UNREACHABLE, run.output()[-3000:]
         assert says_what_to_do(run, run.folder / "w" / "tables", small_disk / "log"), run.output()[-3000:]
         assert await run.lag() > 0
-        assert not list((run.folder / "w" / "attempts").glob("*"))
+        assert not list((run.folder / "w" / "attempts").glob("*.json"))
         ballast.unlink()
         process = run.start()
         await run.drained(90)
@@ -159,6 +159,6 @@ async def test_an_embedded_log_without_room_is_waited_for(tmp_path: Path, small_
         ballast.unlink()
         await run.drained(90)
         await run.stop(process)
-        assert not list((run.folder / "w" / "attempts").glob("*"))
+        assert not list((run.folder / "w" / "attempts").glob("*.json"))
         assert "never retrieved" not in run.output()
         await run.check()

@@ -164,9 +164,9 @@ async def ending(kill: Kill | None = None) -> ObserverWorld:
     [command] = await due(world)
     before = len(world.harness.steps)
     at = None if kill is None else Kill(before + kill.at, empty_folder=kill.empty_folder, from_start=kill.from_start)
-    again = world.turn("a very plain word three", "t3")
     # a worker that starts anew hears the time from its next record
-    await world.run([after(world, 1.6, "o2"), command, again], kill=at)
+    records = [after(world, 1.6, "o2"), command, world.turn("a very plain word three", "t3")]
+    await world.run(records, kill=at)
     return world
 
 

@@ -25,13 +25,13 @@ from memstream.adapters.completions import (
 )
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
-from memstream.memory.language import identification, parsing, questions, text, tokenizer
+from memstream.memory.language import clean_text, identification, parsing, questions, text, tokenizer
 from memstream.memory.language.locales import locales
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.recall import context_lines, cue_fit, prompt_framing
-from memstream.memory.secrets import protection, quotes, text_view
+from memstream.memory.secrets import across, protection, quotes, text_view
 from memstream.memory.secrets.secret_filter import SecretFilter
-from memstream.memory.trust import evidence, forget_requests, instructions, own_words
+from memstream.memory.trust import evidence, forget_requests, instructions, own_words, rendered_text
 from memstream.memory.upkeep import digest, gist
 from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
@@ -115,6 +115,13 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     ),
     "memory.trust.forget_requests.asks_to_forget": lambda each: forget_requests.asks_to_forget(f"forget {each}"),
     "memory.trust.instructions.instruction_rule": lambda each: instructions.instruction_rule.__wrapped__(each),
+    "memory.trust.rendered_text.safe_name": rendered_text.safe_name,
+    "memory.trust.rendered_text.safe_prose": rendered_text.safe_prose,
+    "memory.trust.rendered_text.safe_statement": rendered_text.safe_statement,
+    "memory.language.clean_text.clean_text": clean_text.clean_text,
+    "memory.secrets.across.across_messages": lambda each: across.across_messages(
+        [TurnMessage(role="user", content=each)] * 2, SECRETS
+    ),
     "memory.secrets.protection.protect": lambda each: protection.protect(each, SECRETS.policy),
     "memory.secrets.quotes.cut_quote": lambda each: quotes.cut_quote(each[:500], each, SECRETS, told=(each[:200],)),
     "memory.secrets.text_view.lowered": text_view.lowered,
@@ -155,6 +162,12 @@ COVERED: Final[dict[str, str]] = {
     "memory.trust.own_words.own_words": "split_quotations",
     "memory.trust.evidence.is_short_answer": "judge_evidence",
     "memory.trust.evidence.words_of": "judge_evidence",
+    **{
+        f"memory.trust.rendered_text.{name}": "safe_statement"
+        for name in ("find_unsafe_text", "unsafe_text", "is_unsafe", "observed_rule")
+    },
+    **{f"memory.trust.rendered_text.{name}": "safe_name" for name in ("is_reserved", "safe_heading", "is_user_name")},
+    "memory.secrets.across.across_parts": "across_messages",
     "memory.secrets.turns.protect_turn": "protect",
     **{
         f"memory.secrets.{module}.{name}": "protect"
@@ -162,7 +175,9 @@ COVERED: Final[dict[str, str]] = {
             *(("contacts", "emails"), ("contacts", "phones"), ("national_ids", "national_ids"), ("payment", "cards")),
             *(("payment", "ibans"), ("tokens", "private_keys"), ("tokens", "json_web_tokens")),
             *(("tokens", "connection_strings"), ("told_passwords", "told_passwords"), ("vendor_keys", "vendor_keys")),
-            ("pattern_sizes", "most_digits_together"),
+            *(("pattern_sizes", "most_digits_together"), ("bank_accounts", "bank_accounts")),
+            *(("label_stems", "words_of_labels"), ("wallet_words", "wallet_words"), ("told_values", "value_end")),
+            ("told_values", "ends_clause"),
         )
     },
     "memory.language.literal_index.one_case": "instruction_rule",
@@ -176,6 +191,8 @@ COVERED: Final[dict[str, str]] = {
 """Functions that another reader calls with the whole text."""
 SHORT: Final = (
     *("memory.secrets.checksums.*", "memory.secrets.payment.is_card", "memory.secrets.findings.*"),
+    *("memory.secrets.labelled.longest_word", "memory.secrets.told_values.is_strong"),
+    *("memory.secrets.told_values.stands_for_another", "memory.secrets.told_values.trimmed"),
     *("memory.secrets.secret_filter.*", "memory.secrets.pattern_sizes.least_*"),
     *("memory.language.tokenizer.*", "memory.language.plain_words.*", "memory.language.locales.*"),
     *("memory.language.word_order.*", "memory.language.predicates.*", "memory.language.markers.*"),

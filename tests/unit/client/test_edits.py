@@ -68,7 +68,7 @@ READS = {"holdings", "groups", "blocks", "procedures", "tasks"}
 
 
 def client_of(commands: NoCommands) -> Api:
-    token = entry("t", scopes=("memory:read", "memory:write"))
+    token = entry("t", scopes=("memory:read", "memory:write", "memory:review", "memory:admin"))
     app = app_over(store=cast(VectorStore, OneOfEach()), commands=commands, credentials=Credentials([token]))
     http = httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://memory", headers={"Authorization": "Bearer t"}

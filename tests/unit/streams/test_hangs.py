@@ -17,7 +17,7 @@ from memstream.streams.engine import hangs
 from memstream.streams.engine.error_boundary import CRASHES_MAX, CrashCounter, ErrorBoundary
 from memstream.streams.engine.hangs import HangWatch, StillLoop
 from memstream.streams.engine.process_exit import BROKEN, DONE
-from memstream.streams.engine.steps import Step, Steps
+from memstream.streams.engine.steps import EventStep, StepScheduler
 from memstream.streams.faust.runner import run_watched
 from memstream.streams.log.port import Position
 from tests.support.polling import wait_for
@@ -47,11 +47,11 @@ async def test_a_loop_that_blocks_ends_the_process_and_names_the_record(
         codes.append(code)
         ended.set()
 
-    steps = Steps()
+    steps = StepScheduler()
     watch = HangWatch(tmp_path / "attempts", still=5, exit_process=end)
     with watch.over([steps]):
         await asyncio.sleep(0)
-        with steps.within(Step("observer", HERE)):
+        with steps.within(EventStep("observer", HERE)):
             assert ended.wait(20)
             (note, stack) = ((tmp_path / "attempts" / name).read_bytes() for name in ("step", "hang"))
     assert codes == [BROKEN]
@@ -71,7 +71,7 @@ async def test_a_loop_that_moves_is_left_alone(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(hangs, "BEAT_SECONDS", 0.02)
     codes: list[int] = []
     watch = HangWatch(tmp_path, still=25, exit_process=codes.append)
-    with watch.over([Steps()]):
+    with watch.over([StepScheduler()]):
         began = time.monotonic()
         await wait_for(lambda: watch._beats > 50, "fifty beats", deadline=30)
         assert time.monotonic() > began
@@ -129,7 +129,7 @@ async def test_a_hang_is_told_before_the_worker_joins_its_group(tmp_path: Path) 
 
     class Runner:
         def __init__(self, name: str) -> None:
-            self.name, self.steps, self.app = name, Steps(), self
+            self.name, self.steps, self.app = name, StepScheduler(), self
             self.crash_reason = None
             self._crashed, self._stopped = asyncio.Event(), asyncio.Event()
 

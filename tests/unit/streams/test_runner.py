@@ -23,7 +23,7 @@ from memstream.streams.engine.applied import AppliedOutcomes
 from memstream.streams.engine.codec import lane_key
 from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, LeaseLost
 from memstream.streams.engine.retry import BROKER, Calls, RetryPolicy
-from memstream.streams.engine.steps import Steps
+from memstream.streams.engine.steps import StepScheduler
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.runner import Sender, StageRunner, record_of, run_worker
 from memstream.streams.log.port import Record
@@ -247,7 +247,7 @@ async def test_what_is_taken_in_is_not_decoded_before_its_lane_is_chosen() -> No
 
     runner = StageRunner.__new__(StageRunner)
     runner.name = "observer"
-    runner.steps = Steps()
+    runner.steps = StepScheduler()
     runner.app = cast(
         Any, SimpleNamespace(consumer=SimpleNamespace(_committed_offset={}), consumer_generation_id=1, crash=None)
     )

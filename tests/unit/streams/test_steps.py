@@ -11,14 +11,14 @@ from prometheus_client import CollectorRegistry
 
 from memstream.streams.engine.metrics import LONGEST_WINDOW, Metrics, StepTimes
 from memstream.streams.engine.processor_shares import KEPT, ProcessorShares
-from memstream.streams.engine.steps import ROUND_SECONDS, Step, Steps, WaitingSteps
+from memstream.streams.engine.steps import ROUND_SECONDS, EventStep, StepScheduler, WaitingSteps
 from memstream.streams.log.port import Position
 
 HEAVY = 10 * ROUND_SECONDS
 
 
-def step(offset: int = 0, stage: str = "observer") -> Step:
-    return Step(stage, Position("memory.turns", 0, offset))
+def step(offset: int = 0, stage: str = "observer") -> EventStep:
+    return EventStep(stage, Position("memory.turns", 0, offset))
 
 
 class Time:
@@ -26,7 +26,7 @@ class Time:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.steps = Steps(clock=lambda: self.now)
+        self.steps = StepScheduler(clock=lambda: self.now)
         self.order: list[str] = []
 
     async def work(self, name: str, *takes: float) -> None:
@@ -71,7 +71,7 @@ async def test_short_steps_do_not_wait() -> None:
 
 
 async def test_results_errors_and_cancellation_pass_through() -> None:
-    steps = Steps()
+    steps = StepScheduler()
 
     async def gives() -> int:
         return await asyncio.sleep(0, 7)
@@ -125,7 +125,7 @@ async def test_an_event_that_is_cancelled_while_its_step_waits_cleans_up() -> No
 
 async def test_the_running_step_and_its_phases_are_measured() -> None:
     now = [0.0]
-    steps = Steps(clock=lambda: now[0])
+    steps = StepScheduler(clock=lambda: now[0])
     found: list[tuple[str, str, float]] = []
     seen: list[int | None] = []
     steps.measured = lambda stage, phase, seconds: found.append((stage, phase, round(seconds, 3)))

@@ -448,8 +448,8 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     ),
     "a command's key": (
         lambda dump: _key(dump, COMMANDS.name, of(tenant_id="acme", kind="facts.apply")),
-        "I3",
-        "a command lies under another's key",
+        "I5",
+        "a record that is invalid has no dead letter",
     ),
     "evidence of nobody": (
         lambda dump: payload(dump, "facts", GOOGLE, evidence=[_evidence(dump, observation_id="0" * 36)]),
