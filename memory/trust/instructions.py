@@ -26,10 +26,6 @@ InstructionRule = Literal["encoded_run", "prompt_mark", "url", "tool_call", "ord
 
 _KEPT: Final = 2_048
 """Texts whose rule is kept: a stage asks for that of a statement several times."""
-_WINDOW: Final = 2_400
-"""Characters that are read together. A statement has 2 000 at most."""
-_OVERLAP: Final = 400
-"""Characters that two parts of a longer text have in common, more than a sentence of an order has."""
 _RUN: Final = 64
 """Shortest run of base64 or hexadecimal digits that counts, in characters."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")
@@ -64,9 +60,7 @@ _CODED: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of orders, backwards and with their letters moved by thirteen. No other text is read that way."""
-_BASE64_WORD: Final = re.compile(
-    r"(?<![\w+/=])(?=[A-Za-z0-9+/_-]*[A-Z])(?=[A-Za-z0-9+/_-]*[a-z])[A-Za-z0-9+/_-]{16,}={0,2}"
-)
+_BASE64_WORD: Final = re.compile(r"(?<![\w+/=])[A-Za-z0-9+/_-]{16,}+={0,2}")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _HEX_WORD: Final = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){10,}(?!\w)")
 _SPACE: Final = re.compile(r"[^\S\n]")
@@ -194,25 +188,6 @@ class _Pattern:
 @lru_cache(_KEPT)
 def instruction_rule(text: str) -> InstructionRule | None:
     """Return the name of the rule by which a statement is an instruction to the assistant; None for any other."""
-    return next((rule for each in _windows(text) if (rule := _rule_of(each)) is not None), None)
-
-
-def _windows(text: str) -> Iterator[str]:
-    """Yield a text in parts that overlap: rules for one sentence read a part, so that a text takes linear time.
-
-    A part begins with a sentence, unless the sentence before it is longer than the overlap.
-    """
-    if len(text) <= _WINDOW:
-        yield text
-        return
-    for at in range(0, len(text), _WINDOW - 2 * _OVERLAP):
-        before = max(0, at - _OVERLAP)
-        begin = max(text.rfind(end, before, at) + 1 for end in ".!?\n")
-        start = at if at == 0 or begin <= before else begin
-        yield text[start : at + _WINDOW - _OVERLAP]
-
-
-def _rule_of(text: str) -> InstructionRule | None:
     plain = _plain(text)
     if len(plain) >= _RUN and any(pattern.search(plain) for pattern in _ENCODED):
         return "encoded_run"
@@ -311,6 +286,8 @@ def _decoded(plain: str) -> Iterator[str]:
         moved = codecs.encode(words, "rot13")
         yield from (moved, moved[coded[0].start() :])
     for word in _BASE64_WORD.findall(plain):
+        if word in (word.lower(), word.upper()):
+            continue
         digits = word.rstrip("=").translate(_URL_SAFE)
         yield from _readable(base64.b64decode(digits[: len(digits) // 4 * 4]))
     for word in _HEX_WORD.findall(plain):

@@ -62,7 +62,7 @@ _TAKEN: Final = _PROMPT_ROLES | {_USER}
 _NAME_WORDS: Final = 8
 """Words of a name: a longer one is a sentence."""
 _WORD: Final = re.compile(r"[^\W_]+")
-_JOINTS: Final = re.compile(r"(?<![-_/+.:])[-_/+.:]++(?=[^\W_])")
+_JOINTS: Final = re.compile(r"(?<![-_/+.:])[-_/+.:]+(?=\w)")
 """Signs that join the words of a name."""
 _ARTICLE: Final = re.compile(r"^(?:the|an?) ")
 _PERSON_MAY: Final = frozenset(("order", "tool_call", "url", "encoded_run"))

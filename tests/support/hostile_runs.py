@@ -12,6 +12,9 @@ LARGE: Final = 64 * 1024
 RATIO_MAX: Final = 24
 """Times the work of a small text that a text of 16 times its length may cost."""
 _PROBE: Final = 16 * 1024
+_PROBE_RATIO: Final = 5
+"""Times the work of a small text that 16 KiB, four times its length, may cost without a look at 64 KiB. Work that also
+has a quadratic part costs at most twice its linear part there."""
 PROBE_S: Final = 0.015
 """Seconds of processor time for 16 KiB below which growth does not matter: quadratic work takes 0.24 s for 64 KiB."""
 REPEATS: Final = 3
@@ -106,9 +109,10 @@ def text_of(run: tuple[str, str, str], length: int) -> str:
 
 def grows_too_fast(read: Callable[[str], object], run: tuple[str, str, str]) -> str | None:
     """Return the times of a reader whose work grows faster than the length of the text; None for any other."""
-    if _seconds(read, text_of(run, _PROBE)) <= PROBE_S:
+    probe = _seconds(read, text_of(run, _PROBE))
+    if probe <= PROBE_S or probe <= _PROBE_RATIO * (small := _seconds(read, text_of(run, SMALL))):
         return None
-    small = large = float("inf")
+    large = float("inf")
     for _ in range(REPEATS):
         small = min(small, _seconds(read, text_of(run, SMALL)))
         large = min(large, _seconds(read, text_of(run, LARGE)))

@@ -98,7 +98,7 @@ def _offline(message: str) -> object:
 
 def _decode(message: str) -> object:
     with suppress(chat_reply.UnusableReply):
-        return chat_reply.decode_json(message)
+        return chat_reply.decode_json(f"```{message}")
     return None
 
 
@@ -114,17 +114,18 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
         each[:300], _said(each)
     ),
     "memory.trust.forget_requests.asks_to_forget": lambda each: forget_requests.asks_to_forget(f"forget {each}"),
-    "memory.trust.instructions.instruction_rule": lambda each: instructions.instruction_rule.__wrapped__(each),
-    "memory.trust.rendered_text.safe_name": rendered_text.safe_name,
+    "memory.trust.rendered_text.unsafe_text": lambda each: [
+        rendered_text.unsafe_text.__wrapped__(kind, each) for kind in ("name", "tag", "heading", "prose")
+    ],
     "memory.trust.rendered_text.safe_prose": rendered_text.safe_prose,
-    "memory.trust.rendered_text.safe_statement": rendered_text.safe_statement,
-    "memory.language.clean_text.clean_text": clean_text.clean_text,
+    "memory.trust.instructions.instruction_rule": lambda each: instructions.instruction_rule.__wrapped__(each),
     "memory.secrets.across.across_messages": lambda each: across.across_messages(
-        [TurnMessage(role="user", content=each)] * 2, SECRETS
+        (TurnMessage(role="user", content=each), TurnMessage(role="user", content=each)), SECRETS
     ),
     "memory.secrets.protection.protect": lambda each: protection.protect(each, SECRETS.policy),
     "memory.secrets.quotes.cut_quote": lambda each: quotes.cut_quote(each[:500], each, SECRETS, told=(each[:200],)),
     "memory.secrets.text_view.lowered": text_view.lowered,
+    "memory.language.clean_text.clean_text": clean_text.clean_text,
     "memory.language.text.visible": text.visible,
     "memory.language.text.folded": text.folded,
     "memory.language.text.escape_markers": text.escape_markers,
@@ -140,7 +141,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.language.questions.only_asks": lambda each: questions.only_asks(each, PACKS),
     "memory.recall.prompt_framing.remove_framed": _frame,
     "memory.recall.prompt_framing.frame": lambda each: prompt_framing.frame(each.replace(MARK, ""), mark=MARK),
-    "memory.recall.cue_fit.fits": lambda each: cue_fit.fits(each, [cue_fit.FitText(f"x{each}")], PACKS[0]),
+    "memory.recall.cue_fit.fits": lambda each: cue_fit.fits(each, [cue_fit.FitText(f"{each}x")], PACKS[0]),
     "memory.recall.cue_fit.stems": lambda each: cue_fit.stems.__wrapped__(each, PACKS[0]),
     "memory.upkeep.digest.truncate_to_tokens": lambda each: digest.truncate_to_tokens(each, 300),
     "memory.upkeep.gist.extract_gist": lambda each: gist.extract_gist(each, chars=300),
@@ -160,24 +161,26 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
 """Functions that read a text of any length, by name. Each calls the functions that it is made of."""
 COVERED: Final[dict[str, str]] = {
     "memory.trust.own_words.own_words": "split_quotations",
+    **{
+        f"memory.trust.rendered_text.{name}": "unsafe_text"
+        for name in (
+            *("find_unsafe_text", "is_unsafe", "safe_statement", "observed_rule", "is_reserved", "safe_heading"),
+            *("safe_name", "is_user_name"),
+        )
+    },
+    "memory.secrets.turns.protect_turn": "protect and across_messages",
+    "memory.secrets.across.across_parts": "protect",
     "memory.trust.evidence.is_short_answer": "judge_evidence",
     "memory.trust.evidence.words_of": "judge_evidence",
-    **{
-        f"memory.trust.rendered_text.{name}": "safe_statement"
-        for name in ("find_unsafe_text", "unsafe_text", "is_unsafe", "observed_rule")
-    },
-    **{f"memory.trust.rendered_text.{name}": "safe_name" for name in ("is_reserved", "safe_heading", "is_user_name")},
-    "memory.secrets.across.across_parts": "across_messages",
-    "memory.secrets.turns.protect_turn": "protect",
     **{
         f"memory.secrets.{module}.{name}": "protect"
         for module, name in (
             *(("contacts", "emails"), ("contacts", "phones"), ("national_ids", "national_ids"), ("payment", "cards")),
             *(("payment", "ibans"), ("tokens", "private_keys"), ("tokens", "json_web_tokens")),
             *(("tokens", "connection_strings"), ("told_passwords", "told_passwords"), ("vendor_keys", "vendor_keys")),
-            *(("pattern_sizes", "most_digits_together"), ("bank_accounts", "bank_accounts")),
-            *(("label_stems", "words_of_labels"), ("wallet_words", "wallet_words"), ("told_values", "value_end")),
-            ("told_values", "ends_clause"),
+            ("pattern_sizes", "most_digits_together"),
+            *(("bank_accounts", "bank_accounts"), ("wallet_words", "wallet_words"), ("told_values", "value_end")),
+            *(("label_stems", "words_of_labels"), ("told_values", "ends_clause")),
         )
     },
     "memory.language.literal_index.one_case": "instruction_rule",
@@ -191,8 +194,7 @@ COVERED: Final[dict[str, str]] = {
 """Functions that another reader calls with the whole text."""
 SHORT: Final = (
     *("memory.secrets.checksums.*", "memory.secrets.payment.is_card", "memory.secrets.findings.*"),
-    *("memory.secrets.labelled.longest_word", "memory.secrets.told_values.is_strong"),
-    *("memory.secrets.told_values.stands_for_another", "memory.secrets.told_values.trimmed"),
+    *("memory.secrets.told_values.*", "memory.secrets.labelled.longest_word"),
     *("memory.secrets.secret_filter.*", "memory.secrets.pattern_sizes.least_*"),
     *("memory.language.tokenizer.*", "memory.language.plain_words.*", "memory.language.locales.*"),
     *("memory.language.word_order.*", "memory.language.predicates.*", "memory.language.markers.*"),
@@ -253,9 +255,8 @@ def test_the_offline_model_reads_the_longest_sentences_in_little_time() -> None:
     pieces = dict.fromkeys((*CLAUSES, *(" ".join(piece.split("\n")) for _, piece, _ in hostile_runs())))
     longest = offline_text.MAX_SENTENCE - 1
     texts = [
-        "\n".join([(opening + piece * longest)[:longest]] * offline_text.MAX_SENTENCES)
-        for piece in pieces
-        for opening in ("", "I ")
+        "\n".join([("I " * (place % 2) + piece * longest)[:longest]] * offline_text.MAX_SENTENCES)
+        for place, piece in enumerate(pieces)
     ]
     _offline("I work at Acme.")  # patterns are compiled
     assert [text[:30] for text in texts if all(_seconds(text) > SENTENCE_S for _ in range(REPEATS))] == []
