@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import JsonValue, ValidationError
 
 from ..adapters.ports import StoredPoint
-from ..agents.common.turn_routing import decode_turn, is_misplaced, is_on_other_partition, turn_hash, was_rekeyed
+from ..agents.common.turn_routing import decode_turn, is_misplaced, turn_hash, was_rekeyed
 from ..memory.facts.routing import route
 from ..memory.facts.statements import resolve_subject
 from ..memory.language.text import folded, quote_in_folded
@@ -196,7 +196,7 @@ def observed(
     except Poison as poison:
         return refusal(record, "reflector", poison.reason)
     owner_key = found.owner.key(found.tenant_id)
-    if is_on_other_partition(record, owner_key, partitions=partitions):
+    if is_misplaced(record, owner_key, partitions=partitions):
         return refusal(record, "reflector", "invalid")
     session_key = ids.session_key(found.tenant_id, found.user_id, found.session_id)
     usage = found.cause.usage
@@ -242,7 +242,7 @@ def recorded(record: Record, *, partitions: int) -> RecordedRow | Refusal:
     except Poison as poison:
         return refusal(record, "consolidation", poison.reason)
     owner_key = found.owner.key(found.tenant_id)
-    if is_on_other_partition(record, owner_key, partitions=partitions):
+    if is_misplaced(record, owner_key, partitions=partitions):
         return refusal(record, "consolidation", "invalid")
     return RecordedRow(
         position=record.position,

@@ -94,7 +94,10 @@ def _key_of(value: JsonValue) -> str | None:
         named = session if isinstance(session, dict) else value
         parts = [value.get("tenant_id"), named.get("user_id"), named.get("session_id")]
     texts = [part for part in parts if isinstance(part, str)]
-    return "/".join(map(ids.encode, texts)) if len(texts) == len(parts) else None
+    try:
+        return ids.join(*texts) if len(texts) == len(parts) else None
+    except UnicodeEncodeError:  # half of an emoji: the record is refused, and names nothing
+        return None
 
 
 def _protected_key(key: bytes | None, secrets: SecretFilter) -> bytes | None:

@@ -52,7 +52,10 @@ def lane_key(record: Record) -> str:
     names = [fields.get(name) for name in ("tenant_id", "user_id", "session_id")]
     if not all(isinstance(name, str) and 0 < len(name) <= ID_MAX and is_clean(name) for name in names):
         return ""
-    return join(*map(str, names))
+    try:
+        return join(*map(str, names))
+    except UnicodeEncodeError:  # half of an emoji: the record is refused when it is decoded
+        return ""
 
 
 def is_keyed_by(record: Record, key: str) -> bool:

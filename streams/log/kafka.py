@@ -20,7 +20,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from ...schemas.errors import Fatal, Poison, Transient
+from ...schemas.errors import DeploymentFault, Fatal, Poison, Transient
 from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
 from .kafka_rules import timestamp_refused
 from .lenient_headers import decode_headers_leniently
@@ -125,10 +125,10 @@ class KafkaLog:
             self._failed = producer
             if isinstance(exc.__cause__, TOO_LARGE):
                 raise Poison("oversized", f"{topic}: a record of {len(value or b'')} bytes is too large") from exc
-            if isinstance(exc.__cause__, InvalidTimestampError):
-                raise timestamp_refused(topic) from exc
             self._known.discard(topic)
             refused = write_error(topic, exc.__cause__ or exc, timestamp=timestamp)
+            if isinstance(exc.__cause__, InvalidTimestampError) and not isinstance(refused, DeploymentFault):
+                raise timestamp_refused(topic) from exc
             if isinstance(refused, Transient):
                 raise
             raise refused from exc.__cause__

@@ -29,7 +29,7 @@ def test_a_worker_and_commands_beside_it(memstream: Memstream, command: InProces
     with memstream.worker("all") as worker:
         assert worker.get("/livez")[0] == 200
         ready = json.loads(worker.get("/readyz")[1])
-        assert set(ready["parts"]) == {"recorder", "observer", "reflector", "consolidation", "qdrant"}
+        assert set(ready["parts"]) == {"recorder", "observer", "reflector", "consolidation", "qdrant", "disk"}
 
         lines = [turn("t1", "I work at Google."), turn("t2", "Guess what, I left Google. I now work at Stripe.")]
         produced = command("produce", "-", "--json", input="\n".join(lines))

@@ -58,6 +58,7 @@ INNER = {
     "LlmReranker.close": "no read",
     "LlmReranker.rerank": "orders what it is given",
     "LlmReranker.select": "chooses from what it is given",
+    "RecordReader.joined_groups": "ids of groups that the caller has named",
     "RecallService.shortlist": "ModelChoice's",
     "DeadlineReads.ask": "asks what it is given",
     "MemorySearch.run": "RecallService's",

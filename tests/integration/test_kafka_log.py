@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka import TopicPartition
 
-from memstream.schemas.errors import DeploymentFault, Fatal, Transient
+from memstream.schemas.errors import DeploymentFault, Fatal, Poison, Transient
 from memstream.streams.log import kafka, write_errors
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Position, TopicSpec
@@ -126,7 +126,7 @@ async def test_a_refusal_for_good_names_its_cause(
     try:
         await log.create([TopicSpec(topic, 1, 1, {"cleanup.policy": "compact"})])
         stamp = int(time.time() * 1000) + AHEAD
-        with pytest.raises(Fatal, match="InvalidTimestamp"):
+        with pytest.raises(Poison, match=r"message\.timestamp\.after\.max\.ms"):
             await log.append(topic, key=b"k", value=b"1", timestamp=stamp)
         with pytest.raises(Fatal, match="InvalidRecord"):  # compaction needs a key
             await log.append(topic, key=None, value=b"1")

@@ -232,13 +232,14 @@ async def test_commands(pipeline: Pipeline) -> None:
                     {"action": "explode"},
                     {"expected_version": 0},
                     {"content": "x" * 2001},
+                    {"content": "\0"},
                 )
             ),
         ]
         strange: list[Json] = [
             {"target_fact_id": "'; DROP\0"},
             {"expected_version": 10**18},
-            {"action": "merge", "source_fact_ids": ["a", "b"], "content": "\0"},
+            {"action": "merge", "source_fact_ids": ["a", "b"], "content": "a\0"},
             {"action": "update", "content": "!!!", "source_episode_ids": ["x", nobody]},
             {"tenant_id": "other", "x": nested(100)},
         ]

@@ -86,10 +86,11 @@ async def pipeline(place: Place, model: ModelServer, health: Watched) -> AsyncIt
         yield running
 
 
-async def say(pipeline: Pipeline, who: str, n: int, *, session: str = "s1") -> str:
-    """Say a turn as `who`, who is the only user of a tenant."""
-    fields = turn(f"({who}) I like thing {n}.", n, user=who, session=session, tenant_id=f"{pipeline.tenant}-{who}")
-    key = ids.session_key(fields["tenant_id"], who, session)
+async def say(pipeline: Pipeline, who: str, n: int, *, session: str = "s1", user: str | None = None) -> str:
+    """Say a turn as `who`: the tenant's only user, unless `user` names one."""
+    user = user or who
+    fields = turn(f"({who}) I like thing {n}.", n, user=user, session=session, tenant_id=f"{pipeline.tenant}-{who}")
+    key = ids.session_key(fields["tenant_id"], user, session)
     await pipeline.log.append(TURNS.name, key=key.encode(), value=json.dumps(fields).encode())
     return str(fields["turn_id"])
 
@@ -110,7 +111,7 @@ async def seconds_until_observed(pipeline: Pipeline, who: str, n: int) -> float:
 async def test_a_refused_tenant_is_paused_and_ends_no_worker(pipeline: Pipeline, mind: Model, health: Watched) -> None:
     await seconds_until_observed(pipeline, "other", 1)
     for n in range(1, REFUSED + 1):
-        await say(pipeline, "refused", n, session=f"s{n % 25}")
+        await say(pipeline, "refused", n, session=f"s{n % 25}", user=f"u{n % 5}")
     took = [await seconds_until_observed(pipeline, "other", n) for n in range(2, 8)]
     await pipeline.settled()
     letters = await pipeline.dead_letters()

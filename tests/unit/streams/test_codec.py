@@ -229,6 +229,12 @@ def test_the_lane_of_an_undecodable_record_is_its_raw_key() -> None:
 def test_the_lane_of_a_record_without_a_key_is_the_session_that_its_value_names() -> None:
     named = {"tenant_id": "a b", "user_id": "u/1", "session_id": "s"}
     assert lane_key(record(json.dumps(named).encode(), key=None)) == "a%20b/u%2F1/s"
-    for damaged in ({}, {"tenant_id": "a", "user_id": "u"}, named | {"user_id": 7}, named | {"session_id": ""}):
+    for damaged in (
+        {},
+        {"tenant_id": "a", "user_id": "u"},
+        named | {"user_id": 7},
+        named | {"session_id": ""},
+        named | {"user_id": "a\udc00"},
+    ):
         assert lane_key(record(json.dumps(damaged).encode(), key=None)) == ""
     assert lane_key(record(json.dumps(named).encode(), key=b"k")) == "k"

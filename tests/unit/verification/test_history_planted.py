@@ -426,8 +426,8 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "an observation": (_asked_of_zeta, "I3", "an observation's id is not of this turn"),
     "a key on memory.observations": (
         lambda dump: _key(dump, OBSERVATIONS.name, FIRST),
-        "I3",
-        "under another owner's key",
+        "I5",
+        "a record that is invalid has no dead letter",
     ),
     "a key on memory.facts.updated": (
         lambda dump: _key(dump, FACTS_UPDATED.name, google_event(1)),
