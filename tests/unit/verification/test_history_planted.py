@@ -521,8 +521,8 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
         lambda dump: dump.edit(
             OBSERVATIONS.name, lambda fields: fields.update(owner={"scope": "user", "id": "u2"}), FIRST
         ),
-        "I3",
-        "what was observed has another owner",
+        "I5",
+        "a record that is invalid has no dead letter",
     ),
     "a quote from elsewhere": (
         lambda dump: dump.edit(
