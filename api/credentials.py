@@ -58,7 +58,7 @@ class Caller:
     tenants: frozenset[str] | None = None
     users: frozenset[str] | None = None
     sha256: str = field(default="", repr=False, compare=False)
-    """Of the token. Two tokens of one name are two callers."""
+    """SHA-256 of the token. Two tokens of one name are two callers."""
 
     def require(self, scope: Scope) -> None:
         if scope not in self.scopes:

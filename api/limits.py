@@ -20,16 +20,16 @@ class Limits:
     requests: int = 128
     """Requests in work at once, without streams of events. A body that is being sent counts."""
     requests_per_tenant: int = 64
-    """Of one tenant; with a file of tokens."""
+    """Limit of one tenant, with a file of tokens."""
     requests_per_token: int = 48
-    """Of one token; with a file of tokens."""
+    """Limit of one token, with a file of tokens."""
     commands: int = 24
     """Requests that wait for the result of a command: edits, reviews, reflect, tools that write. Each of them has its
     own reader of the log."""
     commands_per_tenant: int = 12
-    """Of one tenant; with a file of tokens."""
+    """Limit of one tenant, with a file of tokens."""
     commands_per_token: int = 8
-    """Of one token; with a file of tokens."""
+    """Limit of one token, with a file of tokens."""
     connections: int = 1_024
     """Open connections, streams included. With one more, the connection that has waited longest for a request is
     closed."""
@@ -46,15 +46,15 @@ class Limits:
     streams: int = 64
     """Streams of events at once, those of `/mcp` included."""
     streams_per_tenant: int = 32
-    """Of one tenant; with a file of tokens."""
+    """Limit of one tenant, with a file of tokens."""
     streams_per_token: int = 24
-    """Of one token; with a file of tokens."""
+    """Limit of one token, with a file of tokens."""
     catching_up: int = 8
     """Streams that may still read older events. Each of them has its own reader of the log."""
     catching_up_per_tenant: int = 4
-    """Of one tenant; with a file of tokens."""
+    """Limit of one tenant, with a file of tokens."""
     catching_up_per_token: int = 3
-    """Of one token; with a file of tokens."""
+    """Limit of one token, with a file of tokens."""
     place_seconds: float = 5.0
     """How long a tenant with less than an equal share waits for a place where all are taken."""
     stream_events: int = 1_000

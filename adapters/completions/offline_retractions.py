@@ -82,7 +82,7 @@ _STOPPED: Final = re.compile(
 
 
 class Beside:
-    """What the statements of the same text are about, read once: each clause of the text is compared with them."""
+    """The subjects of the statements of one text, read once: each clause of the text is compared with them."""
 
     def __init__(self) -> None:
         self._attributes: set[tuple[str, str]] = set()

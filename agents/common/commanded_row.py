@@ -24,7 +24,7 @@ class CommandedRow(OutcomeRow):
     commands_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
     """Below it redelivered commands are recognised whose ids are forgotten."""
     results: RecentResults = RecentResults()
-    """Of the last edits by hand."""
+    """Results of the last edits by hand."""
 
     def is_redelivered(self, record: Record) -> bool:
         """Return whether this is the record of a command that was handled so long ago that its id may be forgotten."""
