@@ -85,12 +85,16 @@ def update_fact(
     """Reword a fact, or change its category, tags or metadata. `statement`: the new words; None: the old ones stay."""
     if fact.state not in READABLE:
         return _stale(fact, "only active and pending facts are edited")
+    if statement is not None and statement.content == fact.content:
+        statement = None
     if statement is not None:
-        refused = _is_instruction(statement.content) or _clashes((fact,), statement, neighbours, stamp, policy)
+        refused = (
+            _is_instruction(statement.content)
+            or _is_less_trusted(fact, statement)
+            or _clashes((fact,), statement, neighbours, stamp, policy)
+        )
         if refused is not None:
             return refused
-        if statement.content == fact.content:
-            statement = None
     if "metadata" in fields:
         ours = {name: fact.metadata[name] for name in (WAITS_FOR, APPROVED) if name in fact.metadata}
         fields = {**fields, "metadata": {**_mapping(fields["metadata"]), **ours}}
@@ -206,6 +210,14 @@ def forget_fact(fact: StoredFact, stamp: Stamp, *, reason: str) -> FactEditOutco
 
 def _stale(fact: StoredFact, rule: str) -> EditRefusal:
     return EditRefusal("stale", f"fact {fact.fact_id} is {fact.state}: {rule}")
+
+
+def _is_less_trusted(fact: StoredFact, statement: Statement) -> EditRefusal | None:
+    """Refuse to reword a fact on a word of lower trust. A supersession keeps the old fact, a rewording does not."""
+    if not outranks(fact, statement):
+        return None
+    message = f"fact {fact.fact_id} has the trust {fact.trust}, the new words have {statement.trust}: supersede it"
+    return EditRefusal("own_word", message)
 
 
 def _is_instruction(content: str) -> EditRefusal | None:

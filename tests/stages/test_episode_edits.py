@@ -84,6 +84,17 @@ async def test_a_new_text_is_hashed_and_found(changing: Consolidating) -> None:
     assert same.result == {"episode_id": episode.episode_id, "changed": False}
 
 
+async def test_the_word_of_an_agent_never_rewords_what_the_user_said(changing: Consolidating) -> None:
+    (episode,) = await changing.episodes("Moved to Roma")
+    words = {"content": "Moved to Pisa", "trust": "assistant"}
+    result = await asked(changing.bench, "episodes.update", episode_id=episode.episode_id, **words)
+    assert result.error is not None
+    assert (result.error.code, (await stored(changing.bench))[episode.episode_id].content) == (
+        "own_word",
+        "Moved to Roma",
+    )
+
+
 async def test_a_forgotten_episode_is_deleted_once(changing: Consolidating) -> None:
     (episode,) = await changing.episodes("Moved to Rome")
     first = await asked(changing.bench, "episodes.forget", episode_id=episode.episode_id)

@@ -104,7 +104,7 @@ async def test_what_begins_later_waits(bench: Bench) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ by id
-async def test_an_update_rewords_and_the_word_of_an_agent_lowers_the_trust(bench: Bench) -> None:
+async def test_an_update_rewords_and_the_word_of_an_agent_never_rewords_that_of_the_user(bench: Bench) -> None:
     said = await Talk(bench).tell("Works at Gogle")
     fact_id = (await fact_of(bench, "Works at Gogle")).fact_id
     editor = editing(bench)
@@ -115,8 +115,10 @@ async def test_an_update_rewords_and_the_word_of_an_agent_lowers_the_trust(bench
     assert fact.evidence[0].observation_id == said.observation_id
     same = await editor.done("facts.update", fact_id=fact_id, tags=["job"])
     assert (same["changed"], same["version"]) == (False, 2)
-    await editor.done("facts.update", fact_id=fact_id, content="Works at Google in Zurich", trust="assistant")
-    assert (await fact_of(bench, "Works at Google in Zurich")).trust == "assistant"
+    reworded = await editor.refused("facts.update", fact_id=fact_id, content="Works at Acme", trust="assistant")
+    assert (reworded, (await fact_of(bench, "Works at Google")).trust) == ("own_word", "user")
+    labelled = await editor.done("facts.update", fact_id=fact_id, tags=["work"], trust="assistant")
+    assert (labelled["changed"], labelled["version"]) == (True, 3)
     assert await editor.refused("facts.update", fact_id=fact_id, tags=[], expected_version=2) == "version"
     await bench.agree()
 

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from ....memory.facts.trust_order import TRUST
 from ....memory.secrets.secret_filter import at_least
+from ....memory.facts.trust_order import outranks
 from ....memory.trust.rendered_text import find_unsafe_text
 from ....schemas import ids
 from ....schemas.base import CONTENT_MAX, TAGS_MAX
@@ -44,6 +45,9 @@ async def update(args: EpisodeEdit, scope: UpkeepEditScope) -> UpkeepEditResult:
     if "content" not in changed:
         fields = {name: [*value] if isinstance(value, tuple) else value for name, value in changed.items()}
         return UpkeepEditResult(result=edited, writes=(_set((episode.episode_id,), fields, scope),))
+    if outranks(episode, args):
+        message = f"the episode has the trust {episode.trust}, the new words have {args.trust}: add an episode instead"
+        return refused("own_word", message)
     assert args.content is not None  # it changed
     reworded = _reworded(episode.model_copy(update=changed), args.content, args.trust, scope)
     return UpkeepEditResult(result=edited, writes=(await _put(reworded, scope),))
