@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from ....memory.facts.trust_order import TRUST
+from ....memory.facts.trust_order import TRUST, outranks
 from ....memory.secrets.secret_filter import at_least
-from ....memory.facts.trust_order import outranks
 from ....memory.trust.rendered_text import find_unsafe_text
 from ....schemas import ids
 from ....schemas.base import CONTENT_MAX, TAGS_MAX
