@@ -51,7 +51,7 @@ class EventStep:
 
 
 class WaitingSteps(Generic[T]):
-    """StepScheduler that are ready and wait. Pure: the order depends on the shares alone."""
+    """Steps that are ready and wait. Pure: the order depends on the shares alone."""
 
     def __init__(self, shares: ProcessorShares) -> None:
         self._shares = shares
