@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import ssl
 import tomllib
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
@@ -40,6 +41,15 @@ SECRETS = {"openai_api_key": "OPENAI_API_KEY", "qdrant_api_key": "QDRANT_API_KEY
 PLAIN = {"openai_base_url": "OPENAI_BASE_URL"}
 TESTS_OWN = f"{PREFIX}TEST_"
 """Prefix of the test suite's variables, which settings ignore."""
+_LINK_PART = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
+_LINK_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Tell whether Kubernetes made this variable. It gives each container the address of every service of the
+    namespace: a service `memstream` makes MEMSTREAM_SERVICE_HOST and MEMSTREAM_PORT=tcp://…, a service
+    `memstream-health` makes MEMSTREAM_HEALTH_PORT=tcp://…."""
+    return _LINK_PART.search(name) is not None or (name.endswith("_PORT") and _LINK_ADDRESS.match(value) is not None)
 
 
 def _broker(value: str) -> str:
@@ -156,8 +166,14 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment before file (the file is handed in as arguments)."""
-        return env_settings, init_settings
+        """Environment before file (the file is handed in as arguments). A service link is no setting."""
+        environment = EnvSettingsSource(settings_cls)
+        environment.env_vars = {
+            name: value
+            for name, value in environment.env_vars.items()
+            if value is None or not is_service_link(name.upper(), value)
+        }
+        return environment, init_settings
 
     @field_validator("datadir")
     @classmethod
@@ -297,8 +313,11 @@ def _unknown_variables(environment: Mapping[str, str]) -> list[str]:
     known = [variable(field) for field in Settings.model_fields]
     return [
         f"{name}: there is no such setting{_perhaps(name, known)}"
-        for name in sorted(environment)
-        if name.startswith(PREFIX) and not name.startswith(TESTS_OWN) and name not in known
+        for name, value in sorted(environment.items())
+        if name.startswith(PREFIX)
+        and not name.startswith(TESTS_OWN)
+        and name not in known
+        and not is_service_link(name, value)
     ]
 
 

@@ -97,6 +97,57 @@ def test_empty_variables_are_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.worker_id is None
 
 
+SERVICE_LINKS = {
+    "memstream": {
+        "MEMSTREAM_SERVICE_HOST": "10.0.0.11",
+        "MEMSTREAM_SERVICE_PORT": "8000",
+        "MEMSTREAM_SERVICE_PORT_HTTP": "8000",
+        "MEMSTREAM_PORT": "tcp://10.0.0.11:8000",
+        "MEMSTREAM_PORT_8000_TCP": "tcp://10.0.0.11:8000",
+        "MEMSTREAM_PORT_8000_TCP_PROTO": "tcp",
+        "MEMSTREAM_PORT_8000_TCP_PORT": "8000",
+        "MEMSTREAM_PORT_8000_TCP_ADDR": "10.0.0.11",
+    },
+    "memstream-health": {
+        "MEMSTREAM_HEALTH_SERVICE_HOST": "10.0.0.12",
+        "MEMSTREAM_HEALTH_PORT": "tcp://10.0.0.12:8080",
+        "MEMSTREAM_HEALTH_PORT_8080_TCP_ADDR": "10.0.0.12",
+    },
+    "memstream-dns, two protocols": {
+        "MEMSTREAM_DNS_SERVICE_PORT_DNS_UDP": "53",
+        "MEMSTREAM_DNS_PORT": "udp://10.0.0.13:53",
+        "MEMSTREAM_DNS_PORT_53_UDP": "udp://10.0.0.13:53",
+        "MEMSTREAM_DNS_PORT_132_SCTP_PROTO": "sctp",
+    },
+}
+
+
+@pytest.mark.parametrize("service", SERVICE_LINKS)
+def test_the_address_of_a_service_of_kubernetes_is_no_setting(
+    service: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in SERVICE_LINKS[service].items():
+        monkeypatch.setenv(name, value)
+    assert load()[0].health_port == 0
+    (tmp_path / "memstream.toml").write_text("health_port = 8081")
+    assert load()[0].health_port == 8081, "a link does not win over the file"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("MEMSTREAM_PORT", "8000", "MEMSTREAM_PORT: there is no such setting"),
+        ("MEMSTREAM_SERVICE", "memstream", "MEMSTREAM_SERVICE: there is no such setting"),
+        ("MEMSTREAM_HEALTH_PORT", "http://10.0.0.12", "MEMSTREAM_HEALTH_PORT='http://10.0.0.12'"),
+    ],
+)
+def test_what_only_resembles_such_an_address_is_refused(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert said in refusal()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
