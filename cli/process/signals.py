@@ -1,11 +1,12 @@
-"""SIGTERM and SIGINT for commands that run until a signal."""
+"""Signals for commands that run until one: SIGTERM and SIGINT end them, SIGHUP ends them where their terminal went."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import click
 import structlog
@@ -14,9 +15,12 @@ from ...schemas.base import describe
 from ...schemas.errors import StageError
 from ...streams.engine.process_exit import exit_code_for
 from ..errors import Exit
+from .log_files import LogFile, log_files
 
 log = structlog.get_logger(__name__)
 
+STREAMS = (0, 1, 2)
+"""Descriptors of the standard streams."""
 Running = Callable[[asyncio.Event, asyncio.Event], Awaitable[int]]
 """Work of a command. It gets `running`, which it sets once events are in flight, and `stopping`; it returns the exit
 code."""
@@ -28,6 +32,7 @@ async def until_stopped(run: Running, *, name: str) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    _handle_hangup(loop, stopping)
     work = asyncio.ensure_future(run(running, stopping))
     stop = asyncio.ensure_future(stopping.wait())
     await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -44,3 +49,41 @@ async def until_stopped(run: Running, *, name: str) -> int:
         log.critical(f"{name}_failed", error=describe(error), where=where)
         return exit_code_for(error)
     return work.result()
+
+
+def _handle_hangup(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    """Drain on SIGHUP when the process has a terminal, because the terminal is gone then. Without one, a rotation of
+    logs sends it: open the log files again. A process that ignores it (nohup) goes on ignoring it."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return
+    if _has_terminal():
+        terminals = [descriptor for descriptor in STREAMS if os.isatty(descriptor)]
+        loop.add_signal_handler(signal.SIGHUP, _leave_terminal, terminals, stopping)
+    else:
+        loop.add_signal_handler(signal.SIGHUP, _reopen, log_files())
+
+
+def _has_terminal() -> bool:
+    """Tell whether the process has a controlling terminal."""
+    try:
+        os.close(os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _leave_terminal(terminals: Sequence[int], stopping: asyncio.Event) -> None:
+    """Stop, and write to nowhere: each write to a terminal that is gone is an error."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in terminals:
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    stopping.set()
+
+
+def _reopen(files: tuple[LogFile, ...]) -> None:
+    for file in files:
+        try:
+            file.reopen()
+        except OSError as error:
+            log.error("log_not_reopened", file=str(file.path), why=error.strerror or str(error))
