@@ -178,7 +178,7 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
             credentials=credentials,
             limits=limits,
         )
-        app.router.routes.append(app.state.mcp.route)
+        app.router.routes.extend(app.state.mcp.routes)
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     if credentials.open:
         app.add_middleware(LocalGuard)

@@ -44,7 +44,7 @@ class McpServices:
 
 
 class McpEndpoint:
-    """The route. `running` has to be entered while the server runs."""
+    """The routes: the path, and the path with a slash at its end. `running` has to be entered while the server runs."""
 
     def __init__(
         self,
@@ -55,7 +55,8 @@ class McpEndpoint:
         credentials: Credentials,
         limits: Limits,
     ) -> None:
-        self.route = Route(PATH, endpoint=_Endpoint(self), include_in_schema=False)
+        self._route = Route(PATH, endpoint=_Endpoint(self), include_in_schema=False)
+        self.routes = (self._route, Route(f"{PATH}/", endpoint=_Endpoint(self), include_in_schema=False))
         self._pools = pools
         self._memberships = memberships
         self._credentials = credentials
@@ -77,7 +78,7 @@ class McpEndpoint:
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose credential may read. Raises Problem for others, as the other routes do."""
         headers, state = Headers(scope=scope), scope.setdefault("state", {})
-        scope["route"] = self.route  # for metrics and the audit trail; only the framework's own routes set it
+        scope["route"] = self._route  # for metrics and the audit trail; only the framework's own routes set it
         caller = self._credentials.caller(bearer_token(headers))
         state["caller"] = caller.name  # for the audit trail, should the request be denied
         caller.require(SCOPE)

@@ -25,6 +25,7 @@ from mcp_types import (
     GetPromptResult,
     ListPromptsResult,
     ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
@@ -111,6 +112,7 @@ class MemoryServer:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_resource_templates,
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
@@ -155,6 +157,13 @@ class MemoryServer:
                 for each in self.resources
             ]
         )
+
+    async def _list_resource_templates(
+        self, context: RequestContext, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """Answer that there are none. Clients ask for templates of every server that has resources."""
+        await self.identify(context)
+        return ListResourceTemplatesResult(resource_templates=[])
 
     async def _read_resource(self, context: RequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
         identity = await self.identify(context)

@@ -69,6 +69,15 @@ async def test_identity_comes_from_the_token_and_the_headers(mode: str) -> None:
     assert "jake" in read.contents[0].text
 
 
+async def test_a_slash_at_the_end_of_the_address_changes_nothing() -> None:
+    tools = scripted()
+    async with mcp_server(tools) as url, connected(f"{url}/", bearer(JAKES)) as client:
+        await client.call_tool("recall", {"query": "work"})
+    async with mcp_server(tools) as url, httpx.AsyncClient() as http:
+        assert (await http.post(f"{url}/", json={})).status_code == 401
+    assert len(tools.calls) == 1
+
+
 async def test_the_session_of_a_request_may_stand_in_its_meta() -> None:
     tools = scripted()
     async with mcp_server(tools) as url, connected(url, bearer(JAKES)) as client:

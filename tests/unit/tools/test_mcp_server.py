@@ -167,6 +167,10 @@ class TestOfficialClient:
             with pytest.raises(MCPError, match="try again in a moment"):
                 await client.read_resource("memory://digest")
 
+    async def test_who_asks_for_templates_of_resources_learns_that_there_are_none(self, mode: str) -> None:
+        async with Client(server(ScriptedTools()), mode=mode) as client:
+            assert (await client.list_resource_templates()).resource_templates == []
+
     async def test_the_prompt_is_the_context_of_the_user(self, mode: str) -> None:
         contexts = ScriptedContexts("Known facts:\n- Works at Stripe")
         async with Client(server(ScriptedTools(), contexts), mode=mode) as client:
