@@ -56,4 +56,8 @@ def router(*, readiness: Readiness, registry: CollectorRegistry) -> APIRouter:
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
+    # Monitors ask with HEAD, too. The server leaves out the body of such an answer.
+    routes.head("/livez", response_class=PlainTextResponse, include_in_schema=False)(livez)
+    routes.head("/readyz", include_in_schema=False, response_model=None)(readyz)
+    routes.head("/metrics", include_in_schema=False, response_model=None)(metrics)
     return routes

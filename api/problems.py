@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from ..schemas.errors import NoShare, Poison, StageError, Transient
 from ..streams.engine.audit import audit
@@ -24,6 +25,7 @@ URN = "urn:memstream:problem:"
 TYPES = frozenset({"str", "tuple[ContentPart, ...]"})
 """Names that pydantic puts into the path of an error in a message's content. They are types that it tried, not
 fields."""
+METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 ERRORS_MAX = 20
 """How many errors an answer lists."""
 
@@ -249,9 +251,12 @@ def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None
 
 
 def _methods(app: FastAPI, request: Request) -> str:
-    """Return all methods of a path, from the document. The router knows only those of the first route that matches."""
-    template = getattr(request.scope.get("route"), "path_format", "")
-    return ", ".join(sorted(method.upper() for method in app.openapi()["paths"].get(template, ())))
+    """Return all methods of a path. The router names only those of the first route that matches."""
+    return ", ".join(
+        method
+        for method in METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in app.routes)
+    )
 
 
 def of_port(error: StageError, *, retry_after: int) -> Problem:

@@ -18,7 +18,7 @@ from memstream.api.generate import FILE, bare_app, text
 from memstream.api.limits import Limits
 from memstream.api.openapi import document
 from memstream.schemas.errors import Fatal, Transient
-from tests.support.api_server import NoLog, NoRecall, app_over, called, entry
+from tests.support.api_server import NoLog, NoRecall, app_over, called, entry, served
 from tests.unit.api.test_turns import TURN
 
 KNOWN = {"type", "title", "status", "detail", "instance", "errors", "missing"}
@@ -143,6 +143,19 @@ async def test_ready_is_whether_turns_are_taken(ready: bool, status: int) -> Non
     answer = await called(app_over(ready=ready)).get("/readyz")
     assert (answer.status_code, answer.json()["ready"]) == (status, ready)
     assert answer.json()["parts"]["qdrant"] == {"ready": False, "why": "it is down"}
+
+
+@pytest.mark.parametrize(
+    ("path", "ready", "status"),
+    [("/livez", False, 200), ("/readyz", True, 200), ("/readyz", False, 503), ("/metrics", True, 200)],
+)
+async def test_a_monitor_may_ask_with_head(path: str, ready: bool, status: int) -> None:
+    async with served(app_over(ready=ready)) as address, httpx.AsyncClient(base_url=address) as api:
+        got, head = await api.get(path), await api.head(path)
+        assert (head.status_code, head.content) == (status, b"")
+        assert head.headers["content-type"] == got.headers["content-type"]
+        refused = await api.post(path)
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD")
 
 
 async def test_requests_are_counted_by_route_and_never_by_path() -> None:
