@@ -18,6 +18,10 @@ def main() -> None:
     """Run the command line, or name the extra of the package that it needs."""
     os.umask(OWNER_ONLY)
     try:
+        if sys.argv[1:2] == ["health"]:  # it runs every few seconds, and needs no other command
+            from .commands.health import health
+
+            health(sys.argv[2:], prog_name="memstream health")
         with collection_paused():
             from .main import cli
 

@@ -55,6 +55,7 @@ COMMANDS = {
     "tables": "Continue after a stage's table was lost.",
     "rebuild": "Fill Qdrant's facts from the log.",
     "dlq": "List and show dead letters.",
+    "health": "Ask the worker or server of this machine whether it is ready.",
     "doctor": "Check what a worker needs, and say what to do.",
 }
 """Name → line of --help. A command's module is imported on use: Qdrant's client alone takes a second to import."""

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from ...streams.engine.health import LOOPBACK
+from ..process.health_address import origin_of
 from .broker import COMMAND_TIMEOUT
 from .checks import Check
 from .settings import Settings
-
-EVERY_ADDRESS: Final[Mapping[str, str]] = {"0.0.0.0": LOOPBACK, "::": "::1"}
-"""Addresses on which a worker listens, and those at which it is reached then."""
 
 
 class _Part(BaseModel):
@@ -33,8 +27,7 @@ async def check_worker(settings: Settings) -> list[Check]:
     """
     if not settings.health_port:
         return []
-    host = EVERY_ADDRESS.get(settings.health_host, settings.health_host)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{settings.health_port}/readyz"
+    address = f"{origin_of(settings.health_host, settings.health_port)}/readyz"
     try:
         async with httpx.AsyncClient(timeout=COMMAND_TIMEOUT, trust_env=False) as client:
             answer = await client.get(address)

@@ -46,7 +46,7 @@ def test_every_stage_is_a_service_and_there_is_no_other(compose: dict[str, Any])
         assert "container_name" not in service, "a name of its own cannot be scaled"
         assert "ports" not in service, "a port of the machine cannot be scaled"
         assert service["restart"] == "unless-stopped"
-        assert "8080/readyz" in service["healthcheck"]["test"][-1]
+        assert service["healthcheck"]["test"] == ["CMD", "memstream", "health"]
         assert service["read_only"] is True
         assert service["volumes"] == [f"{stage}-data:/data"]
         assert service["depends_on"]["topics"]["condition"] == "service_completed_successfully"
@@ -62,6 +62,7 @@ def test_memory_over_http_is_a_service_that_asks_for_tokens(compose: dict[str, A
     assert service["secrets"] == ["tokens"]
     assert service["ports"] == ["127.0.0.1:8000:8000"]
     assert service["image"] == f"memstream:{__version__}"
+    assert service["healthcheck"]["test"] == ["CMD", "memstream", "health", "--port", service["command"][-1]]
     assert {variable(field) for field in Settings.model_fields} >= set(service["environment"])
 
 
@@ -129,5 +130,7 @@ def test_the_image_carries_every_room() -> None:
     ):
         assert f"COPY {room} {room}" in dockerfile
         assert f"!{room}" in ignored
-    assert "USER memstream" in dockerfile
+    assert "\nUSER 10001:10001\n" in dockerfile, "runAsNonRoot of Kubernetes refuses a user that is a name"
+    assert "--gid 10001 memstream" in dockerfile
+    assert "--uid 10001 --gid 10001" in dockerfile
     assert MAX_REQUEST == 4 * 1024 * 1024, "deploy/README.md names the size"
