@@ -256,6 +256,8 @@ class CommandResult(Contract):
     at: Instant
 
 
+REPEATED: Final = "repeated"
+"""Code of the refusal of a command that was handled before, and whose result is no longer kept."""
 KEY_REUSED: Final = ResultError(
     code="key_reused", message="this idempotency key belongs to a request with other arguments: take a new key"
 )

@@ -26,7 +26,15 @@ from ..schemas.base import Contract
 from ..schemas.cloudevents import MASKED_HEADER
 from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
 from ..schemas.command_kinds import kinds_of
-from ..schemas.commands import Command, CommandResult, EpisodesKeep, EpisodesRecord, FactsApply
+from ..schemas.commands import (
+    KEY_REUSED,
+    REPEATED,
+    Command,
+    CommandResult,
+    EpisodesKeep,
+    EpisodesRecord,
+    FactsApply,
+)
 from ..schemas.episodes import EpisodesRecorded, StoredEpisode
 from ..schemas.errors import Poison
 from ..schemas.facts import Evidence, Fact, FactUpdated
@@ -285,7 +293,13 @@ def dead_letter(record: Record) -> DeadLetterRow:
 
 def result(record: Record) -> ResultRow:
     found = read(record, CommandResult)
-    return ResultRow(record.position, found.command_id, _header(record, "ce_subject") or "", digest_of(record.value))
+    return ResultRow(
+        record.position,
+        found.command_id,
+        _header(record, "ce_subject") or "",
+        digest_of(record.value),
+        of_repetition=found.error is not None and found.error.code in (KEY_REUSED.code, REPEATED),
+    )
 
 
 def event(record: Record) -> tuple[EventRow, Fact]:

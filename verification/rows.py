@@ -250,6 +250,8 @@ class ResultRow:
     subject: str
     """The key of the stream that its command touches. Others choose command ids, so an id alone is not unique."""
     digest: str
+    of_repetition: bool = False
+    """Whether it refuses a repetition: the id was used for another request, or the first result is no longer kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..schemas import ids
 from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
-from ..schemas.topics import EPISODES_RECORDED, FACTS, OBSERVATIONS
+from ..schemas.topics import COMMANDS_SESSION, EPISODES_RECORDED, FACTS, OBSERVATIONS
 from .rows import EventRow, EvidenceRow, FactView, History, ObservationRow, ObservedRow, PointRow, TurnName
 from .verdicts import Expected, Findings, InvariantVerdict, format_turn
 
@@ -133,9 +133,16 @@ def _points(
 
 
 def _working(history: History, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
+    stated = {
+        (row.key, ids.edit_observation_id(row.key, row.command_id))
+        for row in history.commands
+        if row.kind == "working.add"
+    }
     for point in history.points.get(WORKING, ()):
         findings.checked += 1
-        _of_origin(history, point, origins, findings)
+        by_hand = (point.session_key, point.observation_id) in stated
+        if not by_hand and history.is_complete(COMMANDS_SESSION.name, point.session_key):
+            _of_origin(history, point, origins, findings)
 
 
 def _archive(history: History, findings: Findings) -> None:

@@ -170,8 +170,8 @@ def _may_be_dropped(row: TurnRow, history: History) -> bool:
 
 # ------------------------------------------------------------------------------------------------ commands
 def _answered(history: History, expected: Expected, findings: Findings) -> None:
-    """Check that each command has exactly one result, however often the command came. What a worker sends
-    itself (outcome.retry, sessions.end, sessions.trim) has none."""
+    """Check that each command has exactly one result, however often the command came. Refusals of a repetition do
+    not count. What a worker sends itself (outcome.retry, sessions.end, sessions.trim) has none."""
     commands: dict[tuple[str, str], list[CommandRow]] = defaultdict(list)
     for row in history.commands:
         if row.kind not in (RETRY, END_SESSION, TRIM_SESSION):
@@ -187,5 +187,6 @@ def _answered(history: History, expected: Expected, findings: Findings) -> None:
         results = history.results.get((key, command_id), ())
         if due:
             findings.require(bool(results), f"command {command_id} of {key} has no result", *positions(due))
-        if len(results) > 1:
-            findings.require(False, f"command {command_id} of {key} has two different results", *positions(results))
+        first = [row for row in results if not row.of_repetition]
+        if len(first) > 1:
+            findings.require(False, f"command {command_id} of {key} has two different results", *positions(first))

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ...schemas.commands import KEY_REUSED, Command, CommandResult, RequestHash, ResultError
+from ...schemas.commands import KEY_REUSED, REPEATED, Command, CommandResult, RequestHash, ResultError
 from .stored_row import RowPart
 
 RESULTS_KEPT: Final = 16
@@ -53,7 +53,7 @@ class RecentResults(RowPart):
             if kept.command_id == command.command_id:
                 return _refused(command, KEY_REUSED) if kept.is_of_another(command) else kept.plain()
         message = "this command was handled before; its result is no longer kept. Read the record that it names"
-        return _refused(command, ResultError(code="repeated", message=message))
+        return _refused(command, ResultError(code=REPEATED, message=message))
 
 
 def _refused(command: Command, error: ResultError) -> CommandResult:

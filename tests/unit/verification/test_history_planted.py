@@ -17,13 +17,24 @@ from memstream.adapters.ports import VectorStore
 from memstream.memory.policies import MemoryPolicy, RoutingPolicy
 from memstream.memory.upkeep.gist import archive_row
 from memstream.schemas import ids
+from memstream.schemas.commands import Command, CommandResult, SessionRef
 from memstream.schemas.episodes import StoredEpisode
-from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS, TURNS
-from memstream.streams.log.port import Log
+from memstream.schemas.topics import (
+    COMMANDS,
+    COMMANDS_SESSION,
+    EPISODES_RECORDED,
+    FACTS,
+    FACTS_UPDATED,
+    OBSERVATIONS,
+    RESULTS,
+    TURNS,
+)
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Log, Position, Record
 from memstream.verification import Expected, HistoryScope, read_history, verify
 from memstream.verification.decoding import COMPARED
 from memstream.verification.rows import TurnName
-from tests.support.history_dump import NO_JSON, Dump, DumpLog, DumpStore, Fields, parsed
+from tests.support.history_dump import NO_JSON, PARTITIONS, Dump, DumpLog, DumpStore, Fields, parsed
 
 LETTERS = TURNS.name + ".dlq"
 CHANGELOG = "memory-observer-working_set-changelog"
@@ -413,6 +424,46 @@ async def test_a_gist_and_its_words_are_as_they_should_be(dump: Dump) -> None:
     assert await dump.broken() == before
 
 
+def added_by_hand(dump: Dump, *, session: str = "s1") -> None:
+    """Let the entries of session s1 be those that a command added to a session."""
+    given = Command(
+        command_id="c-entry",
+        kind="working.add",
+        tenant_id="acme",
+        session=SessionRef(user_id="u1", session_id=session),
+        args={"content": "Works at Google"},
+        issued_at=datetime.now(UTC),
+    )
+    about = ids.session_key("acme", "u1", "s1")
+    at = Position(COMMANDS_SESSION.name, partition_for(given.key.encode(), PARTITIONS), 0)
+    dump.append(Record(at, given.key.encode(), given.to_bytes()))
+    result = CommandResult(command_id="c-entry", status="applied", result={}, at=given.issued_at)
+    dump.append(
+        Record(Position(RESULTS.name, 0, 0), b"c-entry", result.to_bytes(), (("ce_subject", given.key.encode()),))
+    )
+    stated = ids.edit_observation_id(about, given.command_id)
+    payload(dump, "working", of(tenant_id="acme", session_id="s1"), entry_id=stated, observation_id=stated)
+
+
+def refused_again(dump: Dump, code: str) -> None:
+    error = {"code": code, "message": "take a new key"}
+    again(dump, RESULTS.name, lambda fields: fields.update(status="refused", result=None, error=error), lambda _: True)
+
+
+ALLOWED: dict[str, Callable[[Dump], None]] = {
+    "an entry that was added by hand": added_by_hand,
+    "a used key with another request": lambda dump: refused_again(dump, "key_reused"),
+    "a command that came again too late": lambda dump: refused_again(dump, "repeated"),
+}
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+async def test_what_is_no_fault_is_not_found(dump: Dump, what: str) -> None:
+    before = await dump.broken()
+    ALLOWED[what](dump)
+    assert await dump.broken() == before
+
+
 FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "a fact": (_of_zeta("facts", GOOGLE), "I3", "not as it was observed"),
     "an episode": (_of_zeta("episodes", FIRST), "I3", "it is not as it was observed"),
@@ -484,6 +535,11 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     ),
     "a working entry of nobody": (
         lambda dump: payload(dump, "working", of(tenant_id="acme", session_id="s1"), observation_id="0" * 36),
+        "I3",
+        "it comes from an observation that is not of its owner",
+    ),
+    "a working entry of a command to another session": (
+        lambda dump: added_by_hand(dump, session="s2"),
         "I3",
         "it comes from an observation that is not of its owner",
     ),
