@@ -18,7 +18,8 @@ from typing import Any, Literal
 import click
 from aiohttp import web
 
-from bench.soak.conversation import UNSPEAKABLE, noted
+from bench.soak.conversation import UNSPEAKABLE, Note, noted
+from bench.soak.hostile import ORDER
 from tests.support.openai_bodies import CHARACTERS_A_TOKEN, OBSERVATION, completion
 from tests.support.prompt_view import PromptView, user_text, view
 
@@ -147,10 +148,12 @@ class Model:
 
 
 def observations(prompt: PromptView) -> list[Json]:
-    """Return the observations of the shown turns. What one replaces is looked up among the shown entries."""
+    """Return the observations of the shown turns. The model obeys orders, whoever gives them. What an observation
+    replaces is looked up among the shown entries."""
     items: list[Json] = []
     for turn, text in prompt.turns.items():
-        for words, note in noted(user_text(text)):
+        ordered = [(ORDER, Note(ORDER, "preference"))] if ORDER in text else []
+        for words, note in (*noted(user_text(text)), *ordered):
             replaces = None
             if note.replaces is not None:
                 shown = [each.id for each in prompt.working.values() if each.content.startswith(note.replaces)]

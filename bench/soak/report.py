@@ -46,6 +46,8 @@ def page(found: Found) -> str:
             f"{sent.counted['twice']} turns twice, {sent.counted['without key']} without a key, "
             f"{sent.counted['unreadable']} unreadable, {len(sent.unspeakable)} that no model answers",
         ),
+        ("edits over HTTP", _counts(dict(found.edits_by_kind().most_common()))),
+        ("hostile records", _counts(dict(found.attacked.counted.most_common()))),
         ("faults", ", ".join(f"{n} {kind}" for kind, n in found.faults_by_kind().most_common())),
         ("partitions", _partitions(found)),
         ("workers started again", str(sum(1 for end in found.ends if end.at < found.seconds))),

@@ -15,17 +15,20 @@ from pathlib import Path
 import aiohttp
 import structlog
 
-from bench.soak import faults, growth, sampling, schedule, traffic
+from bench.soak import edits, faults, growth, hostile, sampling, schedule, traffic
 from bench.soak.verdict import Slope, history_verdicts, lag_verdict, slopes
 from bench.soak.volumes import Size, volumes
 from bench.soak.workers import Ended
 from bench.soak.world import SESSION_TIMEOUT, World, running
+from memstream.client import connect
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES
 from memstream.verification import InvariantVerdict
 
 log = structlog.get_logger(__name__)
 
+CALL_TIMEOUT = 30.0
+"""Seconds of a call of the editors, with the wait for its result."""
 START_WITHIN = 300.0
 STARTING = 20.0
 """Seconds in which a new process imports and joins."""
@@ -58,6 +61,8 @@ class Found:
     at: datetime
     seconds: float
     sent: traffic.Sent
+    attacked: hostile.Attacked
+    editors: Sequence[edits.Editor]
     struck: Sequence[faults.Struck]
     samples: sampling.Samples
     ends: Sequence[Ended]
@@ -90,6 +95,9 @@ class Found:
             found.append(f"only {len(self.sent.sessions)} of {self.wanted.sessions} sessions came to speak")
         return found
 
+    def edits_by_kind(self) -> Counter[str]:
+        return sum((editor.kinds for editor in self.editors), Counter[str]())
+
     def faults_by_kind(self) -> Counter[str]:
         return Counter(each.kind for each in self.struck)
 
@@ -105,6 +113,8 @@ class Found:
             "users": len(self.sent.users),
             "tenants": len(self.sent.tenants),
             "sent": dict(self.sent.counted),
+            "edits": dict(self.edits_by_kind()),
+            "attacks": dict(self.attacked.counted),
             "acknowledged_late_by": round(self.sent.late, 1),
             "faults": [asdict(each) for each in self.struck],
             "ends": [asdict(each) for each in self.ends],
@@ -160,8 +170,29 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
         bag=schedule.EMBEDDED_BAG if wanted.embedded else schedule.BAG,
     )
     every = list(traffic.sessions(seed=wanted.seed, seconds=seconds, count=wanted.sessions, rate=wanted.rate))
+    hostilities = list(hostile.attacks(seed=wanted.seed, seconds=seconds))
     at = datetime.now(UTC)
     sent, struck, samples = traffic.Sent(), list[faults.Struck](), sampling.Samples()
+    attacked, editors = hostile.Attacked(), edits.editors(wanted.seed)
+
+    async def load(
+        until: float, sessions: Sequence[traffic.Session], attacks: Sequence[hostile.Attack], plan: list[schedule.Fault]
+    ) -> None:
+        """Let sessions, attackers and editors work while things break."""
+        producing = world.log()
+        await producing.start()
+        try:
+            async with connect(world.server, timeout=CALL_TIMEOUT) as memory, asyncio.TaskGroup() as group:
+                for work in (
+                    traffic.produce(producing, sessions, sent, now=world.now),
+                    hostile.attack(producing, attacks, sent, attacked, now=world.now),
+                    edits.edit_until(until, memory.api, editors, sent, now=world.now),
+                    faults.strike(world, plan, struck),
+                ):
+                    group.create_task(work)
+        finally:
+            await producing.close()
+
     async with running(folder=folder, seed=wanted.seed, embedded=wanted.embedded) as world:
         world.fill_seats()
         await _all_ready(world)
@@ -170,25 +201,28 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
         async with _beside(sampling.sample(world, samples)):
             grown = None
             if wanted.grow_to is None:
-                await _load(world, every, plan, sent, struck)
+                await load(seconds, every, hostilities, plan)
             else:
                 early, late = traffic.parts(every, seconds / 2)
                 early_faults, late_faults = schedule.parts(plan, seconds / 2)
-                await _load(world, early, early_faults, sent, struck)
+                first, second = hostile.parts(hostilities, seconds / 2)
+                await load(seconds / 2, early, first, early_faults)
                 await _drained(world)
                 grown = await growth.grow(world, wanted.grow_to, drain=lambda: _drained(world))
                 await _all_ready(world)
                 pause = world.now() - seconds / 2
                 late, late_faults = traffic.later(late, pause), schedule.later(late_faults, pause)
-                await _load(world, late, late_faults, sent, struck)
+                await load(seconds + pause, late, hostile.later(second, pause), late_faults)
             ended = world.now()
             log.info("producing_stopped", turns=len(sent.turns), at=round(ended, 1))
             gone, lag = await _until_no_lag(world)
+            async with connect(world.server, timeout=CALL_TIMEOUT) as memory:
+                await edits.look(memory.api, editors)
         log.info("lag", gone_after=gone, **lag)
         model = await world.model_counts()
         seats = [*world.left_seats, *world.seats]
         await world.stop_workers()
-        verdicts = [*await history_verdicts(world, sent), lag_verdict(lag, gone)]
+        verdicts = [*await history_verdicts(world, sent, attacked, editors), lag_verdict(lag, gone)]
         verdicts.sort(key=lambda each: each.invariant)
         sizes = await volumes(world)
         return Found(
@@ -196,6 +230,8 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
             at=at,
             seconds=ended,
             sent=sent,
+            attacked=attacked,
+            editors=editors,
             struck=struck,
             samples=samples,
             ends=[end for seat in seats for end in seat.ends],
@@ -207,24 +243,6 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
             volumes=sizes,
             grown=grown,
         )
-
-
-async def _load(
-    world: World,
-    every: Sequence[traffic.Session],
-    plan: Sequence[schedule.Fault],
-    sent: traffic.Sent,
-    struck: list[faults.Struck],
-) -> None:
-    """Let the sessions speak while things break."""
-    producing = world.log()
-    await producing.start()
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(traffic.produce(producing, every, sent, now=world.now))
-            group.create_task(faults.strike(world, plan, struck))
-    finally:
-        await producing.close()
 
 
 @asynccontextmanager

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from bench.soak.edits import Editor, edit_verdict
+from bench.soak.hostile import Attacked, attack_verdict, leaks, unsafe_payload
 from bench.soak.sampling import Used
-from bench.soak.traffic import Sent
+from bench.soak.traffic import TENANTS, Sent
 from bench.soak.world import World
 from memstream.adapters.completions.offline import NAME as OFFLINE_MODEL
+from memstream.adapters.vectors.store import QdrantStore
 from memstream.cli.wiring.settings import load
+from memstream.schemas.collections import COLLECTIONS
+from memstream.schemas.topics import TURNS
+from memstream.streams.log.port import Log
 from memstream.verification import Expected, HistoryScope, InvariantVerdict, Violation, read_history, verify
 from tests.support.verification import store_of
 
@@ -75,14 +82,17 @@ def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> InvariantVe
     return InvariantVerdict("I8", "lag comes back to zero", len(lag), left)
 
 
-async def history_verdicts(world: World, sent: Sent) -> tuple[InvariantVerdict, ...]:
-    """Judge every other invariant, over the whole log and the store."""
+async def history_verdicts(
+    world: World, sent: Sent, attacked: Attacked, every: Sequence[Editor]
+) -> tuple[InvariantVerdict, ...]:
+    """Judge every other invariant, and the edits and attacks, over the whole log and the store."""
     policy = load(config=world.folder / "memstream.toml")[1]
     log = world.log()
     await log.start()
     try:
         async with store_of(world.environment()) as store:
             history = await read_history(log=log, store=store, scope=HistoryScope(policy=policy))
+            exposed = await _exposed(world, log, store)
     finally:
         await log.close()
     verdicts = verify(
@@ -95,4 +105,37 @@ async def history_verdicts(world: World, sent: Sent) -> tuple[InvariantVerdict, 
             refused_by_model=frozenset(sent.unspeakable),
         ),
     )
-    return tuple(each for each in verdicts if each.invariant != "I8")
+    return (
+        *(each for each in verdicts if each.invariant != "I8"),
+        edit_verdict(every, history),
+        attack_verdict(attacked, history),
+        exposed,
+    )
+
+
+async def _exposed(world: World, log: Log, store: QdrantStore) -> InvariantVerdict:
+    """Search topics, changelogs, collections and logs for secrets, forged statements, orders and invisible signs.
+
+    memory.turns is left out: producers send turns as they are.
+    """
+    found: Counter[str] = Counter()
+    checked = 0
+    for topic in await log.topics():
+        if topic == TURNS.name or topic.startswith("__"):
+            continue
+        async for record in log.read(topic):
+            checked += 1
+            headers = b"\n".join(value for _, value in record.headers)
+            found.update(leaks(topic, b"\n".join((record.key or b"", record.value or b"", headers))))
+    for collection in COLLECTIONS:
+        if not await store.exists(collection.name):
+            continue
+        for tenant in TENANTS:
+            for point in await store.select(collection.name, tenant_id=tenant):
+                checked += 1
+                found.update(unsafe_payload(collection.name, point.payload))
+    for path in world.folder.glob("*.log"):
+        checked += 1
+        found.update(leaks(path.name, path.read_bytes()))
+    violations = tuple(Violation(f"{what}, {count} times") for what, count in sorted(found.items()))
+    return InvariantVerdict("exposed", "no secret in clear, nothing forged, no order in memory", checked, violations)

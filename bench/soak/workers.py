@@ -69,15 +69,18 @@ class Ended:
 
 
 class Seat:
-    """A seat of one worker. `spared`: no fault hits it, so that one process of its stage lives through the whole
-    soak. `now`: seconds since the soak began.
+    """A seat of one worker, or of the server.
+
+    - `command`: the arguments of `memstream`.
+    - `spared`: no fault hits it, so that one process of its stage lives through the whole soak.
+    - `now`: seconds since the soak began.
     """
 
     def __init__(
         self,
         *,
         name: str,
-        stages: Sequence[str],
+        command: Sequence[str],
         spared: bool,
         group: Group,
         env: Mapping[str, str],
@@ -86,11 +89,11 @@ class Seat:
         now: Callable[[], float],
     ) -> None:
         self.name = name
-        self.stages = tuple(stages)
         self.spared = spared
         self.health_port = health_port
         self.ends: list[Ended] = []
         self.log = folder / f"{name}.log"
+        self._command = [sys.executable, "-m", "memstream.cli", *command]
         self._folder = folder
         self._group = group
         self._env = {**env, "MEMSTREAM_HEALTH_PORT": str(health_port)}
@@ -110,8 +113,7 @@ class Seat:
         pause = BACKOFF[0]
         while self._wanted:
             self._since, self._ours = time.monotonic(), False
-            command = [sys.executable, "-m", "memstream.cli", "worker", *self.stages]
-            self._process = await self._group.start(command, cwd=self._folder, env=self._env, log=self.log)
+            self._process = await self._group.start(self._command, cwd=self._folder, env=self._env, log=self.log)
             code = await self._process.wait()
             now = time.monotonic()
             self.ends.append(Ended(self.name, self._now(), now - self._since, code, self._ours))

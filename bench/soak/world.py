@@ -58,6 +58,7 @@ class World:
         self.store_lock = asyncio.Lock()
         self._given: set[int] = set()
         self._model_port = self._port()
+        self.server_port = self._port()
         self._control = f"http://127.0.0.1:{self._port()}"
         self._model: Process | None = None
         self._added = 0
@@ -89,18 +90,19 @@ class World:
         partition.
         """
         rng = random.Random(f"seats/{self.seed}")
-        if self.embedded:
-            self.seats.append(self._seat("all", STAGES, spared=False))
+        if self.embedded:  # one process holds the folder, so the server runs in it
+            self.seats.append(self._seat("all", ["serve", "--with-stages"], spared=False, port=self.server_port))
             return
+        self.seats.append(self._seat("serve", ["serve"], spared=True, port=self.server_port))
         for stage in STAGES:
             for number in range(WORKERS_A_STAGE):
                 name = f"{stage}-{number + 1}"
                 more = {"MEMSTREAM_WORKER_ID": name} if rng.random() < 0.5 else {}
-                self.seats.append(self._seat(name, [stage], spared=number == 0, **more))
+                self.seats.append(self._seat(name, ["worker", stage], spared=number == 0, **more))
 
     def add_seat(self, stage: str) -> Seat:
         self._added += 1
-        seat = self._seat(f"{stage}-added-{self._added}", [stage], spared=False)
+        seat = self._seat(f"{stage}-added-{self._added}", ["worker", stage], spared=False)
         self.seats.append(seat)
         return seat
 
@@ -110,15 +112,16 @@ class World:
         self.seats.remove(seat)
         self.left_seats.append(seat)
 
-    def _seat(self, name: str, stages: Sequence[str], *, spared: bool, **more: str) -> Seat:
+    def _seat(self, name: str, command: Sequence[str], *, spared: bool, port: int | None = None, **more: str) -> Seat:
+        """Return a new seat. `port`: that of a server, which also answers /readyz and /metrics."""
         return Seat(
             name=name,
-            stages=stages,
+            command=command if port is None else [*command, "--port", str(port)],
             spared=spared,
             group=self.group,
             env=self.environment(**more),
             folder=self.folder,
-            health_port=self._port(),
+            health_port=port or self._port(),
             now=self.now,
         )
 
@@ -150,6 +153,11 @@ class World:
         if self.store is not None:
             env |= self.store.environment
         return env | more
+
+    @property
+    def server(self) -> str:
+        """Return the address of `memstream serve`."""
+        return f"http://127.0.0.1:{self.server_port}"
 
     @property
     def address(self) -> str:

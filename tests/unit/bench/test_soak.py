@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 import signal
 from collections import Counter
+from dataclasses import fields, replace
 
 from bench.soak.conversation import noted
+from bench.soak.edits import Editor, edit_verdict
+from bench.soak.hostile import (
+    FORGED,
+    INVISIBLE,
+    ORDER,
+    SECRETS,
+    Attacked,
+    attack_verdict,
+    attacks,
+    leaks,
+    secret_sentence,
+    unsafe_payload,
+)
 from bench.soak.report import longest
 from bench.soak.sampling import Used
 from bench.soak.schedule import BAG, OUTAGE, planned
 from bench.soak.traffic import sessions
 from bench.soak.verdict import AT_LEAST, WARM_UP, slopes
 from bench.soak.workers import Ended
+from memstream.schemas.topics import COMMANDS, COMMANDS_SESSION, TURNS
 from memstream.schemas.turns import Turn
+from memstream.streams.log.port import Position
+from memstream.verification import InvariantVerdict
+from memstream.verification.rows import DeadLetterRow, EventRow, History
 
 MB_A_MINUTE = 2.0
 
@@ -108,3 +128,71 @@ def test_a_worker_may_not_end_by_itself_but_for_a_server_that_is_away() -> None:
     assert not ended(0, ours=False)
     assert not ended(4, ours=False)
     assert not ended(1, ours=True)
+
+
+# --------------------------------------------------------------------------- attacks
+def test_a_seed_gives_attacks_of_every_kind_and_the_valid_turns_among_them_are_valid() -> None:
+    every = list(attacks(seed=3, seconds=1_200))
+    assert every == list(attacks(seed=3, seconds=1_200))
+    assert {each.name.partition(":")[0] for each in every} == {
+        *("run", "order", "secret", "secret in a refused turn", "invisible", "timestamp"),
+        *("odd turn", "odd command", "odd record of a stage", "forged"),
+    }
+    turns = [each for each in every if each.turn is not None]
+    assert all(each.value is not None and Turn.read(each.value).turn_id == each.turn[1] for each in turns if each.turn)
+    assert {each.topic for each in every if each.name == "forged"} == {COMMANDS.name, COMMANDS_SESSION.name}
+
+
+def attacked_with(reason: str | None, *letters: str) -> InvariantVerdict:
+    """Judge one attack that has to be refused for `reason` and has these dead letters."""
+    (attack, *_) = (each for each in attacks(seed=3, seconds=600) if each.name == "run")
+    place = Position(TURNS.name, 0, 7)
+    rows = [
+        DeadLetterRow(Position(f"{TURNS.name}.dlq", 0, n), 0, None, place, "observer", letter, None)
+        for n, letter in enumerate(letters)
+    ]
+    return attack_verdict(Attacked([(replace(attack, reason=reason), place)]), History(dead_letters=rows))
+
+
+def test_only_the_expected_dead_letters_of_attacks_are_well() -> None:
+    for reason, letters, violations in (
+        (None, (), 0),
+        ("invalid", ("invalid",), 0),
+        ("invalid", ("invalid", "invalid"), 0),  # a worker died between the letter and its commit
+        (None, ("invalid",), 1),
+        ("invalid", (), 1),
+        ("invalid", ("undecodable",), 1),
+        (None, ("fatal",), 2),
+    ):
+        assert len(attacked_with(reason, *letters).violations) == violations, (reason, letters)
+
+
+def test_secrets_and_forged_statements_are_found_in_every_form() -> None:
+    secret = SECRETS["password"][1].encode()
+    row = base64.urlsafe_b64encode(b'{"content":"' + secret + b'"}')
+    for raw, found in (
+        (secret, 1),
+        (b'{"row":"' + row + b'"}', 1),
+        (SECRETS["card"][1].replace(" ", "").encode(), 1),
+        (b"[password] [card]", 0),
+    ):
+        assert len(list(leaks("x", raw))) == found, raw
+    for collection, payload, found in (
+        ("facts", {"content": "Likes tea", "state": "active"}, 0),
+        ("facts", {"content": ORDER, "state": "active"}, 1),
+        ("facts", {"content": ORDER, "state": "quarantined"}, 0),
+        ("turns", {"content": ORDER}, 0),
+        ("working", {"entries": [{"content": FORGED}]}, 1),
+        ("turns", {"content": f"I like {INVISIBLE}tea"}, 1),
+        ("turns", {"content": secret_sentence("iban")}, 1),
+    ):
+        assert len(list(unsafe_payload(collection, payload))) == found, (collection, payload)
+
+
+# --------------------------------------------------------------------------- edits
+def test_an_edit_of_a_fact_has_exactly_one_event() -> None:
+    editor = Editor("tenant-0", "editor-0", random.Random(1), one_event={"c1": "facts.update number 1"})
+    event = EventRow(**{each.name: "c1" for each in fields(EventRow)})  # type: ignore[arg-type]
+    for events, violations in (((), 1), (("e1",), 0), (("e1", "e2"), 1)):
+        rows = {name: [event] for name in events}
+        assert len(edit_verdict([editor], History(events=rows)).violations) == violations
