@@ -24,6 +24,7 @@ from ..tools.tool_port import ToolIdentity, ToolPort
 from .credentials import Credentials, bearer_token
 from .limits import Limits
 from .memberships import Memberships, check_identity
+from .request_body import inflated
 from .revocation import Held
 from .shares import Pools, party_of
 from .tool_identity import identity_of
@@ -60,6 +61,7 @@ class McpEndpoint:
         self._pools = pools
         self._memberships = memberships
         self._credentials = credentials
+        self._limit = limits.body
         server = MemoryServer(
             tools=services.tools,
             contexts=services.contexts,
@@ -90,6 +92,8 @@ class McpEndpoint:
         def place(leave: Callable[[], None]) -> AbstractAsyncContextManager[object]:
             return streams.place(party, leave=leave) if scope["method"] == "GET" else nullcontext()
 
+        if scope["method"] == "POST":
+            scope, receive = await inflated(scope, receive, limit=self._limit)
         held = Held(lambda: self._credentials.holds(caller), place)
         await held.run(self._manager.handle_request, scope, receive, send)
 
