@@ -222,6 +222,8 @@ def error_of(answer: httpx.Response) -> ClientError:
         problem = None
     problem = problem if isinstance(problem, Mapping) else {}
     detail = str(problem.get("detail") or f"{answer.status_code} {answer.reason_phrase}")
+    if answer.has_redirect_location:
+        return Misconfigured(_redirect(answer))
     match answer.status_code:
         case 404 if problem.get("type") == NO_RECORD:
             return NotFound(detail)
@@ -236,6 +238,16 @@ def error_of(answer: httpx.Response) -> ClientError:
         case status if status in RETRYABLE:
             return Unavailable(detail)
     return Refused(detail, status=answer.status_code, problem=problem)
+
+
+def _redirect(answer: httpx.Response) -> str:
+    """Name the address to which a redirect leads, without its query, which may hold a secret. Redirects are not
+    followed: a POST would become a GET, and the token would go to another server."""
+    here = answer.url.copy_with(userinfo=b"", query=None, fragment=None)
+    there = str(answer.url.join(answer.headers["location"]).copy_with(userinfo=b"", query=None, fragment=None))
+    base = there.removesuffix(here.path)
+    what_to_do = f"connect to {base}" if base != there else "connect to the address of memstream itself"
+    return f"{here} answers {answer.status_code} {answer.reason_phrase}, a redirect to {there}: {what_to_do}"
 
 
 def _retry_after(headers: httpx.Headers) -> float:

@@ -14,6 +14,7 @@ from ..streams.log.broker_url import EMBEDDED, KAFKA, embedded_folder, is_embedd
 from ..streams.log.port import Log, Position
 from .errors import Misconfigured, translate_errors
 from .http_client import Api
+from .proxies import open_http
 from .sse_updates import HttpUpdates
 from .tools import Tools
 from .turns import LogTurns, Privacy, TurnLike, Turns
@@ -135,7 +136,7 @@ def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
         credential = {"authorization": f"Bearer {token}"}
     else:
         raise Misconfigured("the token is empty or has a character that no token has (a line break at its end?)")
-    return httpx.AsyncClient(base_url=url, headers=credential, timeout=timeout, follow_redirects=False)
+    return open_http(url, timeout=timeout, headers=credential)
 
 
 def _log(address: str, timeout: float) -> Log:

@@ -51,6 +51,44 @@ def problem(status: int, detail: str = "told why", **headers: str) -> httpx.Resp
     return httpx.Response(status, json={"type": "urn:x", "detail": detail, "status": status}, headers=headers)
 
 
+REDIRECTS = {
+    "https": (
+        301,
+        "https://memory/v1/recall",
+        "http://memory/v1/recall answers 301 Moved Permanently, a redirect to https://memory/v1/recall: "
+        "connect to https://memory",
+    ),
+    "another host and a prefix": (
+        308,
+        "https://new.example/memory/v1/recall?token=mst_s3cret#x",
+        "connect to https://new.example/memory",
+    ),
+    "a page to log in": (
+        302,
+        "/login?next=%2Fv1%2Frecall",
+        "a redirect to http://memory/login: connect to the address of memstream itself",
+    ),
+    "a user in it": (307, "https://u:p@new.example/v1/recall", "connect to https://new.example"),
+}
+
+
+@pytest.mark.parametrize("case", REDIRECTS)
+async def test_a_redirect_is_named_and_not_followed(case: str) -> None:
+    status, location, said = REDIRECTS[case]
+    calls: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        calls.append(str(request.url))
+        return httpx.Response(status, headers={"Location": location}, text="<html>moved</html>")
+
+    with pytest.raises(Misconfigured) as caught:
+        await api(answer).recall("work")
+    assert said in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert ":p@" not in str(caught.value)
+    assert calls == ["http://memory/v1/recall"]
+
+
 async def test_a_turn_goes_out_as_it_was_given() -> None:
     asked: list[httpx.Request] = []
 
