@@ -15,6 +15,7 @@ from ..schemas.errors import NoShare
 from .credentials import Credentials, bearer_token
 from .limits import Limits
 from .problems import Problem, headers_too_large, of_port, unavailable
+from .root_path import route_path
 from .shares import EVERYBODY, NOBODY, Party, Pools, SharedPool, party_of
 
 OPEN = frozenset({"/livez", "/readyz", "/metrics"})
@@ -58,7 +59,7 @@ class Admission:
             await self._app(scope, receive, send)
             return
         passage = _Passage(scope, send, self._metrics)
-        if scope["path"] in OPEN:
+        if route_path(scope) in OPEN:
             await self._app(scope, receive, passage.send)
             return
         if _head(scope) > self._limits.header:  # the HTTP parser accepts more when the head comes in one piece

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CollectorRegistry
+from starlette.middleware.cors import CORSMiddleware
 
 from .. import __version__
 from ..recall.context import ContextService
@@ -47,13 +48,17 @@ from .docs_guard import DocsGuard
 from .limits import Limits
 from .local_guard import LocalGuard
 from .mcp import McpEndpoint, McpServices
+from .problems import METHODS
 from .recall import LimitOf
+from .root_path import RootPath
 from .shares import Pools, SharedTools
 
 DESCRIPTION = (
     "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). "
     "The contract is docs/reference/http.md."
 )
+EXPOSED = ("Allow", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate")
+"""Headers of an answer that a page may read."""
 SOURCE = "api"
 """Part of `ce_source` of turns that come in here."""
 
@@ -87,8 +92,24 @@ def new_followers(log: Log, limits: Limits) -> TopicFanout:
     return TopicFanout(log=log, topic=FACTS_UPDATED.name, bounds=bounds)
 
 
-def create_app(services: Services, *, credentials: Credentials, limits: Limits | None = None) -> FastAPI:
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """How this server is reached from outside. `root_path` is the prefix of its paths behind a proxy, `origins` are the
+    web pages that may call it (CORS); `*` is every page."""
+
+    root_path: str = ""
+    origins: tuple[str, ...] = ()
+
+
+def create_app(
+    services: Services,
+    *,
+    credentials: Credentials,
+    limits: Limits | None = None,
+    publication: Publication | None = None,
+) -> FastAPI:
     limits = limits or Limits()
+    publication = publication or Publication()
     pools = Pools.of(limits)
     shared_tools = SharedTools(services.tools, pools.commands, credentials.open)
     app = FastAPIOffline(
@@ -181,7 +202,7 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         app.router.routes.extend(app.state.mcp.routes)
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     if credentials.open:
-        app.add_middleware(LocalGuard)
+        app.add_middleware(LocalGuard, origins=publication.origins)
     else:
         app.add_middleware(DocsGuard, credentials=credentials)
     app.add_middleware(
@@ -191,6 +212,16 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         credentials=credentials,
         pool=pools.requests,
     )
+    if publication.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=publication.origins,
+            allow_methods=METHODS,
+            allow_headers=["*"],  # what a page of these origins asks for
+            expose_headers=EXPOSED,
+        )
+    if publication.root_path:
+        app.add_middleware(RootPath, root_path=publication.root_path)
     problems.install(app, retry_after=limits.retry_seconds)
     app.openapi = _once(app)  # type: ignore[method-assign]
     return app

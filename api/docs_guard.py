@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .credentials import Credentials, bearer_token
 from .problems import Problem, audit_denied
+from .root_path import route_path
 
 DOCUMENTS: Final = "/openapi.json"
 PAGES: Final = "/docs"
@@ -23,11 +24,11 @@ class DocsGuard:
         self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _describes(scope["path"]):
+        if scope["type"] == "http" and _describes(route_path(scope)):
             try:
                 self._credentials.caller(bearer_token(Headers(scope=scope)))
             except Problem as problem:
-                audit_denied(problem, Request(scope), route=scope["path"])
+                audit_denied(problem, Request(scope), route=route_path(scope))
                 await problem.response(scope["path"])(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -12,7 +12,7 @@ class Limits:
     """Limits in bytes, seconds and counts."""
 
     body: int = 4 * 1024 * KIB
-    """Bytes of a request's body, which is held in memory while it is read."""
+    """Bytes of a request's body, as it is sent and inflated. It is held in memory while it is read."""
     turns: int = 100
     """Turns in one request."""
     header: int = 64 * KIB
@@ -39,8 +39,8 @@ class Limits:
     """Time from the beginning of a connection, or of a request on it, to the end of the request's headers."""
     request_seconds: float = 30.0
     """Time from a request's first byte to the beginning of its answer."""
-    idle_seconds: float = 30.0
-    """How long a connection without a request stays open."""
+    idle_seconds: float = 75.0
+    """How long a connection without a request stays open. MEMSTREAM_KEEP_ALIVE_TIMEOUT sets it."""
     retry_seconds: int = 2
     """How long a client is asked to wait when something is busy or does not answer."""
     streams: int = 64

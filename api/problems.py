@@ -143,8 +143,8 @@ def headers_too_large(limit: int) -> Problem:
     return Problem(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large", detail)
 
 
-def unsupported_media_type(detail: str) -> Problem:
-    return Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail)
+def unsupported_media_type(detail: str, *, headers: Mapping[str, str] | None = None) -> Problem:
+    return Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail, headers=headers)
 
 
 def invalid(errors: Sequence[FieldError]) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from dataclasses import replace
 import click
 import structlog
 
+from ...api.app import Publication
 from ...api.credentials import Credentials
 from ...api.limits import Limits
 from ...memory.policies import MemoryPolicy
@@ -24,6 +26,21 @@ from ..wiring.server import HttpServer, listening, read_credentials, server_part
 from ..wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
+
+ANY_ORIGIN = "*"
+OWN_SEGMENTS = frozenset({"v1", "mcp", "docs", "openapi.json", "livez", "readyz", "metrics"})
+"""First segments of this server's paths. A prefix that begins with one could not be told from them."""
+
+
+def _root_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the prefix with a slash before it and none after it."""
+    path = value.strip("/")
+    segments = path.split("/")
+    if path and not all(re.fullmatch(r"[\w.~-]+", each, re.ASCII) for each in segments):
+        raise click.BadParameter("is a path of letters, digits and .~_- between slashes, such as /memory")
+    if segments[0] in OWN_SEGMENTS:
+        raise click.BadParameter(f"/{segments[0]} is a path of this server itself; choose another")
+    return f"/{path}" if path else ""
 
 
 @click.command()
@@ -43,8 +60,15 @@ log = structlog.get_logger(__name__)
 @click.option(
     "--with-stages", is_flag=True, help="Run all stages in this process. [default: if it holds the embedded folder]"
 )
+@click.option(
+    "--root-path",
+    metavar="PATH",
+    default="",
+    callback=_root_path,
+    help="Prefix of every path behind a proxy, such as /memory. The proxy may remove it or leave it.",
+)
 @pass_context
-def serve(context: CommandContext, host: str, port: int, with_stages: bool) -> None:
+def serve(context: CommandContext, host: str, port: int, with_stages: bool, root_path: str) -> None:
     """Serve memory over HTTP: turns in, recall, facts, and their changes as server-sent events.
 
     docs/reference/http.md is the contract.
@@ -58,14 +82,20 @@ def serve(context: CommandContext, host: str, port: int, with_stages: bool) -> N
     except OSError as error:
         raise usage(f"MEMSTREAM_AUDIT_LOG={settings.audit_log}: {error.strerror or error}") from error
     credentials = read_credentials(settings, host)
+    if credentials.open and ANY_ORIGIN in settings.origins:
+        raise usage(
+            "MEMSTREAM_CORS_ORIGINS=*: without tokens every page in a browser could read this memory; name origins"
+        )
+    publication = Publication(root_path, settings.origins)
     with listening(host, port) as sockets:
-        raise SystemExit(run(_serve(settings, policy, credentials, sockets, with_stages=with_stages)))
+        raise SystemExit(run(_serve(settings, policy, credentials, publication, sockets, with_stages=with_stages)))
 
 
 async def _serve(
     settings: Settings,
     policy: MemoryPolicy,
     credentials: Credentials,
+    publication: Publication,
     sockets: list[socket.socket],
     *,
     with_stages: bool,
@@ -84,7 +114,12 @@ async def _serve(
                 parts=services,
                 policy=policy,
                 credentials=credentials,
-                limits=replace(limits, connections=connections_that_fit(limits.connections)),
+                limits=replace(
+                    limits,
+                    connections=connections_that_fit(limits.connections),
+                    idle_seconds=settings.keep_alive_timeout,
+                ),
+                publication=publication,
             )
             tune_garbage_collection()
             return await server.run(sockets, stopping=stopping)

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from ...adapters.ports import Embedder, Reranker
 from ...adapters.vectors.period_store import PeriodStore
-from ...api.app import SOURCE, Services, create_app, new_followers
+from ...api.app import SOURCE, Publication, Services, create_app, new_followers
 from ...api.credentials import Credentials, FileCredentials
 from ...api.health import LOG
 from ...api.limits import Limits
@@ -219,6 +219,7 @@ class HttpServer:
     policy: MemoryPolicy
     credentials: Credentials
     limits: Limits = field(default_factory=Limits)
+    publication: Publication = field(default_factory=Publication)
     _log: Probe = field(init=False)
     _store: Probe = field(init=False)
 
@@ -239,7 +240,12 @@ class HttpServer:
         """
         async with recall_publisher(self.parts, self.policy) as publisher:
             followers = new_followers(self.parts.log, self.limits)
-            app = create_app(self._services(followers, publisher), credentials=self.credentials, limits=self.limits)
+            app = create_app(
+                self._services(followers, publisher),
+                credentials=self.credentials,
+                limits=self.limits,
+                publication=self.publication,
+            )
             mcp: McpEndpoint | None = app.state.mcp
             async with nullcontext() if mcp is None else mcp.running():
                 return await self._run(app, sockets, followers, stopping=stopping)
@@ -319,6 +325,7 @@ def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
         proxy_headers=False,
         h11_max_incomplete_event_size=limits.header,
         timeout_keep_alive=round(limits.idle_seconds),
+        headers=[("Keep-Alive", f"timeout={round(limits.idle_seconds)}")],
         timeout_graceful_shutdown=round(limits.drain_seconds),
     )
 

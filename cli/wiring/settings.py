@@ -80,6 +80,16 @@ def _certificates(value: Path) -> Path:
     return file
 
 
+def _origins(value: str) -> str:
+    origins = [each.strip().rstrip("/").lower() for each in value.split(",")]
+    for origin in origins if value and origins != ["*"] else ():
+        parts = urlsplit(origin)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
+        if not whole or origin != f"{parts.scheme}://{parts.netloc}":
+            raise ValueError("expected origins with commas, such as https://app.example.com (no path), or * alone")
+    return ",".join(origins)
+
+
 def _embedder(value: str) -> str:
     kind, _, rest = value.partition(":")
     if value == "hashing" or (kind in ("fastembed", "openai") and rest):
@@ -142,6 +152,12 @@ class Settings(BaseSettings):
     tokens: Path | None = None
     """File of the bearer tokens of `memstream serve`. Unset: it listens on the loopback interface only, and asks for no
     token."""
+    keep_alive_timeout: Annotated[float, Field(ge=1, le=86_400)] = 75.0
+    """Seconds that `memstream serve` keeps a connection without a request open. It must be longer than the load
+    balancer's, which is often 60: else the balancer sends requests on connections that are being closed."""
+    cors_origins: Annotated[str, AfterValidator(_origins)] = ""
+    """Origins of web pages that may call `memstream serve` from a browser, with commas: `https://app.example.com`. `*`
+    is every page, and needs MEMSTREAM_TOKENS. Unset: no page may."""
     audit_log: Path | None = None
     """File of the audit trail: a JSON line for each turn and command over HTTP, each request that is denied a token or
     a right, and each command of the command line. Unset: `memstream serve` writes it to its log, others write none."""
@@ -243,6 +259,11 @@ class Settings(BaseSettings):
         if self.model:
             return tuple(name.strip() for name in self.model.split(","))
         return (DEFAULT_MODEL,) if self.openai_api_key is not None else (OFFLINE,)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The origins of `cors_origins`."""
+        return tuple(filter(None, self.cors_origins.split(",")))
 
     @property
     def crash(self) -> CrashPoint | None:

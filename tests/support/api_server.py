@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from memstream.adapters.ports import VectorStore
-from memstream.api.app import SOURCE, Services, create_app, new_followers
+from memstream.api.app import SOURCE, Publication, Services, create_app, new_followers
 from memstream.api.credentials import Credentials, Scope, TokenEntry, digest
 from memstream.api.limits import Limits
 from memstream.cli.wiring.server import Server, server_config
@@ -113,6 +113,7 @@ def app_over(
     followers: TopicFanout | None = None,
     ready: bool = True,
     tools: ToolPort | None = None,
+    publication: Publication | None = None,
     **more: Any,
 ) -> FastAPI:
     client = cast(Log, log or NoLog())
@@ -136,7 +137,7 @@ def app_over(
         registry=CollectorRegistry(),
         **more,
     )
-    return create_app(services, credentials=credentials, limits=limits)
+    return create_app(services, credentials=credentials, limits=limits, publication=publication)
 
 
 def _tools(recaller: Any, reading: RecordReader, editor: MemoryEditor, sender: NoCommands) -> ToolBox:

@@ -68,6 +68,18 @@ async def test_the_headers_of_a_second_request_have_the_deadline_too() -> None:
         assert await client.ended()
 
 
+async def test_a_connection_outlives_the_pause_of_a_load_balancer() -> None:
+    assert Limits().idle_seconds > 60, "the usual pause of load balancers"
+    patient = Limits(idle_seconds=1.0)
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(served(app_over(limits=patient), limits=patient))
+        client = await Client.of(stack, url)
+        client.writer.write(HEAD + b"\r\n")
+        answer = await client.reader.readuntil(b"ok\n")
+        assert b"keep-alive: timeout=1\r\n" in answer.lower(), "a client learns when the connection ends"
+        assert await client.ended()
+
+
 async def test_silent_connections_shut_nobody_out() -> None:
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(served(app_over(limits=PATIENT), limits=PATIENT))

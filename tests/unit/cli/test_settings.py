@@ -41,6 +41,8 @@ CONTRACT = {
     "MEMSTREAM_REPLICATION",
     "MEMSTREAM_TOKENS",
     "MEMSTREAM_AUDIT_LOG",
+    "MEMSTREAM_CORS_ORIGINS",
+    "MEMSTREAM_KEEP_ALIVE_TIMEOUT",
 }
 
 
@@ -95,6 +97,36 @@ def test_empty_variables_are_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     settings, _ = load()
     assert settings.openai_api_key is None
     assert settings.worker_id is None
+
+
+ORIGINS = {
+    "https://app.example.com": ("https://app.example.com",),
+    "https://App.example.com/, http://localhost:5173": ("https://app.example.com", "http://localhost:5173"),
+    "*": ("*",),
+    "": (),
+}
+NO_ORIGINS = (
+    "app.example.com",
+    "https://a/b",
+    "https://",
+    "*, https://a",
+    "ftp://a",
+    "https://u@a",
+    "null",
+    "https://a,,",
+)
+
+
+@pytest.mark.parametrize("value", ORIGINS)
+def test_origins_of_pages(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTREAM_CORS_ORIGINS", value)
+    assert load()[0].origins == ORIGINS[value]
+
+
+@pytest.mark.parametrize("value", NO_ORIGINS)
+def test_what_is_no_origin_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTREAM_CORS_ORIGINS", value)
+    assert "expected origins with commas" in refusal()
 
 
 SERVICE_LINKS = {

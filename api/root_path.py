@@ -1,0 +1,34 @@
+"""Prefix of every path, where a proxy publishes this server under a path of a site (`serve --root-path /memory`).
+
+Some proxies remove the prefix before they forward a request, some leave it. The application sees it in each case, as
+ASGI demands, so links and the document of the interface have it, too.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class RootPath:
+    """Middleware that puts the prefix before the paths of requests that a proxy has forwarded without it."""
+
+    def __init__(self, app: ASGIApp, *, root_path: str) -> None:
+        self._app = app
+        self._prefix = root_path
+        self._raw_prefix = quote(root_path).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "root_path": self._prefix}
+            if not f"{scope['path']}/".startswith(f"{self._prefix}/"):
+                scope["raw_path"] = self._raw_prefix + (scope.get("raw_path") or quote(scope["path"]).encode())
+                scope["path"] = self._prefix + scope["path"]
+        await self._app(scope, receive, send)
+
+
+def route_path(scope: Scope) -> str:
+    """Return the path of a request without the prefix."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
