@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +27,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ..schemas.base import GivenId, explain
+from ..schemas.text_files import toml_of
 from ..schemas.turns import Owner, Sensitivity
 from .problems import forbidden, invalid_field, unauthorized
 
@@ -157,7 +157,7 @@ class Credentials:
     @classmethod
     def read(cls, text: str) -> Credentials:
         """Read the text of the file. ValueError says what is wrong with it, and never contains a digest."""
-        return Credentials(read_entries(text))
+        return Credentials(read_entries(text.encode()))
 
     def find(self, token: str) -> Caller | None:
         """Compare the token with every entry, each in constant time, so that the duration reveals nothing."""
@@ -190,10 +190,10 @@ class FileCredentials(Credentials):
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the file. Raises OSError, UnicodeDecodeError and ValueError."""
+        """Read the file. Raises OSError and ValueError."""
         self._path = path
         self._seen = self._mark()
-        super().__init__(read_entries(path.read_text(encoding="utf-8")))
+        super().__init__(read_entries(path.read_bytes()))
 
     @property
     def entries(self) -> Sequence[TokenEntry] | None:
@@ -212,19 +212,17 @@ class FileCredentials(Credentials):
 
     def _read_again(self) -> None:
         try:
-            self._entries = read_entries(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError
+            self._entries = read_entries(self._path.read_bytes())
+        except (OSError, ValueError) as error:
             log.error("tokens_not_read", file=str(self._path), why=str(error), remedy="the tokens of before are in use")
             return
         log.warning("tokens_read_again", file=str(self._path), tokens=len(self._entries))
 
 
-def read_entries(text: str) -> Sequence[TokenEntry]:
+def read_entries(value: bytes) -> Sequence[TokenEntry]:
     """Read the entries of a file of tokens. ValueError says what is wrong with it, and never contains a digest."""
     try:
-        entries = TokenFile.model_validate(tomllib.loads(text)).token
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"is not valid TOML: {error}") from error
+        entries = TokenFile.model_validate(toml_of(value)).token
     except ValidationError as error:
         raise ValueError(explain(error)) from None
     if len({entry.sha256 for entry in entries}) < len(entries):

@@ -31,6 +31,9 @@ def main() -> None:
             raise
         print(f"memstream: the command needs {error.name}: pip install 'memstream[server]'", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:  # before the command has begun; `cli` handles it afterwards
+        print("memstream: stopped", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     """A server cannot be reached."""
     BROKEN = 4
-    """A broken invariant stopped the worker."""
+    """A broken invariant stopped the worker, or an unexpected error the command."""
+    STOPPED = 130
+    """Ctrl-C."""
 
 
 class CommandFailed(click.ClickException):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import logging
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from .. import __version__
 from ..adapters.lean_imports import FASTEMBED, deferred_models, hidden_package
 from .context import CommandContext
 from .output import logs
+from .process.command_end import ended
 from .process.garbage_collection import collection_paused
 
 COMMANDS = {
@@ -74,7 +77,24 @@ MODULES = {
 
 
 class LazyCommands(click.Group):
-    """Group that imports a command's module when the command is used."""
+    """Group that imports a command's module when the command is used. It is the end of every command, too."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line. Without `standalone_mode` errors are the caller's."""
+
+        def command() -> object:
+            return super(LazyCommands, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)
+
+        if not standalone_mode:
+            return command()
+        sys.exit(ended(command))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -21,6 +21,8 @@ from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity, up_to
 from .filters import believed, valid_at
 
 ALL: Literal["all"] = "all"
+EVERY: Literal["every"] = "every"
+"""As `ALL`, with the states of `SHOWN_BY_NAME`: for people who look after the memory."""
 SHOWN_BY_NAME: frozenset[FactState] = frozenset(("forgotten", "quarantined"))
 """States whose facts are listed only when they are asked for by name. `trace` shows them, too."""
 
@@ -38,8 +40,8 @@ class RecordSelection:
     session_id: str | None = None
     agent_id: str | None = None
     """The agent that took part, for messages."""
-    state: FactState | Literal["all"] | None = None
-    """The state of facts. None: `active`. `all` also shows deleted episodes."""
+    state: FactState | Literal["all", "every"] | None = None
+    """The state of facts. None: `active`. `all` and `every` also show deleted episodes."""
     subject: str | None = None
     category: Category | None = None
     as_of: datetime | None = None
@@ -62,7 +64,7 @@ class RecordSelection:
     def __post_init__(self) -> None:
         if not self.tenant_id:
             raise ValueError("a read needs a tenant")
-        if self.state is not None and self.state not in (*get_args(FactState), ALL):
+        if self.state is not None and self.state not in (*get_args(FactState), ALL, EVERY):
             raise ValueError(f"unknown state {self.state!r}")
         times = ("as_of", "known_at", "recorded_from", "recorded_to")
         for name, moment in ((name, getattr(self, name)) for name in times):
@@ -91,7 +93,7 @@ def episodes_filter(selection: RecordSelection) -> models.Filter:
     conditions = _owned(selection) + _about(selection) + _when(selection)
     if selection.session_id is not None:
         conditions.append(equals("session_id", selection.session_id))
-    if selection.state != ALL:
+    if selection.state not in (ALL, EVERY):
         conditions.append(_empty("deleted_at"))
     return models.Filter(must=conditions)
 
@@ -115,7 +117,7 @@ def member_filter(selection: RecordSelection) -> models.Filter:
 
 
 def procedures_filter(selection: RecordSelection) -> models.Filter:
-    removed = [] if selection.state == ALL else [_empty("removed_at")]
+    removed = [] if selection.state in (ALL, EVERY) else [_empty("removed_at")]
     return models.Filter(must=[*_owned(selection), *removed])
 
 
@@ -143,8 +145,9 @@ def messages_filter(selection: RecordSelection) -> models.Filter:
 # ------------------------------------------------------------------------------------------------ conditions
 def _states(selection: RecordSelection) -> tuple[FactState, ...]:
     """Return the states to match. `all` leaves out those that have to be asked for by name. For a time in the past,
-    match facts that are active now or were replaced
-    since."""
+    match facts that are active now or were replaced since."""
+    if selection.state == EVERY:
+        return get_args(FactState)
     if selection.state == ALL:
         return tuple(state for state in get_args(FactState) if state not in SHOWN_BY_NAME)
     if selection.state is not None:

@@ -64,7 +64,7 @@ def show_dead_letter(context: CommandContext, topic: str, partition: int, offset
         console.line(fields | {"headers": [[name, value] for name, value in headers]})
         return
     for name, value in (*fields.items(), *((f"header {name}", value) for name, value in headers)):
-        click.echo(f"{name}: {console.printable(str(value))}")
+        console.say(f"{name}: {console.printable(str(value))}")
 
 
 @dlq.command("redrive")
@@ -136,7 +136,7 @@ def _print_step(step: RedriveStep, as_json: bool) -> None:
     text = f"{step.action.replace('_', ' ')}: {position.topic}/{position.partition}@{position.offset} {row['reason']}"
     text += f" ({step.why})" if step.why else ""
     text += " (a secret in it stays masked)" if masked else ""
-    click.echo(console.printable(text))
+    console.say(console.printable(text))
 
 
 async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None, as_json: bool) -> None:
@@ -157,10 +157,10 @@ async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None, 
                         continue
                     page.append([str(row[column] if row[column] is not None else "") for column in COLUMNS])
                     if len(page) == PAGE:
-                        console.table(COLUMNS, page, empty="")
+                        console.table(COLUMNS, page, empty="", text="message")
                         page.clear()
     if page or not (found or as_json):
-        console.table(COLUMNS, page, empty="no dead letters")
+        console.table(COLUMNS, page, empty="no dead letters", text="message")
 
 
 async def _present(log: Log, names: tuple[str, ...]) -> AsyncIterator[str]:

@@ -70,7 +70,7 @@ def doctor(context: CommandContext, as_json: bool) -> None:
             console.line(asdict(check))
     else:
         rows = [(check.check, "ok" if check.ok else "FAILS", check.detail, check.fix) for check in checks]
-        console.table(("check", "", "detail", "what to do"), rows, empty="")
+        console.table(("check", "", "detail", "what to do"), rows, empty="", text="detail")
     if not all(check.ok for check in checks):
         raise SystemExit(Exit.PARTLY)
 

@@ -27,6 +27,8 @@ from ..wiring.edit_runs import edit_session
 from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
+TEXT = {"blocks": "value", "tasks": "content", "groups": "description", "procedures": "steps"}
+"""Column of each list that people read."""
 COLUMNS = {
     "blocks": ("name", "value", "limit", "version"),
     "tasks": ("state", "due_at", "condition", "content", "task_id"),
@@ -188,6 +190,8 @@ def task(
         raise usage(f"usage: memstream task {what} {'TEXT' if what == 'add' else 'TASK_ID'} …")
     given = text
     args: Contract
+    if what == "add" and due is None and condition is None:
+        raise usage("task add needs --due TIME or --condition WORDS: what brings the task up")
     if what == "add":
         args = options.checked(lambda: prospective.TaskAdd(content=given, due_at=due, condition=condition))
     else:
@@ -347,7 +351,7 @@ def _list(
         return
     columns = COLUMNS[what]
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    console.table(columns, cells, empty=f"tenant {selection.tenant_id} has no {what} that match")
+    console.table(columns, cells, empty=f"tenant {selection.tenant_id} has no {what} that match", text=TEXT[what])
 
 
 async def _rows(

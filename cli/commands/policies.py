@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,9 +11,11 @@ from typing import Any
 
 import click
 
-from ...memory.tenant_policies import PolicyRefused, TenantPolicies, policy_of, read_policy
+from ...memory.policies import MemoryPolicy
+from ...memory.tenant_policies import PolicyRefused, TenantPolicies, flat_settings, policy_of, read_policy
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent, rfc3339
+from ...schemas.text_files import toml_of
 from ...schemas.topics import POLICIES
 from .. import options
 from ..context import CommandContext, pass_context, run
@@ -34,19 +35,31 @@ def policies() -> None:
 
 
 @policies.command("show")
-@click.option("--tenant", type=options.GIVEN_ID, help="Show only this tenant's. [default: all]")
+@click.option("--tenant", type=options.GIVEN_ID, help="Show only what holds for this tenant. [default: all]")
+@click.option("--all", "whole", is_flag=True, help="Show every setting, also those with their default.")
 @options.as_json
 @pass_context
-def show(context: CommandContext, tenant: str | None, as_json: bool) -> None:
-    """Show the policies in force, and those that were refused. Exit 0 also when one was refused."""
-    states = run(_states(context))
-    rows = {name: states[name] for name in sorted(states) if tenant in (None, name)}
-    for name, state in rows.items():
-        if as_json:
-            console.line(_fields(name, state))
-        else:
-            _print(name, state)
-    if not rows and not as_json:
+def show(context: CommandContext, tenant: str | None, whole: bool, as_json: bool) -> None:
+    """Show the policies in force, and those that were refused. Exit 0 also when one was refused.
+
+    It names the settings of the deployment that differ from the defaults, and those of each tenant that differ from the
+    deployment.
+    """
+    reader = run(_read(context))
+    names = sorted(reader.states) if tenant is None else [tenant]
+    if as_json:
+        for name in names:
+            console.line(_fields(name, reader))
+        return
+    deployment = context.policy
+    _print("the deployment", deployment, MemoryPolicy(), whole=whole, same="every setting has its default")
+    for name in names:
+        state = reader.states.get(name, PolicyState())
+        since = "" if state.since is None or state.in_force is None else f", since {rfc3339(state.since)}"
+        same = "no policy of its own: the deployment's holds" if state.in_force is None else "as the deployment"
+        _print(f"{name}{since}", reader.policies.of(name), deployment, whole=whole, same=same)
+        _print_refused(state)
+    if not reader.states:
         console.advice("no tenant has a policy of its own: the deployment's holds")
 
 
@@ -84,12 +97,14 @@ def _checked(context: CommandContext, file: Path) -> Mapping[str, Any]:
     try:
         with click.open_file(str(file), "rb") as stream:
             value = stream.read()
-        table = tomllib.loads(value.decode()) if file.suffix == ".toml" else read_policy(value)
+        table = toml_of(value) if file.suffix == ".toml" else read_policy(value)
         policy_of(table, context.policy)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise usage(f"{file}: cannot be read: {error}") from error
+    except OSError as error:
+        raise usage(f"{file}: cannot be read: {error.strerror or error}") from error
     except PolicyRefused as refused:
         raise usage("\n".join(f"{file}: {problem}" for problem in refused.problems)) from refused
+    except ValueError as error:
+        raise usage(f"{file}: {error}") from error
     return table
 
 
@@ -101,30 +116,43 @@ async def _send(settings: Settings, tenant: str, value: bytes | None) -> None:
         await log.append(POLICIES.name, key=ids.encode(tenant).encode(), value=value, headers=event.headers())
 
 
-async def _states(context: CommandContext) -> dict[str, PolicyState]:
+async def _read(context: CommandContext) -> PolicyReader:
     require_memory(context.settings.broker_folder)
     async with opened_log(context.settings, make_topics=False) as log:
         reader = PolicyReader(log, TenantPolicies(context.policy))
         await reader.read_whole()
-        return reader.states
+        return reader
 
 
-def _fields(tenant: str, state: PolicyState) -> dict[str, Any]:
+def _fields(tenant: str, reader: PolicyReader) -> dict[str, Any]:
+    state = reader.states.get(tenant, PolicyState())
     return {
         "tenant_id": tenant,
         "policy": None if state.in_force is None else dict(state.in_force),
         "since": None if state.since is None else rfc3339(state.since),
         "refused": list(state.refused),
         "refused_at": None if state.refused_at is None else rfc3339(state.refused_at),
+        "in_force": flat_settings(reader.policies.of(tenant)),
     }
 
 
-def _print(tenant: str, state: PolicyState) -> None:
-    since = "" if state.since is None else f", since {rfc3339(state.since)}"
-    what = "the deployment's policy" if state.in_force is None else json.dumps(state.in_force, ensure_ascii=False)
-    click.echo(console.printable(f"{tenant}{since}: {what}"))
+def _print(whose: str, policy: MemoryPolicy, base: MemoryPolicy, *, whole: bool, same: str) -> None:
+    """Print the settings of a policy that differ from `base`, or all of them."""
+    settings, usual = flat_settings(policy), flat_settings(base)
+    changed = {name: value for name, value in settings.items() if name not in usual or value != usual[name]}
+    console.say(console.printable(f"{whose}: {same}" if not changed else f"{whose}:"))
+    for name, value in (settings if whole else changed).items():
+        was = f"  (instead of {_value(usual[name])})" if name in changed and name in usual else ""
+        console.say(console.printable(f"  {name} = {_value(value)}{was}"))
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _print_refused(state: PolicyState) -> None:
     if state.refused:
         at = "" if state.refused_at is None else f", at {rfc3339(state.refused_at)}"
-        click.echo(f"  a later one was refused{at}:")
+        console.say(f"  a later one was refused{at}:")
     for problem in state.refused:
-        click.echo(console.printable(f"  - {problem}"))
+        console.say(console.printable(f"  - {problem}"))

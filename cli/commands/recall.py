@@ -98,7 +98,8 @@ def recall(
             archived_at = None if each.archived_at is None else rfc3339(each.archived_at)
             console.line({**each.item.to_payload(), "archived_at": archived_at})
     else:
-        console.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"no memory of {user} matches")
+        rows = [_cells(each) for each in recalled.items]
+        console.table(COLUMNS, rows, empty=f"no memory of {user} matches", text="content")
     if policy.hygiene.enabled:
         run(_publish(context.settings, answered(request, recalled.items, datetime.now(UTC))))
     if recalled.missing:

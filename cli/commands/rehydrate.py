@@ -54,7 +54,7 @@ def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bo
             }
         )
     elif found.content is not None:
-        click.echo(console.printable(found.content))
+        console.say(console.printable(found.content))
     if found.nothing is not None:
         raise CommandFailed(Exit.PARTLY, f"episode {episode_id}: {WHY[found.nothing]}")
 

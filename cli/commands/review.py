@@ -70,7 +70,7 @@ def _decide(
             }
         )
     elif result is not None and result.status == "applied":
-        click.echo(f"fact {fact_id} is {outcome.get('state')}")
+        console.say(f"fact {fact_id} is {outcome.get('state')}")
     if status != "applied":
         raise CommandFailed(Exit.PARTLY, _why(result))
 

@@ -12,7 +12,7 @@ import click
 from pydantic import JsonValue
 
 from ...recall.paging import PAGE_MAX, Page
-from ...recall.record_filters import ALL, RecordSelection
+from ...recall.record_filters import ALL, EVERY, RecordSelection
 from ...recall.record_reader import TURNS_MAX, RecordReader, said_in_order
 from ...schemas.base import Contract
 from ...schemas.digests import Digest
@@ -167,7 +167,7 @@ def show(
         owner=None if in_sessions and user is not None else owner,  # another owner may own what a user's sessions teach
         user_id=user,
         session_id=session,
-        state=state,
+        state=EVERY if state == ALL else state,
         subject=subject,
         category=category,
         as_of=as_of,
@@ -183,7 +183,8 @@ def show(
             console.line(row)
     else:
         cells = [[_cell(row.get(column)) for column in kind.columns] for row in rows]
-        console.table(kind.columns, cells, empty=f"tenant {tenant} has no {what} that match")
+        empty = f"tenant {tenant} has no {what} that match"
+        console.table(kind.columns, cells, empty=empty, text="text" if what == "digest" else "content")
 
 
 async def _rows(settings: Settings, kind: RecordKind, selection: RecordSelection, limit: int | None) -> list[Row]:

@@ -58,5 +58,5 @@ def new(name: str, tenants: tuple[str, ...], users: tuple[str, ...], scopes: tup
     if as_json:
         console.line({"token": token, "entry": "\n".join(lines)})
         return
-    click.echo("\n".join(lines))
+    console.say("\n".join(lines))
     console.advice(f"the token, shown only once: {token}")

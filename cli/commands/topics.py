@@ -98,6 +98,6 @@ def _report(reports: Sequence[TopicReport], as_json: bool) -> None:
             console.line(asdict(report))
     else:
         rows = [(report.topic, "ok" if report.ok else "WRONG", report.detail, report.fix) for report in reports]
-        console.table(("topic", "", "detail", "fix"), rows, empty="no topics")
+        console.table(("topic", "", "detail", "fix"), rows, empty="no topics", text="detail")
     if not all(report.ok for report in reports):
         raise SystemExit(Exit.PARTLY)

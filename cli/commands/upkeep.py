@@ -107,7 +107,7 @@ def compact(context: CommandContext, tenant: str, user: str, session: str, keep:
     if as_json:
         console.line({"run_id": done.run_id, **done.session_payload("turns", "left")})
     else:
-        click.echo(f"{done.status}: {turns} turns became {len(done.made)} episodes (run {done.run_id})")
+        console.say(f"{done.status}: {turns} turns became {len(done.made)} episodes (run {done.run_id})")
     end(done, f"{left} turns are left: run the command again" if left and done.status == "applied" else "")
 
 
@@ -143,7 +143,7 @@ def flush(
     if as_json:
         console.line(done.session_payload("waiting", "entries", "left"))
     else:
-        click.echo(f"{done.status}: {done.counts.get('entries', 0)} entries became episodes")
+        console.say(f"{done.status}: {done.counts.get('entries', 0)} entries became episodes")
     end(
         done,
         f"{waiting} turns wait for the model or the budget: flush again when they are observed" if waiting else "",
@@ -167,10 +167,10 @@ def print_changes(done: CommandRun, *, as_json: bool) -> None:
     if as_json:
         console.line(done.payload())
     else:
-        click.echo(f"{done.status}: {done.episodes} episodes, {len(done.changes)} changes (run {done.run_id})")
+        console.say(f"{done.status}: {done.episodes} episodes, {len(done.changes)} changes (run {done.run_id})")
         for change in done.changes:
             assert isinstance(change, dict)
-            click.echo(f"  {change['action']} {change['fact_id'] or ''}: {change['verdict']}")
+            console.say(f"  {change['action']} {change['fact_id'] or ''}: {change['verdict']}")
     end(done)
 
 
@@ -180,7 +180,7 @@ def print_counts(done: CommandRun, *, as_json: bool) -> None:
         console.line({**done.payload(), **done.counts})
     else:
         counts = ", ".join(f"{name} {n}" for name, n in done.counts.items())
-        click.echo(f"{done.status}: {counts or 'nothing to do'} (run {done.run_id})")
+        console.say(f"{done.status}: {counts or 'nothing to do'} (run {done.run_id})")
     end(done)
 
 

@@ -80,14 +80,15 @@ def record(verdict: InvariantVerdict, cut: Cut) -> dict[str, JsonValue]:
 
 def _print(verdicts: Sequence[InvariantVerdict], cut: Cut) -> None:
     for verdict in verdicts:
-        click.echo(f"{'ok   ' if verdict.ok else 'WRONG'}  {verdict.invariant:5}  {verdict.title}  ({verdict.checked})")
+        mark = "ok   " if verdict.ok else "WRONG"
+        console.say(f"{mark}  {verdict.invariant:5}  {verdict.title}  ({verdict.checked})")
         for violation in verdict.violations[:SHOWN]:
-            click.echo(f"         - {console.printable(violation.what)}")
+            console.say(f"         - {console.printable(violation.what)}")
             if violation.records:
-                click.echo(f"           {console.printable(', '.join(violation.records))}")
+                console.say(f"           {console.printable(', '.join(violation.records))}")
         if len(verdict.violations) > SHOWN:
-            click.echo(f"         … and {len(verdict.violations) - SHOWN} more: --json has all")
+            console.say(f"         … and {len(verdict.violations) - SHOWN} more: --json has all")
         for note in verdict.notes:
-            click.echo(f"         {console.printable(note)}")
+            console.say(f"         {console.printable(note)}")
     for topic, partitions in cut.items():
-        click.echo(f"{topic} is checked from {', '.join(f'{part}@{at}' for part, at in partitions.items())}")
+        console.say(f"{topic} is checked from {', '.join(f'{part}@{at}' for part, at in partitions.items())}")

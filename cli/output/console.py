@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-import click
 from pydantic import JsonValue
 from rich.cells import cell_len
 from rich.console import Console
@@ -17,18 +17,31 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x20
 """Characters that JSON leaves raw: controls that a terminal obeys, and line ends of Unicode."""
 GAP = 2
 """Spaces between two columns of a table."""
+TEXT_SHARE = 0.35
+"""Part of the terminal's width that the text of a table has at least, if it is that long."""
 NARROWEST = 20
 """Columns of text that a hanging indent leaves at least."""
 
 
 def line(record: Mapping[str, JsonValue]) -> None:
-    """Print one record as one line of JSON at once, without any character that a reader takes for a line end."""
-    click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPED))
+    """Print one record as one line of JSON at once, without any character that a reader takes for a line end, or that
+    the encoding of standard output lacks."""
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPED)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(record, separators=(",", ":"))
+    say(text)
+
+
+def say(text: str) -> None:
+    """Print a line at once. Not click.echo, which writes UTF-8 where the encoding is ASCII."""
+    print(text, flush=True)
 
 
 def advice(text: str) -> None:
     """Print a hint for the person at the terminal, on stderr."""
-    click.echo(text, err=True)
+    print(text, file=sys.stderr, flush=True)
 
 
 def console() -> Console:
@@ -61,26 +74,42 @@ def wrapped(label: str, body: str = "") -> None:
 
 # ------------------------------------------------------------------------------------------------ tables
 def table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str, styles: Sequence[str] | None = None
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    empty: str,
+    styles: Sequence[str] | None = None,
+    text: str | None = None,
 ) -> None:
     """Print a table for people, or `empty` as advice.
 
     Cells are text, never markup: remembered text must not colour the terminal. Columns break between words alone. If
     the terminal is too narrow for that, the columns with the longest words (ids) get a line of their own below the row.
+    A column without a value is left out.
 
     Args:
+        text: the column that people read. The widest of the others go below until it has its room.
         styles: a rich style for each row.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     if not cells:
         advice(empty)
         return
+    filled = [i for i in range(len(columns)) if any(row[i] for row in cells)]
+    columns, cells = [columns[i] for i in filled], [[row[i] for i in filled] for row in cells]
     out = console()
     natural = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
     least = [max(map(_longest_word, column)) for column in zip(columns, *cells, strict=True)]
     beside = list(range(len(columns)))
     while len(beside) > 1 and sum(least[i] for i in beside) + GAP * (len(beside) - 1) > out.width:
         beside.remove(max(beside, key=least.__getitem__))
+    reads = columns.index(text) if text in columns else None
+    if reads in beside:
+        wanted = min(natural[reads], int(out.width * TEXT_SHARE))
+        others = [i for i in beside if i != reads]
+        while others and out.width - sum(least[i] + GAP for i in others) < wanted:
+            others.remove(max(others, key=natural.__getitem__))
+        beside = [i for i in beside if i == reads or i in others]
     below = [i for i in range(len(columns)) if i not in beside]
     widths = _widths([least[i] for i in beside], [natural[i] for i in beside], out.width)
 

@@ -6,6 +6,7 @@ from rich.markup import escape
 
 from ...schemas.facts import FactUpdated
 from .console import printable, wrapped
+from .reasons import sentence
 
 _STYLES = {
     "new": ("green", "learnt"),
@@ -40,7 +41,7 @@ def change_markup(event: FactUpdated, *, indent: str = "") -> tuple[str, str]:
     text = _text(about(event.fact.subject, event.fact.content))
     if event.fact.state != "active":
         text += f" [dim]({event.fact.state})[/dim]"
-    reason = f" · {_text(event.reason)}" if event.reason else ""
+    reason = f" · {_text(sentence(event.reason))}" if event.reason else ""
     body = f"{text}  [dim]{_text(owner)} · v{event.fact.version}{reason}[/dim]"
     return f"{indent}[{colour}]{word:<11}[/{colour}] ", body
 

@@ -6,22 +6,22 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO
 
 import structlog
 
 from ...streams.engine.audit import AUDIT
+from ..process.standard_streams import dropping
 from .log_rate import LibraryLines, OurLines, log_rate
 
 
 def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> None:
-    """Send structlog and the loggers of libraries to one stream, by default stderr."""
-    target = sys.stderr if stream is None else stream
-    lines = _Lossy(target)
+    """Send structlog and the loggers of libraries to one stream, by default stderr. A line that cannot be written is
+    dropped: a full disk or a reader that has ended must not stop a worker."""
+    target = dropping(sys.stderr if stream is None else stream)
     rate = log_rate()
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -34,10 +34,10 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
     structlog.configure(
         processors=[OurLines(rate), *shared, structlog.processors.format_exc_info, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, lines)),
+        logger_factory=structlog.PrintLoggerFactory(target),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(cast(TextIO, lines))
+    handler = logging.StreamHandler(target)
     handler.addFilter(LibraryLines(rate))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -53,22 +53,6 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
     threading.excepthook = _thread_ended
     # A commit that waits for a slow disk needs no line: lag and readiness show it.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
-
-
-class _Lossy:
-    """A stream that loses the lines it cannot write. Nobody reads them on a terminal or a pipe that is gone, or on a
-    full disk, and the work goes on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        with suppress(OSError):
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
 
 
 class _AuditFile(WatchedFileHandler):
@@ -87,7 +71,7 @@ def open_audit(target: TextIO | Path | None) -> None:
     if isinstance(target, Path):
         handler: logging.Handler = _AuditFile(target, encoding="utf-8")
     else:
-        handler = logging.StreamHandler(target)
+        handler = logging.StreamHandler(dropping(target))
     handler.setFormatter(logging.Formatter("%(message)s"))
     AUDIT.handlers[:] = [handler]
     AUDIT.setLevel(logging.INFO)

@@ -150,8 +150,8 @@ def read_credentials(settings: Settings, host: str) -> Credentials:
     if settings.tokens is not None:
         try:
             return FileCredentials(settings.tokens)
-        except (OSError, UnicodeDecodeError) as error:
-            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: cannot be read: {error}") from error
+        except OSError as error:
+            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: cannot be read: {error.strerror or error}") from error
         except ValueError as error:
             raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: {error}") from error
     if not all(ipaddress.ip_address(address).is_loopback for _, address in _addresses(host, 0)):

@@ -10,7 +10,6 @@ import difflib
 import os
 import re
 import ssl
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from ...memory.policies.budget import TASKS_OF, Tier
 from ...memory.policies.parsing import policy_from
 from ...schemas.collections import Consistency, Sharding
 from ...schemas.errors import Fatal
+from ...schemas.text_files import toml_of
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
 from ...streams.engine.lanes import HELD_BYTES
@@ -322,12 +322,11 @@ def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
 # ------------------------------------------------------------------------------------------------ what is wrong
 def _read(file: Path) -> dict[str, Any]:
     try:
-        with file.open("rb") as stream:
-            return tomllib.load(stream)
-    except tomllib.TOMLDecodeError as error:
-        raise usage(f"{file}: is no TOML: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise usage(f"{file}: cannot be read: {error}") from error
+        return toml_of(file.read_bytes())
+    except ValueError as error:
+        raise usage(f"{file}: {error}") from error
+    except OSError as error:
+        raise usage(f"{file}: cannot be read: {error.strerror or error}") from error
 
 
 def _unknown_variables(environment: Mapping[str, str]) -> list[str]:

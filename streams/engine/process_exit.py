@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 from aiokafka.errors import KafkaError
@@ -71,9 +72,9 @@ def tell_thrown_out(*, app: str, silent: float, session: float, worker_id: str |
 
 def end_process(code: int) -> None:
     """End the process at once. No buffer is flushed that must not leave, and no exit handler can hang."""
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for flush in (logging.shutdown, sys.stdout.flush, sys.stderr.flush):
+        with suppress(Exception):  # a closed pipe or a full disk must not keep the process
+            flush()
     os._exit(code)
 
 

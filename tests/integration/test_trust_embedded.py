@@ -82,8 +82,9 @@ async def test_nobody_but_the_user_changes_what_the_user_said(pipeline: Pipeline
     assert [each["trust"] for each in allergy["evidence"]] == ["user", *["assistant"] * 5]
     assert {event.fact.content for event in await pipeline.updates() if event.action == "superseded"} == set()
     mine = ("--tenant", pipeline.tenant)
-    shown = pipeline.json_lines("show", "facts", *mine, "--state", "all")
-    assert ORDER not in {fact["content"] for fact in shown}
+    assert ORDER not in {fact["content"] for fact in pipeline.json_lines("show", "facts", *mine)}
+    every = pipeline.json_lines("show", "facts", *mine, "--state", "all")
+    assert {fact["state"] for fact in every if fact["content"] == ORDER} == {"quarantined"}
     hits = pipeline.json_lines("recall", *mine, "--user", "u1", "--cue", "a link about food")
     assert ORDER not in {hit["content"] for hit in hits if hit["tier"] != "turns"}
 

@@ -304,7 +304,7 @@ class TestFile:
             ('[memory.capture]\nroles = ["pirate"]', "memory.capture.roles: Input should be"),
             ("memory = 1", "memory: expected a table [memory]"),
             ('openai_api_key = "sk"', "openai_api_key: secrets belong into the environment, as OPENAI_API_KEY"),
-            ("tier = ", "is no TOML"),
+            ("tier = ", "is not valid TOML"),
         ],
     )
     def test_what_is_wrong_is_told_by_place(self, tmp_path: Path, text: str, said: str) -> None:

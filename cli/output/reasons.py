@@ -1,0 +1,45 @@
+"""Reasons and decisions of changes as sentences for people. Events keep the short form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ...memory.facts.relations import Relation
+from ...schemas.facts import Decision
+
+SENTENCES: Final[Mapping[str, str]] = {
+    Relation.DENIED.value: "the new statement says that it is over, or never was so",
+    Relation.VALUE.value: "the same was said with another number",
+    Relation.OTHER.value: "another value was said, and only one is true at a time",
+    Relation.CORRECTED.value: "the speaker corrected it",
+    Relation.REORDERED.value: "the same words came in another order, which may mean something else",
+    Relation.NAME.value: "the same was said with another name",
+    Relation.TOUCHED.value: "a change was told that may concern it",
+    Relation.GUESSED.value: "a plan or a guess about it was told",
+    Relation.DIFFERS.value: "each of the two statements says what the other does not",
+    Relation.UNCLEAR.value: "the rules cannot tell whether the two statements agree",
+    Relation.SAME.value: "the same was said again",
+    Relation.MORE.value: "the same was said with more detail",
+    Relation.LESS.value: "what is known already says more",
+    Relation.BESIDE.value: "both are true, because there can be several",
+    Relation.APART.value: "nothing known is about the same",
+    "new": "nothing similar was known",
+}
+
+
+def sentence(reason: str) -> str:
+    """Return a reason for people. A reason that a person or a model wrote stays as it is."""
+    return SENTENCES.get(reason, reason)
+
+
+def decided(decision: Decision) -> str:
+    """Describe on which basis a change was decided."""
+    basis = [f"decided by: {decision.stage}"]
+    if decision.other_fact_id is not None:
+        basis.append(f"compared with fact {decision.other_fact_id}")
+    if decision.similarity is not None:
+        basis.append(f"similarity {decision.similarity:.2f}")
+    if decision.zone is not None:
+        basis.append(f"zone {decision.zone}")
+    return ", ".join(basis)

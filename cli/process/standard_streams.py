@@ -1,0 +1,99 @@
+"""Standard streams that a command can always write to: encodings without a character, full disks, closed pipes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO, cast
+
+
+class OutputLost(Exception):
+    """Standard output takes no more. `broken_pipe`: its reader has ended, which is no fault."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror or str(error))
+        self.broken_pipe = isinstance(error, BrokenPipeError) or error.errno == errno.EPIPE
+
+
+class _Stream:
+    """Stream around another one. Everything but writing is the other one's."""
+
+    def __init__(self, inner: TextIO) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._inner.write(text)
+        except OSError as error:
+            self._lost(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._inner.flush()
+        except OSError as error:
+            self._lost(error)
+
+    def _lost(self, error: OSError) -> None:
+        """Decide about text that could not be written. Here it is dropped."""
+
+
+class _Output(_Stream):
+    """Standard output of a command. OutputLost: it takes no more."""
+
+    def _lost(self, error: OSError) -> None:
+        raise OutputLost(error) from error
+
+
+def dropping(stream: TextIO) -> TextIO:
+    """Return a stream for logs: what cannot be written is dropped, and work goes on."""
+    return cast(TextIO, _Stream(stream._inner if isinstance(stream, _Stream) else stream))
+
+
+@contextmanager
+def writable_streams() -> Iterator[None]:
+    """Replace the standard streams while a command runs.
+
+    A character that the encoding lacks is replaced. A stream that the caller has closed is the null device, so that no
+    file of the command takes its number.
+    """
+    before = sys.stdin, sys.stdout, sys.stderr
+    _open_missing()
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - it stays open as long as the process
+    out, err = (stream or open(os.devnull, "w") for stream in before[1:])  # noqa: SIM115
+    for stream, errors in ((out, "replace"), (err, "backslashreplace")):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=errors)
+    sys.stdout, sys.stderr = cast(TextIO, _Output(out)), cast(TextIO, _Stream(err))
+    try:
+        yield
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
+        for stream in (out, err):
+            _finish(stream)
+
+
+def _open_missing() -> None:
+    """Open the null device under the numbers 0 to 2 that are closed."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+
+
+def _finish(stream: TextIO) -> None:
+    """Write out what is buffered. If that fails, Python must not try it again at its end."""
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
