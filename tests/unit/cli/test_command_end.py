@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import io
+import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 import pytest
+import structlog
 from click.testing import CliRunner
 
 from memstream.cli.errors import usage
@@ -19,6 +21,16 @@ from memstream.cli.main import COMMANDS, cli
 from memstream.cli.output import console
 from memstream.cli.process.command_end import ended
 from memstream.schemas.errors import Fatal, Transient
+
+
+@pytest.fixture(autouse=True)
+def unconfigured_logs() -> Iterator[None]:
+    """Commands configure logs for their process."""
+    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    yield
+    structlog.reset_defaults()
+    logging.getLogger().handlers[:] = handlers
+    logging.getLogger().setLevel(level)
 
 
 def fails(error: BaseException) -> Callable[[], object]:
