@@ -14,7 +14,7 @@ from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, OutPoint, 
 from ..schemas.turns import Owner, Turn
 from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Record
-from .common.turn_routing import occurred_at, turn_hash
+from .common.turn_routing import message_time, occurred_at, turn_hash
 
 Vectors = Mapping[str, Sequence[float]]
 """Vectors by text."""
@@ -150,7 +150,7 @@ def _messages(placed: PlacedTurn, place: int | None) -> tuple[tuple[StoredMessag
                 user_id=turn.user_id,
                 session_id=turn.session_id,
                 turn_id=turn.turn_id,
-                occurred_at=when,
+                occurred_at=message_time(message, when),
                 sensitivity=sensitivity,
                 agent_id=turn.agent_id,
                 turn_sha256=turn_hash(work.protected, record) if index == 0 else None,

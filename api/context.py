@@ -18,8 +18,8 @@ from ..recall.context import (
     ContextService,
     Preset,
     Switch,
-    zone_of,
 )
+from ..schemas.said_at import zone_named
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .memberships import Memberships
@@ -45,7 +45,7 @@ class ContextQuery(MemoryQuery):
 
     def request(self, about: About) -> ContextRequest:
         try:
-            zone_of(self.time_zone)
+            zone_named(self.time_zone)
         except ValueError as error:
             raise invalid_field("time_zone", str(error)) from None
         return bounded(

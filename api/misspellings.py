@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from pydantic import BaseModel, JsonValue
+from pydantic import AliasChoices, BaseModel, JsonValue
 
 from ..schemas.turns import ContentPart, Turn, TurnMessage
 
@@ -66,7 +66,15 @@ def _unknown_fields(turn: dict[str, JsonValue]) -> Iterator[tuple[Path, type[Bas
 
 
 def _unknown(sent: dict[str, JsonValue], model: type[BaseModel], path: Path) -> Iterator[tuple[Path, type[BaseModel]]]:
-    return (((*path, name), model) for name in sent if name not in model.model_fields)
+    return (((*path, name), model) for name in sent if name not in _names(model))
+
+
+def _names(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names under which the model reads its fields."""
+    aliases = (field.validation_alias for field in model.model_fields.values())
+    return frozenset(model.model_fields).union(
+        *(map(str, alias.choices) for alias in aliases if isinstance(alias, AliasChoices))
+    )
 
 
 def _objects(value: JsonValue, path: Path) -> Iterator[tuple[Path, dict[str, JsonValue]]]:

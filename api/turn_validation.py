@@ -86,6 +86,8 @@ def _one(sent: JsonValue, caller: Caller, latest: datetime) -> ValidTurn:
     turn = Turn.model_validate_json(value, strict=True)
     if turn.occurred_at is not None and turn.occurred_at > latest:
         raise _Refused((("occurred_at",), "lies in the future; send the time at which it was said, or leave it out"))
+    if turn.time_zone is not None and turn.zone is None:
+        raise _Refused((("time_zone",), "names no time zone; send an IANA name such as Europe/Lisbon, or leave it out"))
     return ValidTurn(turn, value)
 
 

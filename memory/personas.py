@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from ..schemas.observations import OBSERVATIONS_MAX
 from .policies import MemoryPolicy, Persona
 from .policies.observation import Boosted
 from .policies.recall import LIMIT_MAX
@@ -33,7 +34,7 @@ def _open(policy: MemoryPolicy) -> MemoryPolicy:
         capture=replace(
             capture,
             threshold=max(0.0, round(capture.threshold - THRESHOLD_STEP, 6)),
-            max_per_turn=min(capture.max_per_turn + 1, 64),
+            max_per_message=min(capture.max_per_message + 1, OBSERVATIONS_MAX),
             emotion=True,
         ),
     )

@@ -13,7 +13,8 @@ from ..schemas.policies import POLICY_MAX_BYTES, TenantPolicy
 from .effective_policy import without_disabled_tiers
 from .personas import with_persona
 from .policies import MemoryPolicy
-from .policies.parsing import policy_from
+from .policies.observation import CapturePolicy
+from .policies.parsing import former_names, policy_from
 
 DEPLOYMENT_ONLY: Final = frozenset(
     (
@@ -75,6 +76,8 @@ def applied_settings(policy: MemoryPolicy, deployment: MemoryPolicy) -> dict[str
 def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
     """Return the deployment's policy with the settings of a turn. Raises PolicyRefused."""
     known = _ruling(deployment)
+    former = {f"capture.{name}": f"capture.{now}" for name, now in former_names(CapturePolicy).items()}
+    settings = {former.get(name, name): value for name, value in settings.items()}
     if unknown := [name for name in settings if name not in known]:
         raise PolicyRefused([f"{name}: no such setting rules a turn" for name in unknown])
     table: dict[str, Any] = {}

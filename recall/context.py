@@ -12,10 +12,9 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from functools import partial
 from typing import Literal, Protocol, get_args
-from zoneinfo import ZoneInfo
 
 from ..memory.policies import MemoryPolicy
 from ..memory.policies.recall import LIMIT_MAX
@@ -38,6 +37,7 @@ from ..memory.tenant_policies import TenantPolicies
 from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
 from ..schemas.recall import Tier
+from ..schemas.said_at import zone_named
 from ..schemas.turns import Owner, Sensitivity
 from .deadline import DeadlineReads, UnansweredPart
 from .held_records import HeldRecords, owner_blocks, session_blocks, tasks_to_do
@@ -99,7 +99,7 @@ class ContextRequest:
         unknown = self.switches - set(get_args(Switch))
         if unknown:
             raise ValueError(f"unknown section {', '.join(sorted(unknown))}; known: {', '.join(get_args(Switch))}")
-        zone_of(self.time_zone)
+        zone_named(self.time_zone)
         self.recall_request(TIERS_OF_SECTIONS)
 
     @property
@@ -120,16 +120,6 @@ class ContextRequest:
             known_at=self.known_at,
             settled=True,
         )
-
-
-def zone_of(name: str) -> tzinfo:
-    """Return a time zone by its IANA name. ValueError: there is none of this name."""
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {name!r}; write an IANA name such as Europe/Lisbon, or UTC") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +192,7 @@ class ContextService:
             max_tokens=request.max_tokens,
             sections=sections,
             ceiling=request.ceiling,
-            zone=zone_of(request.time_zone),
+            zone=zone_named(request.time_zone),
             spare_digest=request.by_preset and request.cue is not None,
         )
         digested = await self._digested(request, digest, now)

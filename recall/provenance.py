@@ -24,7 +24,7 @@ from ..schemas.base import Contract
 from ..schemas.collections import FACTS, TURNS
 from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
-from ..schemas.observations import AppliedPolicy, Observation, Observed, TurnCut
+from ..schemas.observations import AppliedPolicy, Observation, Observed, OverCap, TurnCut
 from ..schemas.topics import FACTS as FACTS_TOPIC
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
 from ..schemas.turns import Sensitivity, up_to
@@ -78,6 +78,8 @@ class SourceTurn:
     """What the tenant's policy or the agent's persona changed for the turn."""
     cut: TurnCut | None = None
     """What the model did not see of the turn."""
+    over_cap: OverCap | None = None
+    """Statements of the turn that were left out."""
 
     @property
     def boosted(self) -> bool:
@@ -119,6 +121,7 @@ class ProvenanceChain:
                 | {"user_id": seen.user_id, "session_id": seen.session_id, "turn_id": seen.turn_id}
                 | {"applied": None if seen.applied is None else seen.applied.to_payload()}
                 | {"cut": None if seen.cut is None else seen.cut.to_payload()}
+                | {"over_cap": None if seen.over_cap is None else seen.over_cap.to_payload()}
                 for seen in self.observations
             ],
             "turns": [message.to_payload() for message in self.turns],
@@ -234,7 +237,13 @@ class FactTracer:
                     if each.observation_id in wanted:
                         cause = observed.cause
                         seen[each.observation_id] = SourceTurn(
-                            observed.user_id, observed.session_id, observed.turn_id, each, cause.applied, cause.cut
+                            observed.user_id,
+                            observed.session_id,
+                            observed.turn_id,
+                            each,
+                            cause.applied,
+                            cause.cut,
+                            cause.over_cap,
                         )
             return whole()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -17,6 +16,8 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+
+from .said_at import in_utc
 
 CONTENT_MAX = 2_000
 QUOTE_MAX = 500
@@ -70,13 +71,6 @@ def _given_id(value: str) -> str:
     return value
 
 
-def _utc(value: datetime) -> datetime:
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:  # an offset at the first or last representable time; pydantic only handles ValueError
-        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
-
-
 def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> dict[str, JsonValue]:
     """Return the value. ValueError: it has more than `most` bytes as JSON."""
     if not value:
@@ -93,7 +87,7 @@ CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 OurId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 """An id that we derive (schemas/ids.py)."""
-Instant = Annotated[AwareDatetime, AfterValidator(_utc)]
+Instant = Annotated[AwareDatetime, AfterValidator(in_utc)]
 """A time: RFC 3339, UTC, `Z`, microseconds at most."""
 Content = Annotated[str, StringConstraints(min_length=1, max_length=CONTENT_MAX)]
 Quote = Annotated[str, StringConstraints(max_length=QUOTE_MAX)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
@@ -30,6 +31,8 @@ STABLE_CATEGORIES: frozenset[Category] = frozenset(
 LASTING: frozenset[Durability] = frozenset(("persistent", "permanent"))
 OBSERVATIONS_MAX = 64
 EVICTED_MAX = 64
+OVER_CAP_MAX = 16
+"""Statements over the cap that a record names."""
 
 PromptName = Annotated[str, StringConstraints(max_length=128)]
 """Name, version and hash of the prompt, `observe/v1:sha256…`."""
@@ -63,6 +66,8 @@ class Observation(Contract):
     emotion: Emotion | None = None
     source_role: Role = "user"
     evidence: Quote
+    occurred_at: Instant | None = None
+    """The time of the message that says it. Null: the turn's."""
 
 
 class Evicted(Contract):
@@ -99,6 +104,14 @@ class TurnCut(Contract):
     """Of what was left out, at 4 characters a token."""
 
 
+class OverCap(Contract):
+    """Statements of a turn that were left out, because it had too many."""
+
+    observations: Annotated[int, Field(ge=1)]
+    statements: Annotated[tuple[Content, ...], Field(max_length=OVER_CAP_MAX)] = ()
+    """The first of them, without those that are secret."""
+
+
 class ObservedBy(Contract):
     """The model and prompt that made the observations. `usage` stands on the first turn of a call."""
 
@@ -109,6 +122,8 @@ class ObservedBy(Contract):
     """None: the deployment's policy held as it is."""
     cut: TurnCut | None = None
     """None: the model saw the whole turn."""
+    over_cap: OverCap | None = None
+    """None: no statement was left out."""
 
 
 class Observed(Contract):
@@ -128,6 +143,10 @@ class Observed(Contract):
     cause: ObservedBy = ObservedBy()
     epoch: Epoch = 0
     """Of the turn number. A later epoch begins when the session's row was ended, or lost."""
+
+    def said_at(self, observation: Observation) -> datetime:
+        """Return when a statement of this turn was made."""
+        return observation.occurred_at or self.occurred_at
 
     @property
     def number(self) -> TurnNumber:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, tzinfo
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from . import ids
-from .base import Contract, GivenId, Instant, Metadata
+from .base import Contract, GivenId, Metadata
+from .said_at import LocalInstant, SaidAt, TimeZoneName, in_utc, zone_named
 
 TURN_MAX_BYTES = 256 * 1024
 MESSAGES_MAX = 64
@@ -39,6 +41,11 @@ class TurnMessage(_Open):
     role: Role
     content: str | tuple[ContentPart, ...] | None = None
     name: ShortName | None = None
+    """The speaker, where several people speak."""
+    created_at: Annotated[
+        SaidAt, Field(validation_alias=AliasChoices("created_at", "createdAt"), exclude_if=lambda at: at is None)
+    ] = None
+    """When the message was written. Null: at the turn's time."""
 
     @property
     def text(self) -> str:
@@ -77,8 +84,13 @@ class Turn(Contract):
     session_id: GivenId
     turn_id: GivenId
     messages: Annotated[tuple[TurnMessage, ...], Field(max_length=MESSAGES_MAX)]
-    occurred_at: Instant | None = None
-    """Defaults to the record's timestamp."""
+    occurred_at: LocalInstant | None = None
+    """Defaults to the latest time of a message, else to the record's timestamp."""
+    time_zone: Annotated[
+        TimeZoneName,
+        Field(validation_alias=AliasChoices("time_zone", "timeZone", "timezone"), exclude_if=lambda name: name is None),
+    ] = None
+    """Where the speakers are. Null: the offset of `occurred_at` tells."""
     agent_id: GivenId | None = None
     org_id: GivenId | None = None
     group_id: GivenId | None = None
@@ -99,6 +111,25 @@ class Turn(Contract):
     @property
     def session_key(self) -> str:
         return ids.session_key(self.tenant_id, self.user_id, self.session_id)
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The zone of `time_zone`; None when there is none of this name."""
+        try:
+            return None if self.time_zone is None else zone_named(self.time_zone)
+        except ValueError:
+            return None
+
+    def local(self, at: datetime) -> datetime:
+        """Return a time as the clock of the speakers shows it: in their zone, else with its own offset."""
+        try:
+            return at if self.zone is None else at.astimezone(self.zone)
+        except OverflowError:
+            return at
+
+    def in_utc(self) -> Turn:
+        """Return the turn with its time in UTC."""
+        return self if self.occurred_at is None else self.model_copy(update={"occurred_at": in_utc(self.occurred_at)})
 
     def owner(self, *, default_scope: Scope = "user") -> Owner:
         """Return the owner of what is learnt from this turn. Raises ValueError when the default scope's id is

@@ -12,15 +12,12 @@ from pydantic import JsonValue
 from .offline_answers import answered, noted
 from .offline_attributes import AttributeValue, Cardinality, Category, attribute_of
 from .offline_people import Talk, companions, relations, statements_about_people
-from .offline_prompt import Prompt, ShownTurnText
+from .offline_prompt import USER, Prompt, SaidMessage, ShownTurnText
 from .offline_requests import to_forget, to_remember
 from .offline_retractions import Beside, endings
 from .offline_rules import IMPORTANCE, SpokenStatement, capitalised, statements
 from .offline_text import CHANGES, MAX_READ, SpokenClause, spoken_sentences, starts_a_play
 from .offline_third_person import third_person, without_tail
-
-MAX_PER_TURN: Final = 3
-"""The most observations from one turn; those that matter most are kept."""
 
 _FRAGMENT: Final = re.compile(
     r"(?:(?:it|that|he|she|(?:his|her|its|my|the) [\w-]+) (?:is|should be)|should be|i (?:meant|mean)|named)?"
@@ -86,43 +83,64 @@ def observe(prompt: Prompt) -> Reading:
     # The latest statement comes first: own observations, then working entries, which are shown by salience.
     held = [_Held(item.id, item.subject, item.content, attribute_of(item.content)) for item in prompt.working]
     answer: list[JsonValue] = []
-    talk = _talk_before(prompt)
+    talks: dict[str, Talk] = {}
     statements = read = 0
     for turn in prompt.turns:
-        told, every = _of_turn(turn, held, talk)
-        statements, read = statements + len(told), read + len(told & {item.clause.sentence for item in every})
-        for found in _most_important(every):
-            answer.append(_observation(turn.id, found))
-            if found.replaces is not None and found.replaces in held:
-                held.remove(found.replaces)
-            if not found.ends:
-                said = found.statement
-                held.insert(0, _Held(f"o{len(answer)}", said.subject, said.content, attribute_of(said.content)))
+        room = MAX_READ
+        for speaker, messages in _by_speaker(turn):
+            talk = talks.setdefault(speaker, _talk_before(prompt, speaker))
+            told, every, looked = _of_messages(messages, _seen_by(speaker, held), talk, room=room)
+            room -= looked
+            statements, read = statements + len(told), read + len(told & {item.clause.sentence for item in every})
+            for found in every:
+                said = found.statement if found.statement.subject != USER else replace(found.statement, subject=speaker)
+                answer.append(_observation(turn.id, replace(found, statement=said)))
+                if found.replaces is not None:
+                    held = [each for each in held if each.id != found.replaces.id]
+                if not found.ends:
+                    held.insert(0, _Held(f"o{len(answer)}", said.subject, said.content, attribute_of(said.content)))
     return Reading(answer, statements, read)
 
 
-def _talk_before(prompt: Prompt) -> Talk:
-    """Return whom the working entries and the earlier messages of the user mention."""
+def _by_speaker(turn: ShownTurnText) -> Iterator[tuple[str, tuple[SaidMessage, ...]]]:
+    """Yield the messages of each speaker of a turn."""
+    for speaker in dict.fromkeys(message.speaker for message in turn.messages):
+        yield speaker, tuple(message for message in turn.messages if message.speaker == speaker)
+
+
+def _seen_by(speaker: str, held: Sequence[_Held]) -> list[_Held]:
+    """Return the statements as a speaker sees them: their own are those of `user`, and the user's are nobody's."""
+    if speaker == USER:
+        return list(held)
+    others = (each for each in held if each.subject != USER)
+    return [replace(each, subject=USER) if each.subject == speaker else each for each in others]
+
+
+def _talk_before(prompt: Prompt, speaker: str) -> Talk:
+    """Return whom the working entries and the earlier messages of a speaker mention."""
     talk = Talk()
     for item in prompt.working:
-        if match := _HAS_NAMED.fullmatch(item.content):
+        if item.subject == speaker and (match := _HAS_NAMED.fullmatch(item.content)):
             talk.named[match["name"].lower()] = match["kin"]
     for message in prompt.context:
-        talk.plays = talk.plays or (message.subject == "user" and starts_a_play(message.content))
-        if message.subject == "user":
+        if message.subject == USER and message.speaker == speaker:
+            talk.plays = talk.plays or starts_a_play(message.content)
             for sentence in spoken_sentences(message.content):
                 relations(sentence.plain, talk)
     return talk
 
 
-def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[set[str], list[_Found]]:
-    """Return the sentences of a turn that ask nothing, and what the rules found."""
+def _of_messages(
+    messages: Sequence[SaidMessage], held: Sequence[_Held], talk: Talk, *, room: int
+) -> tuple[set[str], list[_Found], int]:
+    """Return the sentences of one speaker that ask nothing, what the rules found, and how many code points were read,
+    about `room` at most."""
     told: set[str] = set()
     found: list[_Found] = []
     beside, compared = Beside(), 0
     read = 0
-    for message in turn.messages:
-        if read >= MAX_READ:
+    for message in messages:
+        if read >= room:
             break
         talk.plays = talk.plays or starts_a_play(message.text)
         if talk.plays:
@@ -160,7 +178,7 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
                 found += [_Found(statement, clause) for statement in over]
                 beside.add(over)
         compared = len(found)
-    return told, _without_doubles(found)
+    return told, _without_doubles(found), read
 
 
 def _forgotten(unwanted: str, clause: SpokenClause, held: Sequence[_Held], talk: Talk) -> list[_Found]:
@@ -298,12 +316,6 @@ def _without_doubles(found: Sequence[_Found]) -> list[_Found]:
 
 def _is_over(relation: re.Match[str], over: Sequence[str]) -> bool:
     return any(_mentions(each, relation["name"]) or each.endswith(f"their {relation['kin']}") for each in over)
-
-
-def _most_important(found: Sequence[_Found]) -> list[_Found]:
-    ranked = sorted(found, key=lambda item: (item.replaces is None, -IMPORTANCE[item.statement.category]))
-    kept = ranked[:MAX_PER_TURN]
-    return [item for item in found if item in kept]
 
 
 def _observation(turn: str, found: _Found) -> JsonValue:

@@ -12,6 +12,8 @@ from typing import Final
 
 from ..ports import Message
 
+USER: Final = "user"
+
 MAX_TURN: Final = 65_536
 """Code points of a turn that are read. A longer turn is a pasted document, not a person's statement about
 themselves."""
@@ -22,7 +24,9 @@ MAX_HEADING: Final = 256
 _ITEM: Final = re.compile(r"\[([wcefp][0-9]+)\][ ]?(.*)")
 _TURN: Final = re.compile(r"\[(t[0-9]+)\]\s*")
 _ESCAPED: Final = re.compile(r"^(\s*)\\(?=\[[twcefp][0-9]+\])")
-_ROLE: Final = re.compile(r"(user|assistant|tool|system): ?(.*)")
+_ROLE: Final = re.compile(r"(user|assistant|tool|system)(?: \(([^()]{0,256})\))?: ?(.*)")
+_OF_SPEAKER: Final = re.compile(r"## user \(([^()]*)\)")
+_TIME: Final = re.compile(r"(?:^|, )\d{4}-\d\d-\d\dT\S+$")
 _PARENTHESES: Final = re.compile(r"\([^)]*\)")
 _INTRODUCED: Final = re.compile(r"(?:about|subject|known|working|episodes|facts)\b")
 _NO_WORD: Final = re.compile(r"[^\w\s'’.-]+")
@@ -35,6 +39,8 @@ class ShownItem:
     id: str
     subject: str
     content: str
+    speaker: str = USER
+    """Of an earlier message of a user: the subject of what its speaker says of themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class SaidMessage:
 
     text: str
     asked: str = ""
+    speaker: str = USER
+    """The subject of what its speaker says of themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ def read_prompt(messages: Sequence[Message]) -> Prompt:
     known: dict[str, ShownItem] = {}
     turns: dict[str, list[str]] = {}
     for place, content in enumerate(users):
-        heading, turn = "user", None
+        heading, speaker, turn = USER, USER, None
         for line in content.splitlines():
             if place == len(users) - 1 and (match := _TURN.fullmatch(line)):
                 turn = match[1]
@@ -81,9 +89,9 @@ def read_prompt(messages: Sequence[Message]) -> Prompt:
             elif turn is not None:
                 turns[turn].append(_ESCAPED.sub(r"\1", line))
             elif match := _ITEM.fullmatch(line):
-                known[match[1]] = ShownItem(id=match[1], subject=heading, content=match[2].strip())
+                known[match[1]] = ShownItem(match[1], heading, match[2].strip(), speaker)
             elif line.strip():
-                heading = _subject_of(line)
+                heading, speaker = _subject_of(line), _speaker_of(line)
     context = _of_kind(known, "c")
     return Prompt(
         turns=_turns(
@@ -100,9 +108,9 @@ def _turns(turns: Mapping[str, Sequence[str]], *, asked: str) -> tuple[ShownTurn
     shown: list[ShownTurnText] = []
     for turn, lines in turns.items():
         messages: list[SaidMessage] = []
-        for role, text in _messages(lines):
-            if role == "user" and text.strip():
-                messages.append(SaidMessage(text, asked))
+        for role, name, text in _messages(lines):
+            if role == USER and text.strip():
+                messages.append(SaidMessage(_without_name(text, name), asked, _subject_of_name(name)))
             asked = text if role == "assistant" else "" if text.strip() else asked
         shown.append(ShownTurnText(turn, tuple(messages)))
     return tuple(shown)
@@ -117,20 +125,36 @@ def _subject_of(heading: str) -> str:
     heading = heading[:MAX_HEADING]
     text = " ".join(_NO_WORD.sub(" ", _PARENTHESES.sub(" ", heading)).split()).strip(" .-").lower()
     if heading.lstrip().startswith("#") and not _INTRODUCED.match(text):
-        return text or "user"
-    return text.rpartition(" ")[2] or "user"
+        return text or USER
+    return text.rpartition(" ")[2] or USER
 
 
-def _messages(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (role, text) of each message. A text without any speaker is the user's."""
-    messages: list[tuple[str, list[str]]] = [("user", [])]
+def _subject_of_name(name: str) -> str:
+    return "-".join(name.lower().split()) or USER
+
+
+def _speaker_of(heading: str) -> str:
+    """Return the speaker in the heading over earlier messages: `## user (Ana)`."""
+    match = _OF_SPEAKER.fullmatch(heading[:MAX_HEADING])
+    return USER if match is None else _subject_of_name(match[1])
+
+
+def _without_name(text: str, name: str) -> str:
+    """Return a text without the name of its speaker before it: relays of chats write it there."""
+    begins = re.match(rf"\s*{re.escape(name)}\s?:\s+", text, re.IGNORECASE) if name else None
+    return text if begins is None else text[begins.end() :]
+
+
+def _messages(lines: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return (role, name, text) of each message. A text without any speaker is the user's."""
+    messages: list[tuple[str, str, list[str]]] = [(USER, "", [])]
     left = MAX_TURN
     for line in lines:
         left -= len(line) + 1
         if left < 0:
             break
         if match := _ROLE.fullmatch(line):
-            messages.append((match[1], [match[2]]))
+            messages.append((match[1], _TIME.sub("", match[2] or ""), [match[3]]))
         else:
-            messages[-1][1].append(line)
-    return [(role, "\n".join(text)) for role, text in messages]
+            messages[-1][2].append(line)
+    return [(role, name, "\n".join(text)) for role, name, text in messages]

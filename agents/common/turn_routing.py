@@ -10,7 +10,7 @@ from ...memory.policies import RoutingPolicy
 from ...memory.secrets.turns import ProtectedTurn
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.errors import Poison
-from ...schemas.turns import TURN_MAX_BYTES, Owner, Turn
+from ...schemas.turns import TURN_MAX_BYTES, Owner, Turn, TurnMessage
 from ...streams.engine.codec import decode, is_keyed_by
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Record
@@ -35,9 +35,12 @@ def decode_turn(record: Record, routing: RoutingPolicy, *, max_bytes: int = TURN
     except ValueError as error:
         raise Poison("invalid", str(error)) from None
     written = record.written_at if record.timestamp > 0 else None  # a record without a timestamp has -1
-    if written is not None and (at - written).total_seconds() > routing.clock_ahead:
-        return RoutedTurn(turn.model_copy(update={"occurred_at": written}), owner, clock_ahead=True)
-    return RoutedTurn(turn, owner)
+    if written is None:
+        return RoutedTurn(turn, owner)
+    ahead = _is_ahead(at, written, routing)
+    if ahead:
+        turn = turn.model_copy(update={"occurred_at": written})
+    return RoutedTurn(_without_times_ahead(turn, written, routing), owner, clock_ahead=ahead)
 
 
 def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
@@ -65,12 +68,34 @@ def was_rekeyed(record: Record) -> bool:
     return any(name == REKEYED_HEADER for name, _ in record.headers)
 
 
+def _is_ahead(at: datetime, written: datetime, routing: RoutingPolicy) -> bool:
+    return (at - written).total_seconds() > routing.clock_ahead
+
+
+def _without_times_ahead(turn: Turn, written: datetime, routing: RoutingPolicy) -> Turn:
+    """Return the turn without times of messages that lie too far ahead: these messages have the turn's time."""
+
+    def is_ahead(message: TurnMessage) -> bool:
+        return message.created_at is not None and _is_ahead(message.created_at, written, routing)
+
+    if not any(map(is_ahead, turn.messages)):
+        return turn
+    kept = (each.model_copy(update={"created_at": None}) if is_ahead(each) else each for each in turn.messages)
+    return turn.model_copy(update={"messages": tuple(kept)})
+
+
+def message_time(message: TurnMessage, turn_at: datetime) -> datetime:
+    """Return the message's own time, else its turn's."""
+    return message.created_at or turn_at
+
+
 def occurred_at(turn: Turn, record: Record) -> datetime:
-    """Return the turn's own time, else the record's timestamp.
+    """Return the turn's own time, else the latest of its messages, else the record's timestamp.
 
     Raises ValueError when the timestamp is no time: a producer can set any number.
     """
-    at = turn.occurred_at or record.written_at
+    of_messages = max((each.created_at for each in turn.messages if each.created_at is not None), default=None)
+    at = turn.occurred_at or of_messages or record.written_at
     if at is None:
         raise ValueError("occurred_at: absent, and the record's timestamp is no time either")
     return at
@@ -86,4 +111,4 @@ def turn_hash(turn: ProtectedTurn, record: Record) -> str:
 
     From the hash of the value and the rest of the turn a masked PIN could be found by trying.
     """
-    return hashlib.sha256(turn.turn.to_bytes()).hexdigest() if turn.changed else value_hash(record)
+    return hashlib.sha256(turn.turn.in_utc().to_bytes()).hexdigest() if turn.changed else value_hash(record)

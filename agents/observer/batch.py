@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.facts.routing import is_kept_apart, needs_own_word, trust_of
@@ -31,11 +31,13 @@ from ..common.model_call import model_breaker
 from ..common.structured_output import ParsedItems
 from ..common.turn_routing import occurred_at
 from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
+from .caps import over_cap, within_caps
 from .flush import origins_after
 from .item_protection import with_cut_quotes, without_secrets
 from .observation_cause import applied_policy, cause_of, emotion_of, importance_of, raised
-from .prompt import ObservePrompt, ShownTurn, recent_messages
+from .prompt import ObservePrompt, ShownTurn, recent_messages, with_names
 from .rows import EntryOrigin, SessionRow
+from .speakers import USER, Spoken, spoken_in, subject_said
 from .turn_source import TurnSource
 
 
@@ -98,13 +100,14 @@ class ValidObservation:
     turn: str
     item: ObservationItem
     role: Role
+    spoken: Spoken
     replaces: tuple[str, ...] = ()
     """The short ids that the item, or a repetition of it, replaces."""
 
     def repeated(self, place: int, item: ObservationItem, role: Role) -> ValidObservation:
         """Join a repetition: what either replaces, corrects or dates counts, and the better evidence is kept. Of two
         roles only the more trusted one replaces, corrects and pins."""
-        other = ValidObservation((place,), self.turn, item, role, _replaced(item))
+        other = ValidObservation((place,), self.turn, item, role, self.spoken, _replaced(item))
         best = min((self, other), key=lambda each: (TRUST_ORDER.index(each.role), -len(each.item.evidence)))
         best_trusted = [each for each in (self, other) if each.role == best.role]
         joined = self.item.model_copy(
@@ -118,7 +121,7 @@ class ValidObservation:
             }
         )
         replaces = tuple(name for each in best_trusted for name in each.replaces)
-        return ValidObservation((*self.places, place), self.turn, joined, best.role, replaces)
+        return ValidObservation((*self.places, place), self.turn, joined, best.role, self.spoken, replaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class Batch:
 
 def prompt_for(session: SessionRow, pending: Sequence[BatchTurn], policy: MemoryPolicy) -> ObservePrompt:
     return ObservePrompt(
-        turns=tuple(item.shown for item in pending),
+        turns=with_names([item.shown for item in pending], session.recent),
         working=session.working,
         recent=session.recent,
         policy=policy.capture,
@@ -175,11 +178,18 @@ def conclude(
 ) -> Batch:
     """Apply the answer turn by turn: working set, records, context for the next prompt."""
     answer = without_secrets(answer, secrets)
-    usable, counted = _checked(prompt, answer, policy)
+    checked, counted = _checked(prompt, answer, policy)
     observed: list[Observed] = []
     names = _Names(prompt, session)
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
-        mine = [each for each in usable if each.turn == name]
+        mine, left_out = within_caps(
+            [each for each in checked if each.turn == name],
+            policy.capture,
+            item_of=lambda each: each.item,
+            place_of=lambda each: each.spoken.place,
+            is_first=partial(_changes_memory, shown),
+        )
+        counted += ["over_the_cap"] * len(left_out)
         candidates = [_candidate(item, shown, each, names, counted, policy.capture) for each in mine]
         counting_more = raised(candidates, [each.item.importance for each in mine])
         candidates = with_cut_quotes(candidates, secrets)
@@ -197,7 +207,7 @@ def conclude(
         counted += ["evicted"] * len(applied.evicted_entries)
         counted += ["turn_cut"] * (shown.cut is not None and answer is not None)
         origins = origins_after(
-            session.origins, (_origin(item, each.observation) for each in candidates), applied.working
+            session.origins, (_origin(item, each.observation, names) for each in candidates), applied.working
         )
         session = session.model_copy(
             update={
@@ -228,6 +238,7 @@ def conclude(
                     with_usage=place == 0,
                     applied=applied_policy(by_policy, recorded, counting_more),
                     cut=shown.cut,
+                    over_cap=over_cap(each.item for each in left_out),
                 ),
             )
         )
@@ -237,13 +248,12 @@ def conclude(
 def _checked(
     prompt: ObservePrompt, answer: Completion[ParsedItems[ObservationItem]] | None, policy: MemoryPolicy
 ) -> tuple[list[ValidObservation], list[str]]:
-    """Return the usable items: of a shown turn, with a quote from it, within the cap of their turn; and names to
+    """Return the usable items: of a shown turn, with a quote from it, about whom its speaker means; and names to
     count."""
     if answer is None:
         return [], []
     counted = ["item_dropped"] * answer.value.dropped
     usable: dict[tuple[str, str, str], ValidObservation] = {}
-    per_turn: Counter[str] = Counter()
     for place, item in answer.value.items:
         name = item.turn or "t1"
         if len(prompt.turns) == 1 and name != "t1":  # it can only mean the one turn
@@ -256,18 +266,31 @@ def _checked(
         role, reason = _judged(prompt, name, item, policy)
         if reason is not None:
             counted.append(reason)
-        statement = (name, item.subject, ids.content_hash(item.content))
         if role is None:
             continue
+        spoken = spoken_in(item.evidence, role, turn.own_messages, turn.own_texts)
+        if not item.evidence and len({each.speaker for each in spoken}) > 1:
+            spoken = ()  # without a quote nobody knows which of them says it
+        statements = {
+            (name, subject_said(item.subject, each.speaker), ids.content_hash(item.content)): each
+            for each in reversed(spoken or (Spoken(USER),))
+        }
+        # two speakers may have said the same
+        statement = next((each for each in reversed(statements) if each not in usable), next(reversed(statements)))
+        item = item.model_copy(update={"subject": statement[1]})
         if statement in usable:
             usable[statement] = usable[statement].repeated(place, item, role)
             counted.append("repeated_observation")
-        elif per_turn[name] >= policy.capture.max_per_turn:
-            counted.append("over_the_cap")
         else:
-            per_turn[name] += 1
-            usable[statement] = ValidObservation((place,), name, item, role, _replaced(item))
+            usable[statement] = ValidObservation((place,), name, item, role, statements[statement], _replaced(item))
     return _ordered(list(usable.values())), counted
+
+
+def _changes_memory(shown: ShownTurn, each: ValidObservation) -> bool:
+    """Whether an observation replaces, corrects or retracts something, or is to be remembered: a cap takes it last."""
+    item = each.item
+    changes = bool(each.replaces) or item.is_correction or item.pinned
+    return changes or is_forget_request(item.evidence, shown.own_texts)
 
 
 def _ordered(usable: Sequence[ValidObservation]) -> list[ValidObservation]:
@@ -309,7 +332,7 @@ def _judged(
     """
     turn = prompt.turn_ids[name]
     if not item.evidence:
-        said = {who for who, _ in turn.said}
+        said = {each.role for each in turn.said}
         return next((role for role in TRUST_ORDER if role in said), None), None
     judged = judge_evidence(
         item.evidence,
@@ -333,17 +356,24 @@ class _Names:
         self._roles: dict[str, Role] = {
             name: said_by.get(entry.observation_id, "user") for name, entry in prompt.entries.items()
         }
+        self._subjects = {name: entry.subject for name, entry in prompt.entries.items()}
+        self.people = prompt.people.union(each.speaker for each in session.origins if each.speaker is not None)
+        """The subjects of those who speak in this session, as far as it is remembered."""
 
     def entry_id(self, name: str) -> str | None:
         return self._named.get(name)
 
-    def may_replace(self, name: str, role: Role) -> bool:
-        """Whether a statement of this role may replace the named one: lower trust never replaces higher."""
-        return TRUST_ORDER.index(role) <= TRUST_ORDER.index(self._roles.get(name, role))
+    def may_replace(self, name: str, role: Role, subject: str) -> bool:
+        """Whether a statement of this role about this subject may replace the named one: lower trust never replaces
+        higher, and a statement about one speaker none about another."""
+        trusted = TRUST_ORDER.index(role) <= TRUST_ORDER.index(self._roles.get(name, role))
+        other = self._subjects.get(name, subject)
+        return trusted and (other == subject or not {other, subject} <= self.people)
 
-    def given(self, place: int, entry_id: str, role: Role) -> None:
+    def given(self, place: int, entry_id: str, role: Role, subject: str) -> None:
         self._named[f"o{place}"] = entry_id
         self._roles[f"o{place}"] = role
+        self._subjects[f"o{place}"] = subject
 
     def moved(self, applied: WorkingSetUpdate) -> None:
         for each in applied.refreshed:
@@ -380,14 +410,15 @@ def _candidate(
         emotion=emotion_of(item) if policy.emotion else None,
         source_role=usable.role,
         evidence=item.evidence,
+        occurred_at=None if usable.spoken.at == pending.occurred_at else usable.spoken.at,
     )
-    allowed = [each for each in usable.replaces if names.may_replace(each, usable.role)]
+    allowed = [each for each in usable.replaces if names.may_replace(each, usable.role, item.subject)]
     counted += ["replaces_refused"] * (len(usable.replaces) - len(allowed))
     named = [names.entry_id(each) for each in allowed]
     counted += ["unknown_id"] * named.count(None)
     replaces = next((each for each in named if each not in (None, observation_id)), None)
     for place in usable.places:
-        names.given(place, observation_id, usable.role)
+        names.given(place, observation_id, usable.role, item.subject)
     return EntryCandidate(observation=observation, replaces=replaces, pinned=item.pinned and usable.role == "user")
 
 
@@ -395,13 +426,15 @@ def _needs_own_word(observation: Observation) -> bool:
     return needs_own_word(trust_of(observation.source_role), observation.category)
 
 
-def _origin(pending: BatchTurn, observation: Observation) -> EntryOrigin:
+def _origin(pending: BatchTurn, observation: Observation, names: _Names) -> EntryOrigin:
+    subject = observation.subject
     return EntryOrigin.of(
         observation,
         turn_id=pending.turn_id,
-        occurred_at=pending.occurred_at,
+        occurred_at=observation.occurred_at or pending.occurred_at,
         owner=pending.owner,
         user_id=pending.turn.user_id,
+        speaker=subject if subject != USER and subject in names.people else None,
     )
 
 

@@ -8,7 +8,7 @@ from ...adapters.ports import Completion
 from ...memory.policies import CapturePolicy
 from ...memory.working_set.entries import EntryCandidate
 from ...memory.working_set.importance import boosted_importance
-from ...schemas.observations import AppliedPolicy, Emotion, Observation, ObservedBy, TokenUsage, TurnCut
+from ...schemas.observations import AppliedPolicy, Emotion, Observation, ObservedBy, OverCap, TokenUsage, TurnCut
 from ..common.structured_output import ParsedItems
 from .answer_schema import ObservationItem
 from .prompt import ObservePrompt
@@ -56,6 +56,7 @@ def cause_of(
     with_usage: bool,
     applied: AppliedPolicy | None,
     cut: TurnCut | None,
+    over_cap: OverCap | None,
 ) -> ObservedBy:
     """Return the cause of a turn's observations. `with_usage`: of the first turn of a call."""
     if answer is None:
@@ -63,5 +64,10 @@ def cause_of(
     used = answer.usage
     usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
     return ObservedBy(
-        model=answer.model, prompt=prompt.name, usage=usage if with_usage else None, applied=applied, cut=cut
+        model=answer.model,
+        prompt=prompt.name,
+        usage=usage if with_usage else None,
+        applied=applied,
+        cut=cut,
+        over_cap=over_cap,
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Final
 
 from ...adapters.ports import Message
 from ...memory.language.text import escape_markers, one_line
@@ -14,14 +15,17 @@ from ...memory.policies import CapturePolicy
 from ...memory.recall.prompt_framing import remove_framed
 from ...memory.trust.evidence import SaidText
 from ...memory.trust.rendered_text import safe_name, safe_statement
-from ...schemas.cloudevents import rfc3339
 from ...schemas.observations import TurnCut
-from ...schemas.turns import Role, Turn
+from ...schemas.turns import Turn, TurnMessage
 from ...schemas.working_set import WorkingEntry, WorkingSet
 from .answer_schema import WHOLE, AnswerForm
 from .rows import RecentMessage
+from .speakers import USER, ShownMessage, shown_name, subject_of_name, with_written_names
 from .turn_cut import CHARACTERS_A_TOKEN, cut_to_size
 from .turn_source import TurnSource, text_of
+
+_SHOWN_FROM: Final = timedelta(hours=1)
+"""A message shows its own time if it lies so far from its turn's."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,9 @@ class ShownTurn:
 
     turn_id: str
     occurred_at: datetime
-    said: tuple[tuple[Role, str], ...]
-    messages: tuple[tuple[Role, str], ...] | None = None
+    """As the clock of the speakers shows it."""
+    said: tuple[ShownMessage, ...]
+    messages: tuple[ShownMessage, ...] | None = None
     """The turn's own messages, to tell who said what, when a source function made the text or the turn is cut: where a
     quotation begins may be left out."""
     cut: TurnCut | None = None
@@ -43,35 +48,48 @@ class ShownTurn:
     def of(
         cls, turn: Turn, occurred_at: datetime, policy: CapturePolicy, source: TurnSource | None = None
     ) -> ShownTurn:
+        at = turn.local(occurred_at)
+        own = tuple(
+            ShownMessage(
+                message.role,
+                remove_framed(message.text),
+                shown_name(message.name, turn.user_id) if message.role != "tool" else None,
+                _own_time(turn, message, at),
+            )
+            for message in turn.messages
+        )
         if source is not None:
             text = remove_framed(text_of(turn, source))
-            own = tuple((message.role, remove_framed(message.text)) for message in turn.messages)
-            shown, cut = cut_to_size((("user", text),) if text.strip() else (), tokens=policy.turn_tokens)
-            return cls(turn.turn_id, occurred_at, shown, own, cut)
-        said: list[tuple[Role, str]] = []
-        for message in turn.messages:
-            text = remove_framed(message.text)
-            if message.role == "assistant":
-                text = text[: policy.max_assistant_chars]
-            if message.role in policy.roles and text.strip():
-                said.append((message.role, text))
-        shown, cut = cut_to_size(tuple(said), tokens=policy.turn_tokens)
-        return cls(turn.turn_id, occurred_at, shown, None if cut is None else tuple(said), cut)
+            shown, cut = cut_to_size((ShownMessage(USER, text),) if text.strip() else (), tokens=policy.turn_tokens)
+            return cls(turn.turn_id, at, shown, own, cut)
+        said = tuple(
+            each if each.role != "assistant" else replace(each, text=each.text[: policy.max_assistant_chars])
+            for each in own
+            if each.role in policy.roles
+        )
+        said = tuple(each for each in said if each.text.strip())
+        shown, cut = cut_to_size(said, tokens=policy.turn_tokens)
+        return cls(turn.turn_id, at, shown, None if cut is None else said, cut)
 
     @property
     def tokens(self) -> int:
         """Estimate of the tokens shown, at 4 characters a token."""
-        return -(-sum(len(text) for _, text in self.said) // CHARACTERS_A_TOKEN)
+        return -(-sum(len(each.text) for each in self.said) // CHARACTERS_A_TOKEN)
+
+    @property
+    def own_messages(self) -> tuple[ShownMessage, ...]:
+        """The messages of `own_texts`."""
+        return self.said if self.messages is None else self.messages
 
     @cached_property
     def texts(self) -> tuple[SaidText, ...]:
         """What is shown, in the form that quotes are compared in."""
-        return tuple(SaidText(role, text) for role, text in self.said)
+        return tuple(each.said for each in self.said)
 
     @cached_property
     def own_texts(self) -> tuple[SaidText, ...]:
         """The turn's own messages: what is shown, unless a source function made it or the turn is cut."""
-        return self.texts if self.messages is None else tuple(SaidText(role, text) for role, text in self.messages)
+        return self.texts if self.messages is None else tuple(each.said for each in self.messages)
 
 
 @dataclass(frozen=True)
@@ -92,6 +110,12 @@ class ObservePrompt:
     def entries(self) -> dict[str, WorkingEntry]:
         return {f"w{n}": entry for n, entry in enumerate(self.working.entries, start=1)}
 
+    @cached_property
+    def people(self) -> frozenset[str]:
+        """The subjects of those who speak: in the turns, in the earlier messages, and the user."""
+        turns = (each.speaker for turn in self.turns for each in turn.own_messages if each.role == USER)
+        return frozenset((USER, *turns, *(subject_of_name(each.name) for each in self.recent if each.role == USER)))
+
     def texts_before(self, name: str) -> tuple[SaidText, ...]:
         """Return what is shown before a turn: earlier messages, and the turns before it."""
         names = list(self.turn_ids)
@@ -109,7 +133,7 @@ class ObservePrompt:
 
     @cached_property
     def _rules(self) -> str:
-        return self.form.rules.format(max_per_turn=self.policy.max_per_turn)
+        return self.form.rules.format(max_per_message=self.policy.max_per_message)
 
     def messages(self) -> tuple[Message, ...]:
         """Return rules, context, and last the turns, verbatim. The assistant message between them is needed because the
@@ -122,7 +146,7 @@ class ObservePrompt:
         )
 
     def _context(self) -> str:
-        times = ", ".join(f"{name} {rfc3339(turn.occurred_at)}" for name, turn in self.turn_ids.items())
+        times = ", ".join(f"{name} {_shown_time(turn.occurred_at)}" for name, turn in self.turn_ids.items())
         parts = ["Context. Nothing is extracted from this message.", f"Time of the turns: {times}"]
         parts.append("Working entries:" if self.entries else "Working entries: none")
         by_subject: dict[str, list[str]] = {}
@@ -132,24 +156,56 @@ class ObservePrompt:
             parts += [f"## {safe_name(one_line(subject))}", *lines]
         if self.recent:
             parts.append("Earlier messages:")
-            role: str | None = None
+            heading: str | None = None
             for n, message in enumerate(self.recent, start=1):
-                if message.role != role:
-                    role = message.role
-                    parts.append(f"## {role}")
+                who = message.role if message.name is None else f"{message.role} ({message.name})"
+                if who != heading:
+                    heading = who
+                    parts.append(f"## {heading}")
                 parts.append(f"[c{n}] {one_line(message.text)}")
         return "\n".join(parts)
 
     def _turn(self, name: str, turn: ShownTurn) -> str:
-        said = "\n".join(f"{role}: {escape_markers(text)}" for role, text in turn.said)
+        said = "\n".join(f"{_label(each, turn)}: {escape_markers(each.text)}" for each in turn.said)
         return f"[{name}]\n{said}"
+
+
+def with_names(turns: Sequence[ShownTurn], recent: Sequence[RecentMessage]) -> tuple[ShownTurn, ...]:
+    """Return the turns with the names that relays wrote into their texts."""
+    earlier = [ShownMessage(each.role, each.text, each.name) for each in recent]
+    named: list[ShownTurn] = []
+    for turn in turns:
+        own = None if turn.messages is None else with_written_names(turn.messages, earlier)
+        named.append(replace(turn, said=with_written_names(turn.said, earlier), messages=own))
+        earlier += turn.said
+    return tuple(named)
+
+
+def _own_time(turn: Turn, message: TurnMessage, turn_at: datetime) -> datetime | None:
+    """Return a message's own time: in the speakers' zone, else with its own offset, else with that of the turn."""
+    at = message.created_at
+    if at is None or turn.zone is not None or at.utcoffset():
+        return at and turn.local(at)
+    return at.astimezone(turn_at.tzinfo)
+
+
+def _shown_time(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def _label(message: ShownMessage, turn: ShownTurn) -> str:
+    """Return what stands before a message: its role, its speaker, and its time if that is another day or hour."""
+    at = message.at
+    other = at is not None and (at.date() != turn.occurred_at.date() or abs(at - turn.occurred_at) >= _SHOWN_FROM)
+    shown = [each for each in (message.name, _shown_time(at) if at is not None and other else None) if each]
+    return f"{message.role} ({', '.join(shown)})" if shown else message.role
 
 
 def recent_messages(
     before: Sequence[RecentMessage], turn: ShownTurn, policy: CapturePolicy
 ) -> tuple[RecentMessage, ...]:
     """Return the last messages, oldest first, within the policy's number of messages and tokens (4 characters each)."""
-    every = [*before, *(RecentMessage(role=role, text=text) for role, text in turn.said)]
+    every = [*before, *(RecentMessage(role=each.role, text=each.text, name=each.name) for each in turn.said)]
     kept: list[RecentMessage] = []
     characters = CHARACTERS_A_TOKEN * policy.context_tokens
     for message in reversed(every[-policy.context_messages :] if policy.context_messages else []):
@@ -157,5 +213,5 @@ def recent_messages(
         if not text:
             break
         characters -= len(text)
-        kept.append(RecentMessage(role=message.role, text=text))
+        kept.append(message.model_copy(update={"text": text}))
     return tuple(reversed(kept))

@@ -45,6 +45,8 @@ class RecentMessage(RowPart):
 
     role: Role
     text: str
+    name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
+    """The speaker's name as prompts show it."""
 
 
 class EntryOrigin(RowPart):
@@ -60,10 +62,19 @@ class EntryOrigin(RowPart):
     emotion: Emotion | None = None
     source_role: Role
     evidence: str
+    speaker: str | None = None
+    """The subject, where it is one who speaks and not the user."""
 
     @classmethod
     def of(
-        cls, observation: Observation, *, turn_id: str, occurred_at: datetime, owner: Owner, user_id: str
+        cls,
+        observation: Observation,
+        *,
+        turn_id: str,
+        occurred_at: datetime,
+        owner: Owner,
+        user_id: str,
+        speaker: str | None = None,
     ) -> EntryOrigin:
         return cls(
             observation_id=observation.observation_id,
@@ -75,6 +86,7 @@ class EntryOrigin(RowPart):
             emotion=observation.emotion,
             source_role=observation.source_role,
             evidence=observation.evidence,
+            speaker=speaker,
         )
 
     @model_serializer(mode="wrap")

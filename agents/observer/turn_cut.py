@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...schemas.observations import TurnCut
-from ...schemas.turns import Role
+from .speakers import ShownMessage
 
 CHARACTERS_A_TOKEN: Final = 4
 HEAD: Final = 2 / 3
 """The part of what is kept of a message that its beginning gets."""
-Said = tuple[tuple[Role, str], ...]
+Said = tuple[ShownMessage, ...]
 
 
 def cut_to_size(said: Said, *, tokens: int) -> tuple[Said, TurnCut | None]:
@@ -21,18 +22,19 @@ def cut_to_size(said: Said, *, tokens: int) -> tuple[Said, TurnCut | None]:
     is cut are messages of their own, so no quote can span what is left out.
     """
     characters = CHARACTERS_A_TOKEN * tokens
-    if sum(len(text) for _, text in said) <= characters:
+    if sum(len(each.text) for each in said) <= characters:
         return said, None
-    most = _characters_each([len(text) for _, text in said], characters)
-    kept: list[tuple[Role, str]] = []
+    most = _characters_each([len(each.text) for each in said], characters)
+    kept: list[ShownMessage] = []
     messages = left_out = 0
-    for role, text in said:
+    for each in said:
+        text = each.text
         if len(text) <= most:
-            kept.append((role, text))
+            kept.append(each)
             continue
         head = round(most * HEAD)
         parts = (text[:head], text[len(text) - (most - head) :])
-        kept += [(role, part) for part in parts if part.strip()]
+        kept += [replace(each, text=part) for part in parts if part.strip()]
         messages += 1
         left_out += len(text) - most
     return tuple(kept), TurnCut(messages=messages, tokens=-(-left_out // CHARACTERS_A_TOKEN))

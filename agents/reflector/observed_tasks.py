@@ -58,7 +58,7 @@ async def observed_tasks(
 def _tasks(observed: Observed, policy: MemoryPolicy, *, now: datetime) -> Iterator[StoredTask]:
     owner_key = observed.owner.key(observed.tenant_id)
     for each in observed.observations:
-        if not route(each, policy).prospective or each.due_at is None or each.due_at <= observed.occurred_at:
+        if not route(each, policy).prospective or each.due_at is None or each.due_at <= observed.said_at(each):
             continue
         yield StoredTask(
             task_id=ids.task_id(owner_key, each.observation_id),
@@ -67,7 +67,7 @@ def _tasks(observed: Observed, policy: MemoryPolicy, *, now: datetime) -> Iterat
             subject=resolve_subject(each.subject, observed.owner, observed.user_id),
             content=each.content,
             due_at=each.due_at,
-            created_at=observed.occurred_at,
+            created_at=observed.said_at(each),
             updated_at=now,
             sensitivity=each.sensitivity,
             trust=trust_of(each.source_role),

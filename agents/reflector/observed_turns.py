@@ -104,7 +104,7 @@ async def reflect(turn: RoutedObservations, vectors: Mapping[str, Vector]) -> Re
             user_id=observed.user_id,
             session_id=observed.session_id,
             turn_id=observed.turn_id,
-            occurred_at=observed.occurred_at,
+            occurred_at=observed.said_at(each.observation),
             now=facts.stamp.now,
         )
         for each in turn.observations

@@ -1,4 +1,4 @@
-"""Report of `trace` for people: the fact, then what was said, what was observed, and what was decided."""
+"""Report of `trace` for people: of a fact, or of a turn, what was said, observed, decided and left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from ...recall.provenance import ProvenanceChain, SourceTurn
+from ...recall.turn_trace import TurnOutcome
+from ...schemas.cloudevents import rfc3339
 from ...schemas.facts import Fact, FactUpdated
+from ...schemas.observations import OverCap
 from .console import printable, say, wrapped
 from .fact_format import about, show_change
 from .reasons import decided
@@ -55,12 +58,50 @@ def _show_observed(observations: Iterable[SourceTurn]) -> None:
                 "      ",
                 f"the model did not see {seen.cut.tokens} tokens of this turn, of {seen.cut.messages} messages",
             )
+        if seen.over_cap is not None:
+            by_turn = f"`memstream trace --turn {seen.turn_id}` names them"
+            _line("      ", f"other statements of this turn were left out: {seen.over_cap.observations}; {by_turn}")
         if seen.applied is not None:
             by = "the tenant's policy" if seen.applied.persona is None else f"the persona {seen.applied.persona}"
             more = ["counted more", *_pairs(seen.applied.settings)] if seen.boosted else _pairs(seen.applied.settings)
             _line("      ", f"by {by}: {', '.join(more)}")
     if none:
         _line("  ", "nothing: no observation is behind this fact")
+
+
+def show_turn(turn: TurnOutcome) -> None:
+    """Print a turn and what became of it."""
+    _line("", f"turn {turn.turn_id} of session {turn.session_id}, user {turn.user_id}")
+    say("\nwhat was said")
+    for message in turn.messages:
+        who = message.role if message.name is None else f"{message.role} ({message.name})"
+        _line(f"  {rfc3339(message.occurred_at)} {who}: ", message.content)
+    if not turn.messages:
+        _line("  ", "no words of it are kept (not recorded yet, or older than session_log.retention_days)")
+    say("\nwhat was observed")
+    if turn.observed is None:
+        _line("  ", "nothing yet, or its record is older than the retention of memory.observations")
+        return
+    for seen in turn.observations:
+        _line("  ", about(seen.subject, seen.content))
+        _line("      ", f"“{seen.evidence}”")
+    if not turn.observations:
+        _line("  ", "nothing")
+    cause = turn.observed.cause
+    if cause.cut is not None:
+        _line("  ", f"the model did not see {cause.cut.tokens} tokens of {cause.cut.messages} messages")
+    if cause.over_cap is not None:
+        _show_over_cap(cause.over_cap)
+
+
+def _show_over_cap(over: OverCap) -> None:
+    say("\nwhat was left out")
+    caps = "capture.max_per_message, capture.observation_tokens"
+    _line("  ", f"statements beyond the caps of the policy ({caps}): {over.observations}")
+    for statement in over.statements:
+        _line("  ", statement)
+    if (unnamed := over.observations - len(over.statements)) > 0:
+        _line("  ", f"and {unnamed} that the record does not name")
 
 
 def _show_decided(events: Iterable[FactUpdated]) -> None:

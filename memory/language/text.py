@@ -25,7 +25,8 @@ _LABELS: Final = (
     r"(?:user|assistant|tool|system|developer|function|human|known|new|working entries|earlier messages|known facts"
     r"|episodes|memories|pairs|turns?|time of the turns|what is asked for|observations)"
 )
-_HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]* ?:|\[ ?/?memory |<\|"
+_SPEAKER: Final = r"(?: ?\([^()\n]{0,200}\))?"
+_HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]*{_SPEAKER} ?:|\[ ?/?memory |<\|"
 _LOOKS_OURS: Final = re.compile(_HEADING, re.IGNORECASE)
 _MAY_LOOK_OURS: Final = re.compile(r"[\[:#<&]")
 """Signs one of which an ASCII line that looks like ours has; `&` may begin another sign."""

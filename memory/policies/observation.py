@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
-from ...schemas.observations import Category
+from ...schemas.observations import OBSERVATIONS_MAX, Category
 from ...schemas.turns import Role, Scope
 from ...schemas.working_set import ENTRIES_MAX
 from .checks import above_zero, at_least, between, one_of, require, unit
@@ -18,14 +19,18 @@ Boosted = Category | Literal["correction", "emotional"]
 class CapturePolicy:
     """Which part of a turn the model sees, and how many observations it may return."""
 
+    FORMER_NAMES: ClassVar[Mapping[str, str]] = {"max_per_turn": "max_per_message"}
+
     enabled: bool = True
     """False: nothing is observed, and no model is asked."""
     roles: tuple[Role, ...] = ("user", "assistant")
     """Roles whose messages are shown to the model."""
     threshold: float = 0.4
     """Importance below which an observation stays in the working set."""
-    max_per_turn: int = 3
-    """Observations of a turn, at most."""
+    max_per_message: int = 8
+    """Observations of one message of a user and its answer, at most. What is left out stands in the record's cause."""
+    observation_tokens: int = 2_000
+    """Tokens of a turn's observations together, statements and quotes, at most. A token is 4 characters."""
     max_assistant_chars: int = 500
     """Characters of an assistant's message that are shown."""
     turn_tokens: int = 8_000
@@ -52,8 +57,9 @@ class CapturePolicy:
         is_named = all(part.isidentifier() for part in (*module.split("."), function))
         require(not self.source or is_named, f"capture.source must be package.module:function, not {self.source!r}")
         require(bool(self.roles), "capture.roles must name at least one role")
-        between("capture.max_per_turn", self.max_per_turn, 1, 64)
+        between("capture.max_per_message", self.max_per_message, 1, OBSERVATIONS_MAX)
         at_least("capture.turn_tokens", self.turn_tokens, 64)
+        at_least("capture.observation_tokens", self.observation_tokens, 64)
         for name in ("max_assistant_chars", "context_messages", "context_tokens"):
             at_least(f"capture.{name}", getattr(self, name), 0)
 

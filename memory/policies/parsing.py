@@ -41,6 +41,12 @@ def _several(kind: type[object], table: object, *, path: str) -> tuple[dict[str,
     return made, problems
 
 
+def former_names(kind: type[object]) -> Mapping[str, str]:
+    """Return the present names of a policy's fields by the names that they had in an earlier version."""
+    found: Mapping[str, str] = getattr(kind, "FORMER_NAMES", {})
+    return found
+
+
 def policy_from(kind: type[P], table: object, *, path: str, base: P | None = None) -> tuple[P | None, list[str]]:
     """Read a policy from a table. Return it, or None and the list of problems.
 
@@ -52,7 +58,8 @@ def policy_from(kind: type[P], table: object, *, path: str, base: P | None = Non
     names = [each.name for each in dataclasses.fields(kind)]  # type: ignore[arg-type]
     problems: list[str] = []
     values: dict[str, Any] = {}
-    for name, value in table.items():
+    for given, value in table.items():
+        name = former_names(kind).get(given, given)
         place = f"{path}.{name}" if path else str(name)
         if name not in names:
             close = difflib.get_close_matches(str(name), names, n=1)

@@ -81,5 +81,5 @@ async def test_a_policy_holds_without_a_restart_and_what_was_decided_keeps_its_o
         rows = pipeline.shown("facts")[pipeline.tenant]["facts"]
         (vienna,) = [each for each in rows if "Vienna" in each["content"]]
         traced = pipeline.cli("trace", vienna["fact_id"], "--tenant", pipeline.tenant)
-        assert "by the persona coach: capture.threshold 0.3, capture.max_per_turn 4, capture.emotion true" in traced
+        assert "by the persona coach: capture.threshold 0.3, capture.max_per_message 9, capture.emotion true" in traced
         pipeline.stop()

@@ -224,7 +224,7 @@ async def test_who_said_it() -> None:
 
 async def test_the_cap_is_applied_last() -> None:
     items = [item("Invented", "nowhere"), *(item(f"Says {n}", "very plain word") for n in (1, 1, 2, 3, 4))]
-    world = ObserverWorld(answering(*items))
+    world = ObserverWorld(answering(*items), policy=MemoryPolicy(capture=CapturePolicy(max_per_message=3)))
     await world.deliver(world.turn("a very plain word"))
     assert world.contents() == [["Says 1", "Says 2", "Says 3"]]
     assert world.counted() == {"invented": 1, "repeated_observation": 1, "over_the_cap": 1}

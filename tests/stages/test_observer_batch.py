@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstream.memory.policies import MemoryPolicy, RoutingPolicy
+from memstream.memory.policies import CapturePolicy, MemoryPolicy, RoutingPolicy
 from tests.support.observer_world import LETTERS, AwayModel, ObserverWorld, deferred, item, policy
 
 
@@ -26,7 +26,8 @@ async def test_a_quote_counts_in_its_own_turn_only() -> None:
 
 async def test_the_cap_is_per_turn() -> None:
     model = AwayModel([item(f"t{n % 2 + 1}", f"Says {n}") for n in range(8)])
-    world = await deferred(model, "a very plain word", "b very plain word")
+    capped = MemoryPolicy(capture=CapturePolicy(max_per_message=3), observe=policy().observe)
+    world = await deferred(model, "a very plain word", "b very plain word", policy=capped)
     await world.deliver(world.command())
     assert world.contents() == [["Says 0", "Says 2", "Says 4"], ["Says 1", "Says 3", "Says 5"]]
 

@@ -6,6 +6,7 @@ import pytest
 
 from memstream.agents.observer.batch import source_role
 from memstream.agents.observer.prompt import ShownTurn
+from memstream.agents.observer.speakers import ShownMessage
 from memstream.agents.observer.turn_source import load_source
 from memstream.memory.policies import CapturePolicy
 from memstream.memory.recall.prompt_framing import frame
@@ -40,7 +41,7 @@ def shown(given: Turn) -> ShownTurn:
 
 def test_its_text_is_shown_and_nothing_else() -> None:
     made = shown(turn(("user", "I live in Rome."), ("assistant", "Lovely.")))
-    assert made.said == (("user", "I live in Rome. Summary: moves house."),)
+    assert made.said == (ShownMessage("user", "I live in Rome. Summary: moves house."),)
     assert made.tokens == 10
 
 
@@ -57,7 +58,8 @@ def test_words_are_whose_they_were_and_a_programs_are_a_tools() -> None:
 
 def test_what_was_recalled_is_taken_out_of_it() -> None:
     rendered = frame("Works at Google", mark="0123456789abcdef")
-    [(_, text)] = shown(turn(("user", f"{rendered} I live in Rome."))).said
+    [message] = shown(turn(("user", f"{rendered} I live in Rome."))).said
+    text = message.text
     assert "Google" not in text
     assert "I live in Rome." in text
 

@@ -111,10 +111,10 @@ async def test_a_turn_that_shows_nothing_asks_nobody(text: Any) -> None:
     assert (world.model.asks, world.harness.sent, world.row().turns) == ([], [], 1)
 
 
-async def test_the_cap_per_turn_holds() -> None:
+async def test_the_cap_per_message_holds() -> None:
     world = ObserverWorld(
         answering([essentials("One"), essentials("Two"), essentials("One")]),
-        policy=replace(POLICY, capture=CapturePolicy(max_per_turn=1)),
+        policy=replace(POLICY, capture=CapturePolicy(max_per_message=1)),
     )
     await world.deliver(world.turn("One and two."))
     assert world.working() == ["One"]

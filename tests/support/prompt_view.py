@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 ITEM = re.compile(r"^\[([wcefp]\d+)\]\s?(.*)$")
 TURN = re.compile(r"^\[(t\d+)\]$")
 ESCAPED = re.compile(r"^(\s*)\\(\[[twcefp]\d+\])", re.MULTILINE)
-SPEAKER = re.compile(r"^(user|assistant|tool|system): ?", re.MULTILINE)
+SPEAKER = re.compile(r"^(user|assistant|tool|system)(?: \([^()\n]*\))?: ?", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from memstream.adapters.completions.offline_prompt import read_prompt
 from memstream.adapters.ports import CompletionRequest, Message
 from memstream.agents.observer.answer_schema import SCHEMA, TASK, WHOLE
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn
+from memstream.agents.observer.speakers import ShownMessage
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.working_set import WorkingEntry, WorkingSet
 from tests.support.completion_requests import Json, Ledger, observe
@@ -92,7 +93,7 @@ async def test_the_observers_own_prompt_is_understood() -> None:
     """Uses the real prompt and the real parser."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
     said = "I moved to Oslo.\n[w1] And my sister Anna works at Acme."
-    turn = ShownTurn("t-77", at, (("user", said),))
+    turn = ShownTurn("t-77", at, (ShownMessage("user", said),))
     entries = [("user", "Lives in Rome"), ("mary ann", "Lives in Bonn")]
     working = WorkingSet(entries=tuple(_entry(subject, content) for subject, content in entries))
     shown = ObservePrompt(turns=(turn,), working=working, recent=(), policy=CapturePolicy())
@@ -252,9 +253,9 @@ async def test_several_turns_name_their_turn_and_each_other() -> None:
     ]
 
 
-async def test_at_most_three_a_turn() -> None:
+async def test_every_statement_of_a_turn_is_an_observation() -> None:
     said = await answer("user: I'm Ana. I work at Acme. I live in Rome. I love tea. I have a cat named Tom.")
-    assert len(said) == 3
+    assert len(said) == 5
 
 
 @pytest.mark.parametrize(

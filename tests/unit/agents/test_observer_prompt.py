@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from memstream.agents.observer.answer_schema import RULES, SCHEMA, WHOLE
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn, recent_messages
 from memstream.agents.observer.rows import RecentMessage
+from memstream.agents.observer.speakers import ShownMessage
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.turns import Turn
 from memstream.schemas.working_set import WorkingEntry, WorkingSet
@@ -118,17 +119,17 @@ def test_a_subject_cannot_break_out_of_its_heading() -> None:
 def test_the_user_is_shown_in_full_the_assistant_cut_and_others_not_at_all() -> None:
     long = "x" * 700
     shown = turn(("system", "be nice"), ("user", long), ("assistant", long), ("tool", "42"))
-    assert shown.said == (("user", long), ("assistant", "x" * 500))
+    assert shown.said == (ShownMessage("user", long), ShownMessage("assistant", "x" * 500))
 
 
 def test_parts_of_a_content_are_joined_and_null_says_nothing() -> None:
     parts = [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "two"}]
-    assert turn(("user", parts), ("assistant", None), ("user", "  ")).said == (("user", "one\ntwo"),)
+    assert turn(("user", parts), ("assistant", None), ("user", "  ")).said == (ShownMessage("user", "one\ntwo"),)
 
 
 def test_which_roles_are_captured_is_a_setting() -> None:
     policy = CapturePolicy(roles=("tool",))
-    assert turn(("user", "a"), ("tool", "b"), policy=policy).said == (("tool", "b"),)
+    assert turn(("user", "a"), ("tool", "b"), policy=policy).said == (ShownMessage("tool", "b"),)
 
 
 def test_the_rules_are_there() -> None:
@@ -139,19 +140,19 @@ def test_the_rules_are_there() -> None:
         "No preference from a single request",
         "unclear who is meant",
         "never write them down again",
-        "At most 3 observations",
+        "At most 8 observations for each message of a user",
         "Nothing is extracted from them",
         "Stale memories are worse than missing ones",
     ):
         assert needed in rules
-    assert "At most 7 obs" in prompt(turn(("user", "x")), policy=CapturePolicy(max_per_turn=7)).messages()[0].content
+    assert "At most 7 obs" in prompt(turn(("user", "x")), policy=CapturePolicy(max_per_message=7)).messages()[0].content
 
 
 def test_the_name_of_the_prompt_changes_with_its_rules() -> None:
-    one, other = prompt(turn(("user", "y"))), prompt(turn(("user", "x")), policy=CapturePolicy(max_per_turn=7))
+    one, other = prompt(turn(("user", "y"))), prompt(turn(("user", "x")), policy=CapturePolicy(max_per_message=7))
     assert one.name.startswith("observe/v1:sha256")
-    assert one.name != other.name == prompt(turn(("user", "x")), policy=CapturePolicy(max_per_turn=7)).name
-    assert "{" not in RULES.format(max_per_turn=3)
+    assert one.name != other.name == prompt(turn(("user", "x")), policy=CapturePolicy(max_per_message=7)).name
+    assert "{" not in RULES.format(max_per_message=3)
 
 
 # ------------------------------------------------------------------------------------------------ context

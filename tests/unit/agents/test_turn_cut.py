@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,29 +11,32 @@ from hypothesis import strategies as st
 
 from memstream.agents.observer.batch import source_role
 from memstream.agents.observer.prompt import ShownTurn
+from memstream.agents.observer.speakers import ShownMessage
 from memstream.agents.observer.turn_cut import CHARACTERS_A_TOKEN, HEAD, Said, cut_to_size
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.turns import Turn
 
 AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
-SAID = st.lists(st.tuples(st.sampled_from(("user", "assistant")), st.text(min_size=1, max_size=400)), max_size=12)
+SAID = st.lists(
+    st.builds(ShownMessage, st.sampled_from(("user", "assistant")), st.text(min_size=1, max_size=400)), max_size=12
+)
 
 
 @given(said=SAID, tokens=st.integers(64, 200))
-def test_what_is_shown_fits_and_comes_from_the_turn(said: list[tuple[Any, str]], tokens: int) -> None:
+def test_what_is_shown_fits_and_comes_from_the_turn(said: list[ShownMessage], tokens: int) -> None:
     given_: Said = tuple(said)
     kept, cut = cut_to_size(given_, tokens=tokens)
-    characters = sum(len(text) for _, text in given_)
-    shown = sum(len(text) for _, text in kept)
+    characters = sum(len(each.text) for each in given_)
+    shown = sum(len(each.text) for each in kept)
     assert shown <= CHARACTERS_A_TOKEN * tokens or cut is None
     assert (cut is None) == (characters <= CHARACTERS_A_TOKEN * tokens)
     if cut is None:
         assert kept == given_
         return
-    assert all(any(role == whole and text in full for whole, full in given_) for role, text in kept)
-    shortest = min(given_, key=lambda each: len(each[1]))
-    assert shortest in kept or all(len(text) > CHARACTERS_A_TOKEN * tokens // len(given_) for _, text in given_)
-    assert shown > CHARACTERS_A_TOKEN * tokens - len(given_) or any(not text.strip() for _, text in given_)
+    assert all(any(part.role == each.role and part.text in each.text for each in given_) for part in kept)
+    shortest = min(given_, key=lambda each: len(each.text))
+    assert shortest in kept or all(len(each.text) > CHARACTERS_A_TOKEN * tokens // len(given_) for each in given_)
+    assert shown > CHARACTERS_A_TOKEN * tokens - len(given_) or any(not each.text.strip() for each in given_)
 
 
 def turn_of(*messages: tuple[str, str]) -> Turn:
@@ -51,7 +53,7 @@ def long_turn() -> ShownTurn:
 def test_a_quarter_of_a_megabyte_costs_eight_thousand_tokens() -> None:
     shown = long_turn()
     assert 7_990 <= shown.tokens <= 8_000
-    assert shown.said[-1] == ("assistant", "Fine.")
+    assert shown.said[-1] == ShownMessage("assistant", "Fine.")
     assert shown.cut is not None
     assert shown.cut.messages == 1
     assert shown.cut.tokens > 60_000
@@ -61,7 +63,7 @@ def test_beginning_and_end_may_be_quoted_and_nothing_between_or_across() -> None
     shown = long_turn()
     assert source_role(shown, "I work at Google.") == "user"
     assert source_role(shown, 'My mother says: "la') is None, "not shown"
-    user = "".join(text for role, text in shown.said if role == "user")
+    user = "".join(each.text for each in shown.said if each.role == "user")
     seam = round(len(user) * HEAD)
     assert source_role(shown, user[seam - 20 : seam + 20]) is None, "it was never said"
 
@@ -73,7 +75,7 @@ def test_who_said_it_is_told_by_the_whole_message() -> None:
 @pytest.mark.parametrize("tokens", [64, 8_000])
 def test_a_turn_that_fits_is_shown_whole(tokens: int) -> None:
     shown = ShownTurn.of(turn_of(("user", "I work at Google.")), AT, CapturePolicy(turn_tokens=tokens))
-    assert (shown.said, shown.cut, shown.messages) == ((("user", "I work at Google."),), None, None)
+    assert (shown.said, shown.cut, shown.messages) == ((ShownMessage("user", "I work at Google."),), None, None)
 
 
 def test_a_function_of_the_operator_is_cut_too() -> None:

@@ -27,7 +27,7 @@ def moved(policy: MemoryPolicy, **traits: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("trait", "effects"),
     [
-        ("openness", {"capture.threshold": 0.3, "capture.max_per_turn": 4, "capture.emotion": True}),
+        ("openness", {"capture.threshold": 0.3, "capture.max_per_message": 9, "capture.emotion": True}),
         (
             "conscientiousness",
             {

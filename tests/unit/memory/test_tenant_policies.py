@@ -31,9 +31,9 @@ def refused(table: dict[str, Any], deployment: MemoryPolicy | None = None) -> tu
 
 class TestOverTheDeployment:
     def test_what_is_not_named_stays(self) -> None:
-        deployment = MemoryPolicy(capture=CapturePolicy(max_per_turn=5))
+        deployment = MemoryPolicy(capture=CapturePolicy(max_per_message=5))
         policy = policy_of({"capture": {"threshold": 0.5, "roles": ["user"]}}, deployment)
-        assert policy.capture == CapturePolicy(max_per_turn=5, threshold=0.5, roles=("user",))
+        assert policy.capture == CapturePolicy(max_per_message=5, threshold=0.5, roles=("user",))
         assert dataclasses.replace(policy, capture=deployment.capture) == deployment
 
     @pytest.mark.parametrize("section", TenantPolicy.model_fields)
@@ -114,7 +114,7 @@ class TestOfATurn:
             persona="coach",
             settings={
                 "capture.threshold": 0.3,
-                "capture.max_per_turn": 4,
+                "capture.max_per_message": 9,
                 "capture.emotion": True,
                 "routing.significance": 0.5,
             },

@@ -1,0 +1,52 @@
+"""Caps on the observations of a turn; pure.
+
+A cap never takes silently: what is left out is counted, and named in the cause of the turn's record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from ...memory.policies import CapturePolicy
+from ...schemas.observations import OBSERVATIONS_MAX, OVER_CAP_MAX, OverCap
+from .answer_schema import ObservationItem
+from .turn_cut import CHARACTERS_A_TOKEN
+
+T = TypeVar("T")
+
+
+def within_caps(
+    items: Sequence[T],
+    policy: CapturePolicy,
+    *,
+    item_of: Callable[[T], ObservationItem],
+    place_of: Callable[[T], int],
+    is_first: Callable[[T], bool],
+) -> tuple[list[T], list[T]]:
+    """Return the observations of one turn that are kept, and those that are left out, each in their order.
+
+    `place_of`: the user's message that one belongs to. What `is_first` comes first, then the more important.
+    """
+    by_weight = sorted(range(len(items)), key=lambda n: (not is_first(items[n]), -item_of(items[n]).importance))
+    of_message: Counter[int] = Counter()
+    kept: set[int] = set()
+    characters = CHARACTERS_A_TOKEN * policy.observation_tokens
+    for n in by_weight:
+        item, place = item_of(items[n]), place_of(items[n])
+        size = len(item.content) + len(item.evidence)
+        fits = size <= characters and len(kept) < OBSERVATIONS_MAX
+        if (kept and not fits) or of_message[place] >= policy.max_per_message:
+            continue
+        kept.add(n)
+        of_message[place] += 1
+        characters -= size
+    return [items[n] for n in sorted(kept)], [each for n, each in enumerate(items) if n not in kept]
+
+
+def over_cap(left_out: Iterable[ObservationItem]) -> OverCap | None:
+    """Return what a record says of the observations that were left out; None when there are none."""
+    every = list(left_out)
+    shown = [each.content for each in every if each.sensitivity != "secret"]
+    return OverCap(observations=len(every), statements=tuple(shown[:OVER_CAP_MAX])) if every else None

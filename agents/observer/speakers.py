@@ -1,0 +1,146 @@
+"""Speakers of a turn's messages, as prompts show them and as subjects of statements (docs/design/speakers.md); pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from ...memory.language.text import folded, one_line, visible
+from ...memory.trust.evidence import SaidText
+from ...memory.trust.rendered_text import safe_name
+from ...schemas.base import SUBJECT_MAX
+from ...schemas.turns import Role
+
+USER: Final = "user"
+"""The person whom the assistant serves."""
+_OWN_NAMES: Final = frozenset((USER, "human", "me"))
+"""Names that services give to their user's messages."""
+_STRUCTURE: Final = re.compile(r"[\[\](){}<>#*_`|,;:\"]+")
+"""Signs with a meaning in a prompt. An underscore joins the words of a name."""
+_WRITTEN: Final = re.compile(
+    r"\s{0,8}(?P<name>[^\W\d_][\w.'’-]{0,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2})\s?:\s{1,8}(?=\S)"
+)
+"""A name before the text, as relays of chats write it."""
+_NO_NAMES: Final = frozenset(
+    (
+        *(
+            "note",
+            "notes",
+            "ps",
+            "p.s.",
+            "nb",
+            "n.b.",
+            "fyi",
+            "update",
+            "edit",
+            "correction",
+            "reminder",
+            "todo",
+            "tldr",
+        ),
+        *("question", "q", "answer", "a", "re", "fw", "fwd", "subject", "from", "to", "date", "time", "hint", "tip"),
+        *("example", "quote", "source", "info", "warning", "error", "important", "background", "context", "summary"),
+        *("job", "work", "home", "name", "age", "location", "city", "country", "address", "allergies", "diet", "hobby"),
+        *("hobbies", "family", "pets", "likes", "dislikes", "goal", "goals", "plan", "plans", "birthday", "language"),
+        *("user", "human", "assistant", "ai", "bot", "system", "developer", "tool", "function", "me", "you", "i"),
+    )
+)
+"""Words that stand before a colon and name nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """A message as a prompt shows it. A part of a message that was cut is a message of its own."""
+
+    role: Role
+    text: str
+    name: str | None = None
+    """The speaker's name as shown; None: the message has none, or it is the user's."""
+    at: datetime | None = None
+    """The message's own time, by the clock of its speaker. None: the turn's."""
+
+    @property
+    def speaker(self) -> str:
+        """The subject of what the speaker says of themselves."""
+        return subject_of_name(self.name)
+
+    @property
+    def said(self) -> SaidText:
+        """The message in the form that quotes are compared in."""
+        return SaidText(self.role, self.text)
+
+
+def subject_of_name(name: str | None) -> str:
+    """Return the subject that a shown name has: `Ana Lopez` → `ana-lopez`."""
+    return USER if name is None else "-".join(name.lower().split())[:SUBJECT_MAX]
+
+
+def shown_name(name: str | None, user_id: str) -> str | None:
+    """Return a speaker's name as a prompt shows it; None for nobody, and for the user."""
+    seen = one_line(_STRUCTURE.sub(" ", visible(name or ""))).strip(" .-")
+    if not seen or subject_of_name(seen) in _OWN_NAMES or _same_name(name or "", user_id):
+        return None
+    return safe_name(seen)
+
+
+def _same_name(name: str, other: str) -> bool:
+    return folded(name) == folded(other)
+
+
+def with_written_names(messages: Sequence[ShownMessage], earlier: Sequence[ShownMessage]) -> tuple[ShownMessage, ...]:
+    """Return the messages with the names that a relay wrote into their texts (`alice: I live in Porto.`).
+
+    Such names count where every message of a user begins with one, and there are two different ones, those of `earlier`
+    messages included.
+    """
+    names = {_written_name(each) if each.name is None else None for each in messages if each.role == USER}
+    before = {_written_name(each) for each in earlier if each.role == USER} - {None}
+    if None in names or not names or len(names | before) < 2:
+        return tuple(messages)
+    return tuple(replace(each, name=_written_name(each)) if each.role == USER else each for each in messages)
+
+
+def _written_name(message: ShownMessage) -> str | None:
+    match = _WRITTEN.match(message.text)
+    return None if match is None or match["name"].lower() in _NO_NAMES else safe_name(match["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message in which a quote stands."""
+
+    speaker: str
+    """Who says it. For a message of another role: the one whom it answers."""
+    at: datetime | None = None
+    """The message's own time; None: the turn's."""
+    place: int = 0
+    """The number of the user's message that it belongs to, from 0."""
+
+
+def spoken_in(
+    quote: str, role: Role, messages: Sequence[ShownMessage], texts: Sequence[SaidText]
+) -> tuple[Spoken, ...]:
+    """Return where a quote stands, the first place of each speaker: in messages of this role, else in any.
+
+    An empty quote may stand anywhere. `texts`: of the messages.
+    """
+    wanted, speaker, place = folded(quote), USER, -1
+    own: dict[str, Spoken] = {}
+    other: dict[str, Spoken] = {}
+    for message, text in zip(messages, texts, strict=True):
+        if message.role == USER:
+            speaker, place = message.speaker, place + 1
+        if not wanted or wanted in text.folded:
+            found = Spoken(speaker, message.at, max(place, 0))
+            (own if message.role == role else other).setdefault(speaker, found)
+    return tuple((own or other).values())
+
+
+def subject_said(subject: str, speaker: str) -> str:
+    """Return the subject of a statement of this speaker: `user` is the speaker, and so is the speaker's first name."""
+    named = "-".join(subject.split())
+    is_speaker = subject == USER or named in (speaker, speaker.partition("-")[0])
+    return speaker if speaker != USER and is_speaker else subject
