@@ -17,8 +17,8 @@ from memstream.schemas.topics import STAGES
 
 log = structlog.get_logger(__name__)
 
-TRIES = 3
-"""Attempts to start a server again."""
+TRIES = 10
+"""Attempts to start a server again. On a machine with other work, one may not answer within its thirty seconds."""
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -72,11 +72,24 @@ class RunnerSettings:
     """Shared by the stages of one process."""
 
 
+class _EventPlace:
+    """The part of a Faust event that a table needs: its topic and partition. It holds no record."""
+
+    __slots__ = ("__weakref__", "partition", "topic")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic, self.partition = topic, partition
+
+    @property
+    def message(self) -> _EventPlace:
+        return self
+
+
 @dataclass(slots=True)
 class _Item:
     """An event in the lanes. It is decoded once, when it begins or an event before it in its lane looks at it."""
 
-    event: Any
+    place: _EventPlace
     record: Record
     tenant: str
     hole: Range | None
@@ -160,6 +173,23 @@ class Sender:
         await self._calls.call(BROKER, send)
 
 
+class _LogRereads:
+    """Sets records aside, and reads them again from the log (`Rereads` of streams/engine/lanes.py)."""
+
+    def __init__(self, log_client: Log) -> None:
+        self._log = log_client
+
+    def strip(self, item: _Item) -> int:
+        item.record, item.decoded = replace(item.record, value=None, headers=()), None
+        return item.record.size()  # its key, which is also the lane's
+
+    def read(self, tp: TP, offset: int) -> AsyncGenerator[Record]:
+        return self._log.read(tp[0], start={tp[1]: offset})
+
+    def restore(self, item: _Item, record: Record) -> None:
+        item.record = record
+
+
 class StageRunner:
     """One stage in this process, wired in one place: app, sender and rows, then the stage, then handler and lanes.
 
@@ -238,6 +268,7 @@ class StageRunner:
             has_room_again=lambda: self.app.consumer.has_room_again(),
             partitions=lambda: sum(topic in self.app.sources for topic, _ in self.app.assigned()),
             drain_timeout=self._settings.drain_timeout,
+            rereads=_LogRereads(log_client),
             shares=self.steps.shares,
         )
         self.app.lanes = self._lanes
@@ -309,7 +340,7 @@ class StageRunner:
                 (message.topic, message.partition),
                 message.offset,
                 lane,
-                _Item(event, record, tenant, hole),
+                _Item(_EventPlace(message.topic, message.partition), record, tenant, hole),
                 committed=self.app.consumer._committed_offset.get(message.tp),
                 current=message.generation_id == self.app.consumer_generation_id,
                 tenant=tenant,
@@ -348,7 +379,7 @@ class StageRunner:
         if (hole := item.hole) is not None:
             position = item.record.position
             await self.calls.call(BROKER, lambda: self._pass_over(position.topic, position.partition, hole))
-        with event_scope(item.event):
+        with event_scope(item.place):
             step = EventStep(self.name, item.record.position)
             await self.steps.run(self._in_steps(item), tenant=item.tenant, step=step, size=item.record.size())
 
