@@ -35,6 +35,8 @@ log = structlog.get_logger(__name__)
 
 EVENT_STREAM = "text/event-stream"
 CHANGE = "fact.updated"
+POSITION = "position"
+"""Event that carries nothing but its id. It has data, because some clients pass over the ids of blocks without data."""
 END = "end"
 RECONNECT_MILLISECONDS = 2_000
 LEAVE_SECONDS = 1.0
@@ -178,10 +180,11 @@ class UpdatesResponse(Response):
 async def events(
     following: TopicReader, *, heartbeat: float, may: Callable[[], bool] = lambda: True
 ) -> AsyncIterator[ServerSentEvent]:
-    """Yield the events. The first block carries only the start position, so that a client which is cut off before the
-    first change misses none. The stream ends when `may` no longer holds; it is asked every few seconds."""
+    """Yield the events. The first one carries only the start position, and the last one the end position, so that a
+    client which is cut off before the first change misses none. The stream ends when `may` no longer holds; it is asked
+    every few seconds."""
     at, clock = following.begins, asyncio.get_running_loop().time
-    yield _block(comment="memstream", id=at.token(), retry=RECONNECT_MILLISECONDS)
+    yield _block(comment="memstream", id=at.token(), event=POSITION, data="{}", retry=RECONNECT_MILLISECONDS)
     beat, check = clock() + heartbeat, clock() + CHECK_SECONDS
     why: End | None = None
     while (why := following.ended) is None:
@@ -197,9 +200,10 @@ async def events(
             beat = clock() + heartbeat
         elif following.ended is None and clock() >= beat:
             now = following.place()
-            yield _block(comment="heartbeat", id=None if now == at else now.token())
+            moved = {} if now == at else {"id": now.token(), "event": POSITION, "data": "{}"}
+            yield _block(comment="heartbeat", **moved)
             at, beat = now, clock() + heartbeat
-    yield _block(event=END, data=json.dumps({"reason": why, "detail": ADVICE[why]}))
+    yield _block(id=at.token(), event=END, data=json.dumps({"reason": why, "detail": ADVICE[why]}))
 
 
 def _block(
@@ -244,8 +248,9 @@ def router(*, followers: TopicFanout, pools: Pools, credentials: Credentials, li
     ) -> UpdatesResponse:
         """An event is named `fact.updated`. Its data is a record of memory.facts.updated, and its id is the position
         after it in all partitions. A client that reconnects with this id in Last-Event-ID misses no record and receives
-        none twice (a record may be on the log twice: compare `event_id`). When the server ends a stream, it sends an
-        event `end` whose data names the reason. Blocks that contain only a comment are heartbeats."""
+        none twice (a record may be on the log twice: compare `event_id`). An event `position` carries only its id. When
+        the server ends a stream, it sends an event `end` whose data names the reason. Blocks with only a comment are
+        heartbeats."""
         caller.check_ceiling(query.ceiling)
         audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
         return UpdatesResponse(

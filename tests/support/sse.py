@@ -55,7 +55,7 @@ class Stream:
             while len(taken) < count:
                 block = await anext(self.iterator)
                 assert block.event != "end", block
-                if block.event is not None:
+                if block.event not in (None, "position"):
                     taken.append(block)
         return taken
 
