@@ -20,6 +20,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from ..schemas.errors import Transient
+from .model_proxy import leaves_out_proxy
 from .openai_errors import failure_of, is_filtered, is_refusal, shorten, to_transient, without_echo
 from .ports import Places
 
@@ -83,6 +84,7 @@ class OpenAIServer:
         places: Places | None = None,
     ) -> None:
         _check_settings(base_url, api_key)
+        self._uses_environment = not leaves_out_proxy(base_url)
         self._model = model
         self._component = component
         self._setting = setting
@@ -129,7 +131,9 @@ class OpenAIServer:
         variables change."""
         import openai
 
-        transport = openai.DefaultAioHttpClient(timeout=None, limits=self._limits)  # post() limits the whole call
+        transport = openai.DefaultAioHttpClient(  # post() limits the whole call
+            timeout=None, limits=self._limits, trust_env=self._uses_environment
+        )
         client = openai.AsyncOpenAI(api_key=self._key, base_url=self._base_url, http_client=transport)
         headers = httpx2.Headers(transport.headers)
         given = {**client.default_headers, **client.auth_headers}
@@ -142,7 +146,10 @@ class OpenAIServer:
         embedder)."""
         import openai  # as in `_connected`
 
-        with openai.OpenAI(api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0) as client:
+        http = None if self._uses_environment else openai.DefaultHttpxClient(trust_env=False)
+        with openai.OpenAI(
+            api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0, http_client=http
+        ) as client:
             try:
                 return client.post(
                     path,

@@ -200,8 +200,10 @@ async def events(
             beat = clock() + heartbeat
         elif following.ended is None and clock() >= beat:
             now = following.place()
-            moved = {} if now == at else {"id": now.token(), "event": POSITION, "data": "{}"}
-            yield _block(comment="heartbeat", **moved)
+            if now == at:
+                yield _block(comment="heartbeat")
+            else:
+                yield _block(comment="heartbeat", id=now.token(), event=POSITION, data="{}")
             at, beat = now, clock() + heartbeat
     yield _block(id=at.token(), event=END, data=json.dumps({"reason": why, "detail": ADVICE[why]}))
 

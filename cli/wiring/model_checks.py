@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import httpx
 
 from ...adapters.completions.factory import OFFLINE, names_in
+from ...client.errors import Misconfigured
+from ...client.proxies import open_http
 from ...schemas.tasks import Task
 from .broker import COMMAND_TIMEOUT
 from .checks import Check
@@ -99,14 +101,19 @@ async def _asked(settings: Settings) -> _Server:
         )
     headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
     try:
-        async with httpx.AsyncClient(timeout=COMMAND_TIMEOUT) as client:
-            answer = await client.get(f"{address}/models", headers=headers)
+        async with open_http(httpx.URL(address), timeout=COMMAND_TIMEOUT, headers=headers) as client:
+            answer = await client.get(f"{address}/models")
+    except Misconfigured as error:
+        return _Server(address, trouble=str(error), fix="correct these variables of the environment")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return _Server(
             address,
             trouble=f"{address}: {type(error).__name__}: {error}",
             fix="look at OPENAI_BASE_URL and the network",
         )
+    if answer.has_redirect_location:
+        to = answer.url.join(answer.headers["location"]).copy_with(query=None)
+        return _Server(address, trouble=f"{address} redirects to {to}", fix="set OPENAI_BASE_URL to the final address")
     if answer.status_code in (401, 403):
         return _Server(address, trouble=f"{address} refuses the key ({answer.status_code})", fix="set OPENAI_API_KEY")
     if answer.status_code == 404:
