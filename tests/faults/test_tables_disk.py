@@ -3,6 +3,7 @@ worker says which folder, and with room again nothing was lost."""
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -43,12 +44,17 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, *, leave: int = 0) -> Path:
-    """Take all room but `leave` bytes; delete the file and there is room again."""
+    """Take all room but `leave` bytes; delete the file and there is room again. A process that writes may take the last
+    of it first."""
     ballast = disk / "ballast"
     room = os.statvfs(disk)
-    with ballast.open("wb") as file:
+    with ballast.open("wb", buffering=0) as file:
         for _ in range((room.f_bavail * room.f_frsize - leave) // 4096):
-            file.write(b"x" * 4096)
+            try:
+                file.write(b"x" * 4096)
+            except OSError as full:
+                assert full.errno == errno.ENOSPC
+                break
     return ballast
 
 
