@@ -105,7 +105,17 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER)
 
 
-class RateLimited(Transient):
+class ServerFailed(Transient):
+    """The server answered with an error that may pass by itself, or with a change of the settings."""
+
+    def __init__(
+        self, component: str, message: str, *, status: int, retry_after: float | None = None, remedy: str = ""
+    ) -> None:
+        super().__init__(component, message, retry_after=retry_after, remedy=remedy)
+        self.status = status
+
+
+class RateLimited(ServerFailed):
     """The server answers and asks for a pause (429). This does not mean that the model is unavailable."""
 
 
@@ -127,7 +137,7 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalpha, text.lower()))
 
 
-def to_transient(failure: Failure, *, component: str, model: str, setting: str) -> Transient:
+def to_transient(failure: Failure, *, component: str, model: str, setting: str) -> ServerFailed:
     """Turn an error that is no refusal into `Transient`. Its `remedy` names the setting to check.
 
     `setting` is the variable that names the model (MEMSTREAM_MODEL, MEMSTREAM_EMBEDDER).
@@ -142,10 +152,11 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
         remedy = "the account behind OPENAI_API_KEY has no credit left"
     elif status < 500 and status not in (408, 409, 425, 429):
         remedy = f"check OPENAI_BASE_URL and {setting}: the server does not understand this call"
-    kind = RateLimited if status == 429 and code != "insufficient_quota" else Transient
+    kind = RateLimited if status == 429 and code != "insufficient_quota" else ServerFailed
     return kind(
         component,
         f"the server of {model} said {status}: {shorten(failure.message)}",
+        status=status,
         retry_after=retry_after(failure.headers, now=datetime.now(UTC)),
         remedy=remedy,
     )

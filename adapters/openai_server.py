@@ -30,6 +30,8 @@ connection that is being closed."""
 NO_KEY: Final = "no-key-set"
 """The client requires a key. Servers that users run themselves often need none."""
 JSON: Final = {"Content-Type": "application/json"}
+AZURE_VERSION: Final = "api-version"
+AZURE_KEY: Final = "api-key"
 
 
 class RequestRefused(Exception):
@@ -58,8 +60,8 @@ class _Connection(NamedTuple):
     """The aiohttp transport of an openai client, and what each request has of the client."""
 
     transport: httpx2.AsyncClient
-    address: str
-    """Without a slash at its end."""
+    address: httpx2.URL
+    """With the query that each request has."""
     headers: httpx2.Headers
 
 
@@ -69,6 +71,8 @@ class OpenAIServer:
     Error messages contain `component` (`model`, `embedder`) and `setting` (the variable that names the model).
     `timeout` is in seconds for one call, from the first byte to the last; waiting for a free connection does not count.
     `concurrency` is the limit of connections, `places` that of calls at once. None: as many, first come first served.
+    `headers` and `query` go with each request. With `api-version` in the query the key is also sent as `api-key`, as
+    Azure OpenAI wants it.
     """
 
     def __init__(
@@ -82,10 +86,14 @@ class OpenAIServer:
         timeout: float,
         concurrency: int,
         places: Places | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> None:
         _check_settings(base_url, api_key)
         self._uses_environment = not leaves_out_proxy(base_url)
         self._model = model
+        self._headers = dict(headers or {})
+        self._query = dict(query or {})
         self._component = component
         self._setting = setting
         self._key = (api_key or "").strip() or NO_KEY
@@ -102,7 +110,7 @@ class OpenAIServer:
         else: outage, time-out, overload, wrong settings."""
         data = encode_json(body)
         transport, address, headers = await self._connected()
-        url = f"{address}/{path.removeprefix('/')}"
+        url = address.copy_with(path=f"{address.path.rstrip('/')}/{path.removeprefix('/')}")
         async with self._places.place(tenant_id):
             try:
                 async with asyncio.timeout(self._timeout):
@@ -138,7 +146,11 @@ class OpenAIServer:
         headers = httpx2.Headers(transport.headers)
         given = {**client.default_headers, **client.auth_headers}
         headers.update({name: value for name, value in given.items() if isinstance(value, str)})
-        address = str(client.base_url).removesuffix("/")  # a slash only where the address has a path
+        headers.update(self._headers)
+        address = httpx2.URL(str(client.base_url))
+        address = address.copy_merge_params(self._query) if self._query else address
+        if AZURE_VERSION in address.params and self._key != NO_KEY:
+            headers[AZURE_KEY] = self._key
         return _Connection(transport, address, headers)
 
     def post_blocking(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
@@ -195,7 +207,8 @@ def _check_settings(base_url: str | None, api_key: str | None) -> None:
     try:
         httpx2.URL(base_url or "")
     except httpx2.InvalidURL as error:
-        raise ValueError(f"OPENAI_BASE_URL is no address: {error}") from error
+        why = "" if "@" in (base_url or "") else f": {error}"  # it repeats a part of the address
+        raise ValueError(f"OPENAI_BASE_URL is no address{why}") from None
 
 
 def encode_json(body: Mapping[str, JsonValue]) -> bytes:

@@ -1,116 +1,191 @@
-"""Decoding of a chat completion: from its bytes to the JSON value of the model's answer, or to an error."""
+"""Decoding of a chat completion: from the bytes of a server's answer to the texts of the model's, or to an error.
+
+Servers differ in every field that they need not send. A field that has another form than the protocol's counts as
+absent. answer_text.py reads the texts.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Final, NoReturn
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import JsonValue
 
 from ..ports import Usage
-from ..unicode import replace_surrogates
+from .answer_text import UnusableReply, read_answer
 
-MAX_ANSWER: Final = 1_000_000
-"""Code points. A valid answer has a few statements of at most 2 000 code points each."""
-
-_FENCED: Final = re.compile(r"```[A-Za-z]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
-_THOUGHTS: Final = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
-
-
-class UnusableReply(ValueError):
-    """The model answered with something unusable. The message says why, in words that a model can act on."""
+_CUT: Final = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+_FILTERED: Final = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "recitation"})
+"""Values of `finish_reason`, in lower case. A number says nothing: it means something else on each server."""
+_DONE: Final = "[DONE]"
+_SPOKEN_PARTS: Final = frozenset({"text", "output_text", "json"})
+"""Types of content parts that belong to the answer. Others are reasoning, references and images."""
 
 
-class _Part(BaseModel):
-    """Part of a chat completion. An error about it does not repeat what the model said."""
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """The used part of a chat completion."""
 
-    model_config = ConfigDict(hide_input_in_errors=True)
-
-
-class _Tokens(_Part):
-    prompt_tokens: int = Field(default=0, ge=0)
-    completion_tokens: int = Field(default=0, ge=0)
-
-
-class _Said(_Part):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(_Part):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class ChatReply(_Part):
-    """The used part of a chat completion. Servers differ in the rest."""
-
-    choices: list[_Choice]
-    usage: _Tokens | None = None
+    texts: tuple[str, ...] = ()
+    """Where the answer may be, in the order in which it is looked for."""
+    is_refused: bool = False
+    is_cut: bool = False
+    usage: Usage | None = None
+    """The tokens of the call. None: the server does not count."""
 
     @property
     def counted(self) -> Usage:
         """Return the tokens of this call; zeros when the server does not count."""
-        tokens = self.usage or _Tokens()
-        return Usage(calls=1, input_tokens=tokens.prompt_tokens, output_tokens=tokens.completion_tokens)
+        return self.usage or Usage(calls=1)
 
 
 def decode_reply(body: bytes) -> ChatReply | None:
     """Decode the body. None: it is no chat completion (a proxy's page, another kind of server)."""
+    text = body.decode("utf-8", "replace").removeprefix("\ufeff").strip()
     try:
-        return ChatReply.model_validate_json(body)
-    except ValidationError:
+        sent: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        chunks = list(_events(text))
+        return _reply(_joined(chunks), usage=_last_usage(chunks)) if chunks else None
+    if not isinstance(sent, dict) or not isinstance(sent.get("choices"), list):
         return None
+    return _reply(_first_choice(sent), usage=sent.get("usage"))
 
 
-def answer_of(reply: ChatReply) -> JsonValue:
-    """Return the JSON value of the model's answer. Raises `UnusableReply`."""
-    if not reply.choices:
-        raise UnusableReply("the answer was empty")
-    choice = reply.choices[0]
-    if choice.message.refusal or choice.finish_reason == "content_filter":
+def answer_of(reply: ChatReply, schema: Mapping[str, JsonValue]) -> JsonValue:
+    """Return the model's answer as a JSON value of the schema's outer shape. Raises `UnusableReply`."""
+    if reply.is_refused:
         raise UnusableReply(
             "the answer was a refusal; the texts are material to take notes from, nothing more is asked"
         )
-    if choice.finish_reason == "length":
+    if reply.is_cut:
         raise UnusableReply("the answer was cut because it was too long; answer more briefly")
-    return decode_json(choice.message.content or "")
+    return read_answer(reply.texts, schema)
 
 
-def decode_json(text: str) -> JsonValue:
-    """Decode the JSON value in `text`. What models put around it is ignored: a code fence, reasoning, a sentence.
+def _reply(choice: dict[str, JsonValue], *, usage: JsonValue) -> ChatReply:
+    end = choice.get("finish_reason")
+    end = end.lower() if isinstance(end, str) else ""
+    message = choice.get("message")
+    said = message if isinstance(message, dict) else {}
+    return ChatReply(
+        texts=tuple(text for text in _texts(said, choice) if text.strip()),
+        is_refused=bool(said.get("refusal")) or end in _FILTERED,
+        is_cut=end in _CUT,
+        usage=_usage(usage),
+    )
 
-    NaN and infinities are refused, and lone surrogates become U+FFFD, because neither can be stored or sent on.
-    """
-    if len(text) > MAX_ANSWER:
-        raise UnusableReply(f"the answer was longer than {MAX_ANSWER} characters; answer more briefly")
-    text = _THOUGHTS.sub("", text).strip()
-    if not text:
-        raise UnusableReply("the answer was empty")
-    candidates = [text]
-    if fenced := _FENCED.search(text):
-        candidates.append(fenced.group(1))
-    first, last = text.find("{"), text.rfind("}")
-    if 0 <= first < last:
-        candidates.append(text[first : last + 1])
-    for candidate in candidates:
+
+def _texts(said: dict[str, JsonValue], choice: dict[str, JsonValue]) -> Iterator[str]:
+    content = _spoken(said.get("content")) or _spoken(choice.get("text"))
+    called = "\n".join(_arguments(said))
+    yield content
+    yield called
+    if not content.strip() and not called.strip():
+        for name in ("reasoning_content", "reasoning"):
+            yield _spoken(said.get(name))
+
+
+def _spoken(content: JsonValue) -> str:
+    """Return the text of a content: a text, a list of parts, one part, or the answer itself, decoded."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_spoken_part(part) for part in content)
+    return _spoken_part(content) if isinstance(content, dict) else ""
+
+
+def _spoken_part(part: JsonValue) -> str:
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else ""
+    kind = part.get("type")
+    if kind is None and "text" not in part:
+        return json.dumps(part)
+    if kind is not None and kind not in _SPOKEN_PARTS:
+        return ""
+    text = part.get("text", part.get("json"))
+    if isinstance(text, dict):  # {"text": {"value": "…"}}
+        text = text.get("value", text)
+    return text if isinstance(text, str) else json.dumps(text)
+
+
+def _arguments(said: dict[str, JsonValue]) -> Iterator[str]:
+    """Yield the arguments of the functions that the model calls, though none was offered to it."""
+    calls = said.get("tool_calls")
+    called = [each.get("function") for each in calls if isinstance(each, dict)] if isinstance(calls, list) else []
+    for function in (*called, said.get("function_call")):
+        arguments = function.get("arguments") if isinstance(function, dict) else None
+        if arguments is not None:
+            yield arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def _first_choice(sent: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    choices = sent.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, dict) else {}
+
+
+def _usage(sent: JsonValue) -> Usage | None:
+    """Read the usage. None: it is absent, or its numbers are none."""
+    if not isinstance(sent, dict):
+        return None
+    read, written = sent.get("prompt_tokens"), sent.get("completion_tokens")
+    read, written = (0 if each is None else each for each in (read, written))
+    if not (_is_count(read) and _is_count(written)):
+        return None
+    return Usage(calls=1, input_tokens=int(read), output_tokens=int(written))  # type: ignore[arg-type]
+
+
+def _is_count(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12
+
+
+# ------------------------------------------------------------------------------------------------ server-sent events
+def _events(text: str) -> Iterator[dict[str, JsonValue]]:
+    """Yield the chunks of a body of server-sent events. Nothing: the body is something else."""
+    for line in text.splitlines():
+        name, colon, data = line.partition(":")
+        if not colon or name.strip() != "data" or data.strip() == _DONE:
+            continue
         try:
-            return _clean(json.loads(candidate, parse_constant=_no_constant))
+            chunk: JsonValue = json.loads(data)
         except (ValueError, RecursionError):
             continue
-    raise UnusableReply("the answer was not JSON; answer with one JSON object and nothing around it")
+        if isinstance(chunk, dict) and isinstance(chunk.get("choices"), list):
+            yield chunk
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _joined(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Join the chunks of a stream to one choice."""
+    texts: dict[str, list[str]] = {}
+    calls: dict[int, list[str]] = {}
+    message: dict[str, JsonValue] = {}
+    end: JsonValue = None
+    for chunk in chunks:
+        choice = _first_choice(chunk)
+        end = choice.get("finish_reason") or end
+        part = choice.get("delta") or choice.get("message")
+        for name, value in (part if isinstance(part, dict) else {}).items():
+            if name in ("content", "reasoning_content", "reasoning", "refusal"):
+                texts.setdefault(name, []).append(_spoken(value))
+        for place, each in enumerate(_calls_of(part)):
+            index = each.get("index")
+            function = each.get("function")
+            arguments = function.get("arguments") if isinstance(function, dict) else None
+            if isinstance(arguments, str):
+                calls.setdefault(index if isinstance(index, int) else place, []).append(arguments)
+    message |= {name: "".join(parts) for name, parts in texts.items()}
+    if calls:
+        message["tool_calls"] = [{"function": {"arguments": "".join(parts)}} for parts in calls.values()]
+    return {"message": message, "finish_reason": end}
 
 
-def _clean(value: JsonValue) -> JsonValue:
-    if isinstance(value, str):
-        return replace_surrogates(value)
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    if isinstance(value, dict):
-        return {replace_surrogates(key): _clean(item) for key, item in value.items()}
-    return value
+def _calls_of(part: JsonValue) -> list[dict[str, JsonValue]]:
+    calls = part.get("tool_calls") if isinstance(part, dict) else None
+    return [each for each in calls if isinstance(each, dict)] if isinstance(calls, list) else []
+
+
+def _last_usage(chunks: list[dict[str, JsonValue]]) -> JsonValue:
+    return next((chunk["usage"] for chunk in reversed(chunks) if chunk.get("usage")), None)

@@ -8,9 +8,11 @@ from typing import Final
 import structlog
 
 from ...schemas.tasks import Task
+from ..addresses import without_credentials
 from ..ports import Completions, Places, UsageSink
 from ..spend_meter import Meter
 from .fallbacks import FallbackCompletions
+from .request_fields import RequestFields
 from .router import CompletionsByTask
 
 log = structlog.get_logger(__name__)
@@ -33,12 +35,14 @@ def create_completions(
     models: Mapping[Task, str] | None = None,
     patience: float = PATIENCE,
     meter: Meter | None = None,
+    requests: Mapping[str, RequestFields] | None = None,
 ) -> CompletionsByTask:
     """Create the models. `model` may list several names with commas: the first model and its fallbacks. `models` names
     those of single tasks. Without a name, the model is gpt-5-mini when there is a key, otherwise the offline rules.
 
     Each model has `concurrency` places; `places` makes what says who gets them. `meter` is asked before each call that
-    costs money. This connects to nothing; ValueError says what is missing.
+    costs money. `requests` are the request fields of single models. This connects to nothing; ValueError says what is
+    missing.
     """
     made: dict[str, Completions] = {}
 
@@ -61,6 +65,7 @@ def create_completions(
             places=None if places is None else places(concurrency),
             sink=sink,
             meter=meter,
+            fields=(requests or {}).get(name),
         )
 
     def chain(names: tuple[str, ...], setting: str) -> Completions:
@@ -77,7 +82,7 @@ def create_completions(
         model=default[0],
         fallbacks=default[1:],
         by_task=dict(models or {}),
-        server=base_url or "default",
+        server=without_credentials(base_url or "default"),
     )
     if default[0] == OFFLINE:
         log.warning(

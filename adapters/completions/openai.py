@@ -3,12 +3,14 @@
 A request waits for a free place (the limit of calls at once), is sent in the best format that the server accepts, and
 its answer is decoded and passed to `request.parse`. An unusable answer is asked for once more; after that it is poison.
 A request that a content filter refuses is poison at once.
-See docs/reference/models.md.
+See docs/reference/models.md and docs/design/model-answers.md.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, TypeVar
@@ -17,12 +19,13 @@ import structlog
 from pydantic import JsonValue
 
 from ...schemas.errors import ContentFiltered, Poison, Transient
-from ..openai_errors import MODEL, shorten
+from ..openai_errors import MODEL, ServerFailed, shorten
 from ..openai_server import ContentRefused, NoAnswer, OpenAIServer, RequestRefused, encode_json
 from ..ports import Completion, CompletionRequest, Message, Places, Usage, UsageSink
 from ..spend_meter import Meter, Unmetered
 from ..unicode import replace_surrogates
 from .chat_reply import ChatReply, answer_of, decode_reply
+from .request_fields import RequestFields
 
 A = TypeVar("A")
 log = structlog.get_logger(__name__)
@@ -31,6 +34,13 @@ SETTING: Final = "MEMSTREAM_MODEL"
 PATH: Final = "/chat/completions"
 LIMIT_NAMES: Final = ("max_completion_tokens", "max_tokens")
 """Names of the limit of an answer's length: the present one, and the older one that some servers require."""
+FORMAT_STATUSES: Final = frozenset({403, 404, 500, 501})
+"""Statuses by which some servers answer a format that they do not know."""
+FORMAT_FAILURES: Final = 2
+"""Such answers in a row after which the next format is tried, as long as no format has worked."""
+_STREAM_ONLY: Final = re.compile(r"\bstream", re.IGNORECASE)
+"""A refusal with this word is about a call that is no stream."""
+STREAM: Final[Mapping[str, JsonValue]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 class AnswerFormat(IntEnum):
@@ -46,7 +56,7 @@ class OpenAICompletions:
 
     `timeout` is in seconds for one call, from the first byte to the last; waiting for a free place does not count.
     `concurrency` is the limit of calls at once in this process, `places` says who gets them. `meter` is asked before
-    each call, and receives its usage.
+    each call, and receives its usage. `fields` are added to each request.
     """
 
     def __init__(
@@ -60,8 +70,10 @@ class OpenAICompletions:
         concurrency: int = 64,
         places: Places | None = None,
         meter: Meter | None = None,
+        fields: RequestFields | None = None,
     ) -> None:
         self._model = model
+        self._fields = fields or RequestFields()
         self._meter = meter or Unmetered()
         self._sink = sink
         self._server = OpenAIServer(
@@ -73,9 +85,14 @@ class OpenAICompletions:
             timeout=timeout,
             concurrency=concurrency,
             places=places,
+            headers=self._fields.headers,
+            query=self._fields.query,
         )
-        self._limit_names: tuple[str, ...] = LIMIT_NAMES
+        own_limits = tuple(name for name in LIMIT_NAMES if name in self._fields.body)
+        self._limit_names: tuple[str, ...] = own_limits or LIMIT_NAMES
+        self._streams = False
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema only
+        self._format_failures: Counter[str] = Counter()
 
     @property
     def model(self) -> str:
@@ -101,18 +118,28 @@ class OpenAICompletions:
             else:
                 spent = _added(spent, reply.counted)
                 try:
-                    return Completion(value=request.parse(answer_of(reply)), model=self._model, usage=spent)
+                    value = request.parse(answer_of(reply, request.json_schema))
+                    return Completion(value=value, model=self._model, usage=spent)
                 except ValueError as error:  # `UnusableReply`, or the parser's complaint about the outer shape
                     problem = shorten(str(error), limit=500)
-            log.warning("model_answer_unusable", task=request.task, model=self._model, attempt=attempt)
+            log.warning("model_answer_unusable", task=request.task, model=self._model, attempt=attempt, why=problem)
         raise Poison("refused_by_model", f"{self._model} gave no usable answer for {request.task}: {problem}")
 
     async def close(self) -> None:
         await self._server.close()
 
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """The names of the fields that are added to each request."""
+        return self._fields.names
+
+    def answer_format(self, task: str) -> AnswerFormat | None:
+        """Return the format that worked first for a task. None: none has."""
+        return self._formats.get(task)
+
     async def _ask_in_any_format(self, request: CompletionRequest[A]) -> tuple[AnswerFormat, ChatReply]:
         """Ask in the first format that the server accepts, beginning with the one that worked before."""
-        refusal = RequestRefused("")
+        refusal, failure = RequestRefused(""), None
         for answer_format in AnswerFormat:
             if answer_format < self._formats.get(request.task, AnswerFormat.JSON_SCHEMA):
                 continue
@@ -121,10 +148,24 @@ class OpenAICompletions:
             except RequestRefused as error:
                 refusal = error
                 continue
+            except ServerFailed as error:
+                failure = failure or error
+                if not self._may_be_the_format(request.task, error):
+                    raise failure from error
+                continue
             # The first format that worked stays: a later refusal concerns one request, not the format.
             self._formats.setdefault(request.task, answer_format)
+            self._format_failures.pop(request.task, None)
             return answer_format, reply
-        raise refusal
+        self._format_failures.pop(request.task, None)
+        raise failure or refusal
+
+    def _may_be_the_format(self, task: str, error: ServerFailed) -> bool:
+        """Count an error that may be about the format. Tell whether there were enough to try the next one."""
+        if task in self._formats or error.status not in FORMAT_STATUSES:
+            return False
+        self._format_failures[task] += 1
+        return self._format_failures[task] >= FORMAT_FAILURES
 
     async def _ask(self, request: CompletionRequest[A], answer_format: AnswerFormat, problem: str = "") -> ChatReply:
         """Make one call. Its usage is recorded even if its answer is unusable. A content filter's refusal is Poison."""
@@ -133,6 +174,7 @@ class OpenAICompletions:
             "model": self._model,
             "messages": _wire_messages(request, answer_format, problem),
             **({} if wanted is None else {"response_format": wanted}),
+            **self._fields.body,
         }
         try:
             reply = await self._metered(request, body)
@@ -160,7 +202,7 @@ class OpenAICompletions:
         used: Usage | None = None
         try:
             reply = decode_reply(await self._bounded(request.tenant_id, body, reserved.max_output_tokens))
-            used = None if reply is None or reply.usage is None else reply.counted
+            used = None if reply is None else reply.usage
             return reply
         except NoAnswer:
             raise
@@ -173,15 +215,30 @@ class OpenAICompletions:
     async def _bounded(self, tenant_id: str, body: Mapping[str, JsonValue], max_output_tokens: int | None) -> bytes:
         """Post with a limit of the answer's length, under the name that this server knows."""
         if max_output_tokens is None:
-            return await self._server.post(PATH, body, tenant_id=tenant_id)
+            return await self._posted(tenant_id, body)
         for name in self._limit_names:
+            own = self._fields.body.get(name)
+            limit = min(own, max_output_tokens) if isinstance(own, int) else max_output_tokens
             try:
-                return await self._server.post(PATH, {**body, name: max_output_tokens}, tenant_id=tenant_id)
+                return await self._posted(tenant_id, {**body, name: limit})
             except RequestRefused as refused:
-                if isinstance(refused, ContentRefused) or name not in str(refused):
+                if isinstance(refused, ContentRefused) or name not in str(refused) or name in self._fields.body:
                     raise
                 self._limit_names = tuple(each for each in self._limit_names if each != name)
-        return await self._server.post(PATH, body, tenant_id=tenant_id)
+        return await self._posted(tenant_id, body)
+
+    async def _posted(self, tenant_id: str, body: Mapping[str, JsonValue]) -> bytes:
+        """Post, as a stream where the server answers nothing else."""
+        if not self._streams:
+            try:
+                return await self._server.post(PATH, body, tenant_id=tenant_id)
+            except RequestRefused as refused:
+                is_about_streams = _STREAM_ONLY.search(str(refused)) and "stream" not in self._fields.body
+                if isinstance(refused, ContentRefused) or not is_about_streams:
+                    raise
+        answer = await self._server.post(PATH, {**body, **STREAM}, tenant_id=tenant_id)
+        self._streams = True
+        return answer
 
 
 def _added(one: Usage, other: Usage) -> Usage:
@@ -205,7 +262,7 @@ def _wire_messages(request: CompletionRequest[A], answer_format: AnswerFormat, p
     """Build the messages to send. Additions go to the end of the first system message: many chat templates refuse a
     second system message or two messages of one role in a row, and the last user message must stay unchanged."""
     notes: list[str] = []
-    if answer_format is not AnswerFormat.JSON_SCHEMA:
+    if problem or answer_format is not AnswerFormat.JSON_SCHEMA:  # some servers ignore a format without an error
         schema = json.dumps(request.json_schema, ensure_ascii=False)
         notes.append(
             f'Answer with one JSON object and nothing around it. It fits this JSON schema, named "{request.task}":\n'

@@ -1,20 +1,26 @@
-"""Structured answers of models: a strict schema goes out, and the answer is read tolerantly.
+"""Structured answers of models: a strict schema goes out, and the items of the answer are read tolerantly.
 
-An item that breaks a rule is dropped and counted. Only an unusable outer shape is an error: ValueError, which the
-completions adapter answers with one repair.
+A wrong field that has a default has its default. An item with a wrong field that has none falls, and is counted. It is
+an error if every item falls, or the outer shape is wrong: ValueError, which the completions adapter answers with one
+repair. The error names fields and faults, and no value of the answer.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError, model_validator
 
 from ...schemas.base import Content, Instant
+
+FAULTS_NAMED = 5
+"""Kinds of faults that an error names."""
 
 I = TypeVar("I", bound="Item")  # noqa: E741
 
@@ -24,10 +30,22 @@ class Item(BaseModel):
 
     model_config = ConfigDict(hide_input_in_errors=True, frozen=True, extra="ignore", allow_inf_nan=False)
 
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """Fields by the names that models give them."""
+
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, raw: object) -> object:
-        return {name: value for name, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
+        return cls.given(raw) if isinstance(raw, dict) else raw
+
+    @classmethod
+    def given(cls, raw: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return what an item gives, by the names of the fields. A field's own name goes before its other names."""
+        found: dict[str, JsonValue] = {name: value for name, value in raw.items() if value is not None}
+        for other, name in cls.other_names.items():
+            if other in found and name not in found:
+                found[name] = found.pop(other)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +54,49 @@ class ParsedItems(Generic[I]):
 
     items: tuple[tuple[int, I], ...]
     dropped: int
+    faults: tuple[str, ...] = ()
+    """Names of fields with what was wrong, in items that were dropped and in fields that have their default."""
 
 
 def parse_items(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
-    """Read `{key: [...]}`. Raises ValueError when the answer has another outer shape."""
+    """Read `{key: [...]}`. Raises ValueError when the answer has another outer shape, or every item falls."""
     if not isinstance(value, dict):
         raise ValueError(f'the answer must be an object {{"{key}": [...]}}')
     found = value.get(key)
     if not isinstance(found, list):
         raise ValueError(f'the answer must have "{key}", a list')
     usable: list[tuple[int, I]] = []
+    faults: dict[str, None] = {}
     for place, raw in enumerate(found, start=1):
+        read, wrong = _read_item(raw, item)
+        faults |= dict.fromkeys(wrong)
+        if read is not None:
+            usable.append((place, read))
+    if found and not usable:
+        raise ValueError(f'no item of "{key}" is usable: {"; ".join(islice(faults, FAULTS_NAMED))}')
+    return ParsedItems(tuple(usable), len(found) - len(usable), tuple(faults))
+
+
+def _read_item(raw: JsonValue, item: type[I]) -> tuple[I | None, list[str]]:
+    """Read one item. Return None if it falls, and what was wrong."""
+    if not isinstance(raw, dict):
+        return None, ["an item must be an object"]
+    given, faults = item.given(raw), list[str]()
+    for _ in ("as given", "without wrong fields"):
         try:
-            usable.append((place, item.model_validate(raw)))
-        except ValidationError:
-            continue
-    return ParsedItems(tuple(usable), len(found) - len(usable))
+            return item.model_validate(given), faults
+        except ValidationError as error:
+            wrong = {str(each["loc"][0]) if each["loc"] else "": each["msg"] for each in _errors(error)}
+        faults += [f"{name}: {message}" for name, message in wrong.items()]
+        fields = [item.model_fields.get(name) for name in wrong]
+        if any(field is None or field.is_required() for field in fields):
+            return None, faults
+        given = {name: each for name, each in given.items() if name not in wrong}
+    return None, faults
+
+
+def _errors(error: ValidationError) -> list[Any]:
+    return error.errors(include_input=False, include_url=False, include_context=False)
 
 
 def parse_any(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
@@ -96,22 +141,54 @@ def _strict(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]
 
 
 def short_id(value: object) -> str | None:
-    """Read a short id: `w1` or `[w1]`; None when there is none."""
+    """Read a short id: `w1`, `[w1]`, `[w1] Works at Google`; None when there is none."""
+    if isinstance(value, list):
+        value = value[0] if value else None
     if value is None:
         return None
-    text = str(value).strip().removeprefix("[").removesuffix("]").strip().lower()
-    return text or None
+    text = str(value).strip().lower()
+    shown = _SHOWN_ID.match(text)
+    text = shown.group(1) if shown else text.removeprefix("[").removesuffix("]").strip()
+    return None if text in _NO_ID else text
+
+
+_SHOWN_ID = re.compile(r"\[?\s*([a-z]\d{1,4})(?:\s*\]|\s*:|\s|$)")
+_NO_ID = frozenset({"", "null", "none", "n/a", "-", "false", "undefined"})
+_PERIOD = re.compile(r"(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?")
 
 
 def _moment(value: object) -> object:
-    """Read a time as models write it. A date means its midnight; a time without a zone is UTC."""
+    """Read a time as models write it. A date means its midnight, a month or a year its first; a time without a zone is
+    UTC."""
+    return _read_moment(value, end=False)
+
+
+def _moment_end(value: object) -> object:
+    """Read a time at which something ends: a month or a year means its end."""
+    return _read_moment(value, end=True)
+
+
+def _read_moment(value: object, *, end: bool) -> object:
     if not isinstance(value, str) or not value.strip():
         return None
+    text = value.strip()
     try:
-        moment = datetime.fromisoformat(value.strip())
+        if found := _PERIOD.fullmatch(text):
+            return _first_of(*found.groups(), end=end)
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        return value
+        raise ValueError("is no time") from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _first_of(year: str, month: str | None, day: str | None, *, end: bool) -> datetime:
+    """Return the first moment of a period; of a month or a year the first one after it if its end is wanted."""
+    if month is None:
+        return datetime(int(year) + end, 1, 1, tzinfo=UTC)
+    if day is None and end:
+        years, months = divmod(int(month), 12)
+        return datetime(int(year) + years, months + 1, 1, tzinfo=UTC)
+    return datetime(int(year), int(month), int(day or 1), tzinfo=UTC)
 
 
 def _stripped(value: object) -> object:
@@ -120,5 +197,6 @@ def _stripped(value: object) -> object:
 
 ShortId = Annotated[str | None, BeforeValidator(short_id)]
 Moment = Annotated[Instant | None, BeforeValidator(_moment)]
+MomentEnd = Annotated[Instant | None, BeforeValidator(_moment_end)]
 Statement = Annotated[Content, BeforeValidator(_stripped)]
 """The text of an item. A text of white space is invalid."""

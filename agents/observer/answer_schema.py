@@ -5,8 +5,9 @@ There are two forms: the whole one, and one for a working-only deployment.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import BeforeValidator, Field, JsonValue
 
@@ -14,7 +15,17 @@ from ...memory.language.text import one_line
 from ...schemas.base import Quote, Signed, Subject, Unit
 from ...schemas.observations import Category, Durability
 from ...schemas.turns import Sensitivity
-from ..common.structured_output import Item, Moment, ParsedItems, ShortId, Statement, parse_items, strict_schema
+from ..common.structured_output import (
+    Item,
+    Moment,
+    MomentEnd,
+    ParsedItems,
+    ShortId,
+    Statement,
+    parse_items,
+    strict_schema,
+)
+from . import answer_fields as fields
 
 TASK: Final = "observations"
 
@@ -91,36 +102,38 @@ def _or_user(value: object) -> object:
 
 def _subject(value: object) -> object:
     value = _or_user(value)
-    return one_line(value).lower() if isinstance(value, str) else value
+    return fields.user_of(one_line(value).lower()) if isinstance(value, str) else value
 
 
 class ObservationItem(Item):
-    """One item of the answer."""
+    """One item of the answer. Statement and quote must be there. Any other field has a default."""
 
-    turn: ShortId = None
+    other_names: ClassVar[Mapping[str, str]] = fields.OTHER_NAMES
+
+    turn: Annotated[ShortId, BeforeValidator(fields.turn)] = None
     subject: Annotated[Subject, BeforeValidator(_subject)] = "user"
     content: Statement
-    importance: Unit
-    durability: Durability
-    category: Category
+    importance: Annotated[Unit, BeforeValidator(fields.importance)] = 0.5
+    durability: Annotated[Durability, BeforeValidator(fields.durability)] = "persistent"
+    category: Annotated[Category, BeforeValidator(fields.category)] = "attribute"
     replaces: ShortId = None
-    is_correction: bool = False
-    pinned: bool = False
-    due_at: Moment = None
+    is_correction: Annotated[bool, BeforeValidator(fields.flag)] = False
+    pinned: Annotated[bool, BeforeValidator(fields.flag)] = False
+    due_at: MomentEnd = None
     valid_from: Moment = None
-    valid_to: Moment = None
-    sensitivity: Sensitivity = "internal"
+    valid_to: MomentEnd = None
+    sensitivity: Annotated[Sensitivity, BeforeValidator(fields.sensitivity)] = "internal"
     emotion: EmotionItem | None = None
-    evidence: Annotated[Quote, Field(min_length=1)]
+    evidence: Annotated[Quote, BeforeValidator(fields.quote), Field(min_length=1)]
 
 
 class WorkingItem(ObservationItem):
     """An item of the working-only form: fields that the form leaves out have a default. Fields that a model adds are
     read as in the whole form."""
 
-    durability: Durability = "session"
-    category: Category = "knowledge"
-    evidence: Quote = ""
+    durability: Annotated[Durability, BeforeValidator(fields.durability)] = "session"
+    category: Annotated[Category, BeforeValidator(fields.category)] = "knowledge"
+    evidence: Annotated[Quote, BeforeValidator(fields.quote)] = ""
 
 
 class EssentialItem(Item):
@@ -152,7 +165,7 @@ class AnswerForm:
         return self.one if turns == 1 else self.several
 
     def parse(self, value: JsonValue) -> ParsedItems[ObservationItem]:
-        """Parse an answer. Raises ValueError when its outer shape is wrong."""
+        """Parse an answer. Raises ValueError when its outer shape is wrong, or no item is usable."""
         return parse_items(value, TASK, self.item)
 
 

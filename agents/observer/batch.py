@@ -19,6 +19,7 @@ from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import ProtectedTurn
 from ...memory.trust.evidence import TRUST_ORDER, judge_evidence, words_of
 from ...memory.trust.forget_requests import is_forget_request
+from ...memory.trust.verbatim_quote import verbatim_quote
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn, withdraw
 from ...schemas import ids
 from ...schemas.errors import Poison
@@ -143,6 +144,16 @@ def prompt_for(session: SessionRow, pending: Sequence[BatchTurn], policy: Memory
     )
 
 
+def request_for(prompt: ObservePrompt, *, tenant_id: str) -> CompletionRequest[ParsedItems[ObservationItem]]:
+    return CompletionRequest(
+        task=TASK,
+        tenant_id=tenant_id,
+        messages=prompt.messages(),
+        json_schema=prompt.form.schema(len(prompt.turns)),
+        parse=lambda answer: prompt.form.parse(clean_value(answer)),
+    )
+
+
 async def ask(
     prompt: ObservePrompt, *, tenant_id: str, user_id: str, completions: Completions, calls: Calls, patience: float
 ) -> Completion[ParsedItems[ObservationItem]] | None:
@@ -150,13 +161,7 @@ async def ask(
     when the answer is unusable after one repair."""
     if not prompt.policy.enabled or not any(turn.said for turn in prompt.turns):
         return None
-    request = CompletionRequest(
-        task=TASK,
-        tenant_id=tenant_id,
-        messages=prompt.messages(),
-        json_schema=prompt.form.schema(len(prompt.turns)),
-        parse=lambda answer: prompt.form.parse(clean_value(answer)),
-    )
+    request = request_for(prompt, tenant_id=tenant_id)
     return await calls.call(
         model_breaker(tenant_id),
         lambda: completions.complete(request),
@@ -263,6 +268,7 @@ def _checked(
         if turn is None:
             counted.append("unknown_turn")
             continue
+        item = item.model_copy(update={"evidence": verbatim_quote(item.evidence, turn.texts)})
         role, reason = _judged(prompt, name, item, policy)
         if reason is not None:
             counted.append(reason)

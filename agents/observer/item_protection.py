@@ -35,7 +35,7 @@ def without_secrets(answer: Answer | None, secrets: SecretFilter) -> Answer | No
             }
             kept.append((place, item.model_copy(update=update)))
     dropped = answer.value.dropped + len(answer.value.items) - len(kept)
-    return replace(answer, value=ParsedItems(tuple(kept), dropped))
+    return replace(answer, value=ParsedItems(tuple(kept), dropped, answer.value.faults))
 
 
 def with_cut_quotes(candidates: Sequence[EntryCandidate], secrets: SecretFilter) -> list[EntryCandidate]:

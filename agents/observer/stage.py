@@ -23,6 +23,7 @@ Outcomes are built in decisions.py.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
@@ -31,7 +32,7 @@ from typing import Literal
 import structlog
 from pydantic import ValidationError
 
-from ...adapters.ports import Completions, VectorStore
+from ...adapters.ports import Completion, Completions, VectorStore
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason
@@ -52,9 +53,11 @@ from ...streams.log.port import Record
 from ..common.model_call import model_breaker, tenant_of_breaker
 from ..common.session_ends import SessionEnds
 from ..common.store_writes import apply_writes
+from ..common.structured_output import FAULTS_NAMED, ParsedItems
 from ..common.turn_routing import is_misplaced
 from . import decisions
-from .batch import BatchTurn, UndecodableTurn, ask, conclude, prompt_for
+from .answer_schema import ObservationItem
+from .batch import Batch, BatchTurn, UndecodableTurn, ask, conclude, prompt_for
 from .commands import SOURCE, edit_args, status_of
 from .decisions import Step
 from .deferral import AheadOf, DeferredSessions
@@ -303,6 +306,8 @@ class Observer:
         batch = conclude(session, turns, prompt, answer, policy, secrets=self._secrets, by_policy=applied)
         for name in batch.counted:
             self._metrics.counted(name)
+        if answer is not None:
+            _report_fallen(answer, batch)
         source = source_of(record, work.event_id)
         return self._kept(
             decisions.observed(
@@ -428,3 +433,17 @@ class Observer:
 
     async def background(self) -> None:
         await self._deferred.run()
+
+
+def _report_fallen(answer: Completion[ParsedItems[ObservationItem]], batch: Batch) -> None:
+    """Log which items or fields of an answer were not used, and why; no content."""
+    said, kept = answer.value, sum(len(each.observations) for each in batch.observed)
+    if said.faults or (said.items and not kept):
+        log.info(
+            "answer_items_fell",
+            model=answer.model,
+            items=len(said.items) + said.dropped,
+            kept=kept,
+            faults=said.faults[:FAULTS_NAMED],
+            counted=dict(Counter(batch.counted)),
+        )

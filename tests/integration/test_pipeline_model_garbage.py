@@ -73,7 +73,9 @@ def unusable() -> Iterator[Case]:
         "white-space": " \n\t",
         "null": Reply(content=None),
         "no-choices": Reply(raw=b'{"id": "x", "object": "chat.completion", "choices": []}'),
-        "list": "[]",
+        "list-of-strings": '["Likes thing 1"]',
+        "strings": '{"observations": ["Likes thing 1"]}',
+        "no-item-is-usable": told(item("x", content=7), item("x", evidence="")),
         "string": '"observations"',
         "another-shape": '{"facts": []}',
         "not-a-list": '{"observations": {}}',
@@ -93,7 +95,7 @@ def unusable() -> Iterator[Case]:
 
 
 def odd() -> Iterator[Case]:
-    """Usable, with items that are not: these are dropped, the rest is used."""
+    """Usable, with items that are not: these are dropped, the rest is used. A wrong minor field costs that field."""
 
     def case(name: str, *items: Json, observed: tuple[str, ...] = ("Likes thing 1",)) -> Case:
         return Case(name, [told(*items)], observed)
@@ -101,19 +103,23 @@ def odd() -> Iterator[Case]:
     def beside(name: str, **fields: Any) -> Case:
         return case(name, item(name, content="Bad", **fields), item(name))
 
+    def kept(name: str, **fields: Any) -> Case:
+        return case(name, item(name, content="Odd", **fields), item(name), observed=("Odd", "Likes thing 1"))
+
+    yield Case("a-bare-list", ["[]"], ())
     yield Case("fenced", ["Sure!\n```json\n" + told(item("fenced")) + "\n```\nAnything else?"], ("Likes thing 1",))
     yield Case("thoughts", ["<think>{hm}</think>" + told(item("thoughts"))], ("Likes thing 1",))
     yield case(
         "many", *(item("many", content=f"Likes {n}") for n in range(3_000)), observed=("Likes 0", "Likes 1", "Likes 2")
     )
     yield case("twice", item("twice"), item("twice", content="likes  THING 1"))
-    yield beside("importance-5", importance=5)
-    yield beside("importance-a-word", importance="high")
-    yield beside("unknown-durability", durability="eternal")
-    yield beside("unknown-category", category="weather")
-    yield beside("subject-too-long", subject="x" * 129)
-    yield beside("no-time", valid_from="since the flood")
-    yield beside("beyond-time", valid_from="9999-12-31T23:59:59-12:00")
+    yield kept("importance-5", importance=5)
+    yield kept("importance-a-word", importance="high")
+    yield kept("unknown-durability", durability="eternal")
+    yield kept("unknown-category", category="weather")
+    yield kept("subject-too-long", subject="x" * 129)
+    yield kept("no-time", valid_from="since the flood")
+    yield kept("beyond-time", valid_from="9999-12-31T23:59:59-12:00")
     yield beside("invented", evidence="I work for the secret service.")
     yield beside("of-the-rules", evidence="You take notes for the long-term memory")
     yield beside("no-evidence", evidence="")

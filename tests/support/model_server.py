@@ -55,6 +55,7 @@ class Ask:
     """Earlier asks with the same last user message (a repair, a retry, a redelivery)."""
     headers: Mapping[str, str]
     body: Json
+    query: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def turns(self) -> dict[str, str]:
@@ -343,7 +344,7 @@ class ModelServer:
         await runner.cleanup()
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        ask = self._note(await request.json(), dict(request.headers))
+        ask = self._note(await request.json(), dict(request.headers), dict(request.query))
         try:
             if ask.response_format in self.refuse_formats:
                 return await _send(request, error(400, f"{ask.response_format} is not supported here"), ask)
@@ -362,7 +363,7 @@ class ModelServer:
                 self._in_hand -= 1
                 self._change.notify_all()
 
-    def _note(self, body: Json, headers: dict[str, str]) -> Ask:
+    def _note(self, body: Json, headers: dict[str, str], query: dict[str, str]) -> Ask:
         messages = tuple((str(m["role"]), str(m["content"])) for m in _dicts(body["messages"]))
         wanted = body.get("response_format")
         wanted = wanted if isinstance(wanted, dict) else {}
@@ -380,6 +381,7 @@ class ModelServer:
                 seen_before=self._last_users.get(last_user, 0),
                 headers=headers,
                 body=body,
+                query=query,
             )
             self._last_users[last_user] = ask.seen_before + 1
             self._asks.append(ask)

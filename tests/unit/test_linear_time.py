@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from memstream.adapters.completions import (
-    chat_reply,
+    answer_text,
     offline_answers,
     offline_attributes,
     offline_observer,
@@ -25,13 +25,14 @@ from memstream.adapters.completions import (
 )
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
+from memstream.agents.observer.answer_schema import SCHEMA
 from memstream.memory.language import clean_text, identification, parsing, questions, text, tokenizer
 from memstream.memory.language.locales import locales
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.recall import context_lines, cue_fit, prompt_framing
 from memstream.memory.secrets import across, protection, quotes, text_view
 from memstream.memory.secrets.secret_filter import SecretFilter
-from memstream.memory.trust import evidence, forget_requests, instructions, own_words, rendered_text
+from memstream.memory.trust import evidence, forget_requests, instructions, own_words, rendered_text, verbatim_quote
 from memstream.memory.upkeep import digest, gist
 from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
@@ -97,8 +98,9 @@ def _offline(message: str) -> object:
 
 
 def _decode(message: str) -> object:
-    with suppress(chat_reply.UnusableReply):
-        return chat_reply.decode_json(f"```{message}")
+    for answer in (f"```{message}", f"<think>{message}", f"{{'observations': [{{'content': '{message}'}}]}}"):
+        with suppress(answer_text.UnusableReply):
+            answer_text.read_answer([answer], SCHEMA)
     return None
 
 
@@ -119,6 +121,9 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     ],
     "memory.trust.rendered_text.safe_prose": rendered_text.safe_prose,
     "memory.trust.instructions.instruction_rule": lambda each: instructions.instruction_rule.__wrapped__(each),
+    "memory.trust.verbatim_quote.verbatim_quote": lambda each: verbatim_quote.verbatim_quote(
+        f"user: “{each[:480]}”.", _said(each)
+    ),
     "memory.secrets.across.across_messages": lambda each: across.across_messages(
         (TurnMessage(role="user", content=each), TurnMessage(role="user", content=each)), SECRETS
     ),
@@ -156,7 +161,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "adapters.completions.offline_answers.answered": lambda each: list(offline_answers.answered(each, each)),
     "adapters.completions.offline_attributes.canonical": offline_attributes.canonical,
     "adapters.completions.offline_upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
-    "adapters.completions.chat_reply.decode_json": _decode,
+    "adapters.completions.answer_text.read_answer": _decode,
 }
 """Functions that read a text of any length, by name. Each calls the functions that it is made of."""
 COVERED: Final[dict[str, str]] = {
@@ -189,6 +194,7 @@ COVERED: Final[dict[str, str]] = {
     "memory.language.text.quote_in_folded": "quote_found",
     "memory.recall.context_lines.lines_of": "one_plain_line",
     "adapters.completions.offline_prompt.read_prompt": "observe",
+    "adapters.completions.lenient_json.decode_leniently": "read_answer",
     "agents.observer.turn_cut.cut_to_size": "recent_messages",
 }
 """Functions that another reader calls with the whole text."""
@@ -208,6 +214,7 @@ SHORT: Final = (
     *("adapters.completions.offline_text.clauses", "adapters.completions.offline_text.sentences"),
     *("adapters.completions.offline_text.unfolded", "adapters.completions.offline_upkeep.*"),
     *("adapters.completions.chat_reply.answer_of", "adapters.completions.chat_reply.decode_reply"),
+    "adapters.completions.request_fields.*",
 )
 """Functions of words, of clauses, of statements and sentences with a greatest length, of patterns and of labels."""
 

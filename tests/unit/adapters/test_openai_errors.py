@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from memstream.adapters.completions.chat_reply import UnusableReply, decode_json
 from memstream.adapters.openai_errors import (
     ECHO_LEFT_OUT,
     MAX_RETRY_AFTER,
@@ -165,20 +164,3 @@ def test_every_text_becomes_well_formed(text: str) -> None:
 
 def test_pairs_of_surrogates_become_the_character_that_they_stand_for() -> None:
     assert replace_surrogates("\ud83d\ude42 \ud800") == "🙂 \ufffd"
-
-
-SCALARS = st.none() | st.booleans() | st.integers() | st.text()
-
-
-@given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_json_is_read_as_it_is(value: JsonValue) -> None:
-    assert decode_json(json.dumps({"v": value})) == {"v": value}
-
-
-HOPELESS = ["", " ", "no", "{", "[1,", "NaN", '{"a": Infinity}', "[" * 100_000, "9" * 5_000, "x" * 1_000_001]
-
-
-@pytest.mark.parametrize("text", HOPELESS, ids=lambda text: repr(text[:16]))
-def test_what_is_no_answer_is_told_so(text: str) -> None:
-    with pytest.raises(UnusableReply):
-        decode_json(text)

@@ -221,29 +221,84 @@ def test_another_outer_shape_is_refused(value: JsonValue) -> None:
         {"content": " \n"},
         {"content": "x" * 2_001},
         {"content": 7},
-        {"importance": 1.5},
-        {"importance": "high"},
-        {"durability": "forever"},
-        {"category": "gossip"},
         {"evidence": ""},
-        {"evidence": "x" * 501},
         {"evidence": None},
-        {"subject": "x" * 129},
-        {"valid_from": "soon"},
-        {"valid_to": "9999-12-31T23:59:59-12:00"},
-        {"emotion": {"valence": 3, "arousal": 0}},
-        {"sensitivity": "hush"},
+        {"evidence": []},
+        {"evidence": 7},
     ],
 )
 def test_a_bad_item_is_dropped_and_counted_and_the_rest_is_used(bad: dict[str, JsonValue]) -> None:
     answer = items(item(), item(**bad), item(content="Likes coffee"))
     assert [(place, each.content) for place, each in answer.items] == [(1, "Likes tea"), (3, "Likes coffee")]
     assert answer.dropped == 1
+    assert len(answer.faults) == 1
+
+
+FIELDS: list[tuple[str, Any, Any]] = [
+    *[("category", given, "profession") for given in ("Profession", "employment", "PROFESSION", "jobs", "work/career")],
+    *[("category", given, "preference") for given in ("Preferences", "hobby", ["preference", "belief"])],
+    *[("category", given, "attribute") for given in ("gossip", "", None, 3, {"a": 1})],
+    ("category", "personal_info", "identity"),
+    *[("durability", given, "persistent") for given in ("long-term", "Long Term", "long_term", "eternal-ish", None, 4)],
+    ("durability", "forever", "permanent"),
+    ("durability", "short-term", "transient"),
+    *[("importance", given, 0.8) for given in (0.8, 8, 80, "high", "0.8", "8/10", "80%", "4 / 5", "0,8")],
+    *[("importance", given, 0.5) for given in (None, -1, 101, 1e300, "dunno", True, [1], "medium")],
+    *[("importance", given, given) for given in (0, 1, 0.25)],
+    ("importance", 1.5, 0.15),
+    *[("sensitivity", given, "internal") for given in ("hush", "Internal", "low", None, 1)],
+    *[("sensitivity", given, "secret") for given in ("private", "confidential", "highly sensitive", "SECRET")],
+    *[("emotion", given, None) for given in ("happy", {"valence": 3, "arousal": 0}, {"valence": 0.1}, [], 0.3)],
+    *[("valid_from", given, datetime(2026, 3, 1, tzinfo=UTC)) for given in ("2026-03", "2026-3", "2026/03/01")],
+    *[("valid_from", given, datetime(2026, 1, 1, tzinfo=UTC)) for given in ("2026", "2026-01")],
+    *[
+        ("valid_from", given, None)
+        for given in ("soon", "last March", "2026-13", "0000", 20260301, ["2026-03"], "9999-99")
+    ],
+    ("valid_to", "2026-03", datetime(2026, 4, 1, tzinfo=UTC)),
+    ("valid_to", "2026-12", datetime(2027, 1, 1, tzinfo=UTC)),
+    ("valid_to", "2026", datetime(2027, 1, 1, tzinfo=UTC)),
+    *[("valid_to", given, None) for given in ("9999-12-31T23:59:59-12:00", "9999", "9999-12", "never")],
+    ("due_at", "2026-03-05", datetime(2026, 3, 5, tzinfo=UTC)),
+    *[("pinned", given, True) for given in (True, "true", "Yes", 1)],
+    *[("is_correction", given, False) for given in ("no", None, "maybe", 2, [])],
+    *[("turn", given, "t2") for given in ("t2", "[t2]", 2, "2", "T2", "turn 2")],
+    *[("replaces", given, "w1") for given in (["w1"], "[w1] Works at Google", "w1: Works at Google")],
+    *[("replaces", given, None) for given in ("null", "None", "n/a", [], "-")],
+    *[("subject", given, "user") for given in ("the user", "The User", "User", None, "x" * 129, ["ann"], 3)],
+    ("evidence", ["tea", "I like tea"], "I like tea"),
+    ("evidence", "word " * 101, ("word " * 100).strip()),
+]
+
+
+@pytest.mark.parametrize(("field", "given", "read"), FIELDS)
+def test_a_wrong_minor_field_costs_that_field(field: str, given: Any, read: Any) -> None:
+    answer = items(item(**{field: given}))
+    ((_, one),) = answer.items
+    assert getattr(one, field) == (pytest.approx(read) if isinstance(read, float) else read)
+    assert (one.content, answer.dropped) == ("Likes tea", 0)
+    assert str(given)[:40] not in str(answer.faults) or len(str(given)) < 3
+
+
+def test_minor_fields_may_be_missing_and_have_other_names() -> None:
+    ((_, one),) = items({"text": "Likes tea", "quote": "tea", "type": "hobby"}).items
+    assert (one.content, one.evidence, one.category, one.importance) == ("Likes tea", "tea", "preference", 0.5)
+    ((_, both),) = items(item(text="Hates tea", quote="other")).items
+    assert (both.content, both.evidence) == ("Likes tea", "tea"), "a field's own name goes first"
+
+
+@pytest.mark.parametrize(
+    "fallen", [["Likes tea"], [None, 3], [{}], [{"observations": []}], [item(content=7)], [item(evidence="")] * 3]
+)
+def test_an_answer_whose_items_all_fall_is_unusable_and_says_why_without_content(fallen: list[JsonValue]) -> None:
+    with pytest.raises(ValueError, match='no item of "observations" is usable: ') as caught:
+        items(*fallen)
+    assert "tea" not in str(caught.value)
 
 
 @pytest.mark.parametrize("junk", [None, 3, "x", [], [1], {}, {"observations": []}])
 def test_what_is_no_item_at_all_is_dropped(junk: JsonValue) -> None:
-    assert items(junk).dropped == 1
+    assert items(junk, item()).dropped == 1
 
 
 def test_absent_and_null_are_the_same() -> None:
@@ -261,7 +316,7 @@ def test_absent_and_null_are_the_same() -> None:
 )
 def test_brackets_around_short_ids_are_tolerated(given: JsonValue, read: str | None) -> None:
     ((_, one),) = items(item(replaces=given, turn=given)).items
-    assert (one.replaces, one.turn) == (read, read)
+    assert (one.replaces, one.turn) == (read, "t7" if given == 7 else read)
 
 
 @pytest.mark.parametrize(
@@ -298,5 +353,5 @@ def test_times_as_models_write_them(given: JsonValue, read: datetime | None) -> 
     )
 )
 def test_any_item_is_used_or_dropped(junk: Any) -> None:
-    answer = items(junk, item(**junk) if isinstance(junk, dict) else junk)
-    assert len(answer.items) + answer.dropped == 2
+    answer = items(item(), junk, item(**junk) if isinstance(junk, dict) else junk)
+    assert len(answer.items) + answer.dropped == 3

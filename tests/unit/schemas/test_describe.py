@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from memstream.adapters.completions.chat_reply import ChatReply
 from memstream.agents.observer.answer_schema import ObservationItem
 from memstream.agents.observer.rows import SessionRow
 from memstream.schemas.base import describe
@@ -41,7 +40,6 @@ def test_the_refused_input_stands_in_no_description() -> None:
         lambda: SessionRow.model_validate_json(b'{"recent": [{"role": "user", "text": ["my canary"]}]}'),
         lambda: ObservationItem.model_validate({"content": ["my canary"]}),
         lambda: Outcome.model_validate({"source": "my canary"}),
-        lambda: ChatReply.model_validate({"choices": "my canary"}),
     ],
 )
 def test_what_we_read_and_write_stands_in_no_error_about_it(read: Callable[[], object]) -> None:

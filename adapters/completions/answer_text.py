@@ -1,0 +1,320 @@
+"""Reading of a model's answer: from the texts that a server sent to the JSON value that the task's schema describes.
+
+This is the only module that looks for JSON in a text. It is pure, and lenient about everything around and inside the
+JSON. It adds no item: an item of its result is in the text. docs/design/model-answers.md has the rules.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
+
+from pydantic import JsonValue
+
+from ..unicode import replace_surrogates
+from .lenient_json import decode_leniently
+
+MAX_ANSWER: Final = 1_000_000
+"""Code points. A valid answer has a few statements of at most 2 000 code points each."""
+MAX_REPAIRED: Final = 100_000
+"""Code points of a text that is read leniently."""
+MAX_PLACES: Final = 64
+MAX_REPAIRED_PLACES: Final = 8
+"""Places of one text at which a JSON value may begin; the same where it is read leniently."""
+MAX_NESTED: Final = 4
+"""Objects and JSON strings around an answer."""
+
+_THOUGHT: Final = (
+    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad|seed:think|internal_monologue)"
+)
+_CLOSING_MARK: Final = re.compile(
+    rf"</{_THOUGHT}\s*>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>|<\|/think\|>", re.IGNORECASE
+)
+_OPENING_MARK: Final = re.compile(
+    rf"<{_THOUGHT}(?:\s[^<>]*)?>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|START_THINKING\|>|<\|think\|>",
+    re.IGNORECASE,
+)
+_HARMONY: Final = re.compile(r"<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+"""The head of a message in OpenAI's Harmony format. Its message ends at the next special token."""
+_BARE_HARMONY: Final = re.compile(r"\Aanalysis(?=\S).*assistant\s*final(?:json)?(?=\s*[\[{`])", re.DOTALL)
+"""The same from a server that drops special tokens: `analysis…assistantfinal{…}`."""
+_SPECIAL_TOKEN: Final = re.compile(r"<\|[\w ]{1,40}\|>")
+_BEGINS: Final = re.compile(r"""\{(?=\s*(?:["'“”}\w]|//|/\*))|\[(?=\s*(?:[\[{"'“”\]]|//|/\*))""")
+"""A bracket that may begin a JSON value: `[t1]` does not."""
+_FENCE_BEFORE: Final = re.compile(r"(?:\A|```[\w-]*)\s*\Z")
+_FENCE_AFTER: Final = re.compile(r"\s*(?:\Z|```)")
+
+
+class UnusableReply(ValueError):
+    """The model answered with something unusable. The message says why, in words that a model can act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The outer shape that a schema names."""
+
+    lists: Mapping[str, frozenset[str] | None]
+    """The lists, with the names that an item of each may have. None: its items are no objects."""
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, schema: Mapping[str, JsonValue]) -> _Shape:
+        properties = schema.get("properties")
+        lists: dict[str, frozenset[str] | None] = {}
+        texts: list[str] = []
+        for name, kind in (properties if isinstance(properties, dict) else {}).items():
+            if not isinstance(kind, dict):
+                continue
+            if kind.get("type") == "array":
+                lists[name] = _names_of_items(kind.get("items"))
+            elif kind.get("type") == "string":
+                texts.append(name)
+        return cls(lists, tuple(texts))
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((*self.lists, *self.texts))
+
+    def list_for(self, items: Sequence[JsonValue], *, least: int = 1) -> str | None:
+        """Return the only list whose items these can be. Of objects each has `least` of the names."""
+        fitting = [name for name, known in self.lists.items() if _all_fit(items, known, least)]
+        return fitting[0] if len(fitting) == 1 else None
+
+
+def _names_of_items(items: JsonValue) -> frozenset[str] | None:
+    if not isinstance(items, dict) or items.get("type") != "object":
+        return None
+    properties = items.get("properties")
+    return frozenset(properties) if isinstance(properties, dict) else frozenset()
+
+
+def _all_fit(items: Sequence[JsonValue], known: frozenset[str] | None, least: int) -> bool:
+    if known is None:
+        return bool(items) and all(isinstance(item, str | int) and not isinstance(item, bool) for item in items)
+    return bool(items) and all(
+        isinstance(item, dict) and (not known or len(known.intersection(item)) >= min(least, len(known)))
+        for item in items
+    )
+
+
+def read_answer(texts: Sequence[str], schema: Mapping[str, JsonValue]) -> JsonValue:
+    """Return the answer as a value of the schema's outer shape. The first of `texts` that holds one counts.
+
+    NaN and infinities are refused, and lone surrogates become U+FFFD, because neither can be stored or sent on. Raises
+    `UnusableReply`.
+    """
+    shape = _Shape.of(schema)
+    problem: UnusableReply | None = None
+    for text in texts:
+        try:
+            return _read(text, shape)
+        except UnusableReply as error:
+            problem = problem or error
+    raise problem or UnusableReply("the answer was empty")
+
+
+def _read(text: str, shape: _Shape) -> JsonValue:
+    if len(text) > MAX_ANSWER:
+        raise UnusableReply(f"the answer was longer than {MAX_ANSWER} characters; answer more briefly")
+    text = text.strip().removeprefix("\ufeff").strip()
+    if not text:
+        raise UnusableReply("the answer was empty")
+    whole_value = _decoded(text)
+    said = _without_reasoning(text)
+    strict = _values(said, _strictly, MAX_PLACES) if whole_value is None else [_Found(whole_value, is_whole=True)]
+    fitting = _fitting(strict, shape)
+    if fitting is None and shape.names and len(said) <= MAX_REPAIRED:
+        fitting = _fitting(_values(said, decode_leniently, MAX_REPAIRED_PLACES), shape)
+    if fitting is not None:
+        return _clean(fitting)
+    whole = next((each.value for each in strict if each.is_whole), None)
+    if isinstance(whole, dict) and not {"type", "properties"} <= whole.keys() - shape.names:
+        return _clean(whole)  # the task's parser says whether an object without its list is an answer
+    if whole is not None:
+        raise UnusableReply(_wanted(shape))
+    raise UnusableReply("the answer was not JSON; answer with one JSON object and nothing around it")
+
+
+def _fitting(found: Sequence[_Found], shape: _Shape) -> JsonValue:
+    """Return the last value that fits the schema, else all values that are single items, as a list. None: none fits."""
+    fitting: JsonValue = None
+    items: list[JsonValue] = []
+    for each in found:
+        if _is_item(each.value, shape):
+            items += [] if each.in_damaged else [each.value]
+            continue
+        shaped = _shaped(each, shape)
+        fitting = fitting if shaped is None else shaped
+    return _from_list(items, shape) if fitting is None and items else fitting
+
+
+def _wanted(shape: _Shape) -> str:
+    """Say what the outer shape is."""
+    lists = [f'"{name}": [{"..." if known is None else "{...}"}]' for name, known in shape.lists.items()]
+    texts = [f'"{name}": "..."' for name in shape.texts]
+    return f"the answer must be an object {{{', '.join((*lists, *texts))}}}, with values"
+
+
+# ------------------------------------------------------------------------------------------------ candidates
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A decoded value of a text."""
+
+    value: JsonValue
+    is_whole: bool = False
+    """The text, or a code fence in it, has nothing else."""
+    in_damaged: bool = False
+    """It may be a part of a value that could not be decoded."""
+
+
+def _values(said: str, decode: Callable[[str, int], tuple[JsonValue, int]], places: int) -> list[_Found]:
+    """Return the objects and lists of a text, in their order."""
+    found: list[_Found] = []
+    place, in_damaged = 0, False
+    for _ in range(places):
+        begin = _BEGINS.search(said, place)
+        if begin is None:
+            break
+        try:
+            value, place = decode(said, begin.start())
+        except (ValueError, RecursionError):
+            place, in_damaged = begin.end(), True
+            continue
+        before = said[max(0, begin.start() - 40) : begin.start()]
+        is_whole = bool(_FENCE_BEFORE.search(before) and _FENCE_AFTER.match(said, place))
+        found.append(_Found(value, is_whole=is_whole, in_damaged=in_damaged))
+    return found
+
+
+def _strictly(text: str, place: int) -> tuple[JsonValue, int]:
+    found: tuple[JsonValue, int] = _DECODER.raw_decode(text, place)
+    return found
+
+
+def _decoded(text: str) -> JsonValue:
+    try:
+        value: JsonValue = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_no_constant)
+"""Not strict: a line break inside a string is allowed."""
+
+
+def _without_reasoning(text: str) -> str:
+    """Return what a model says after its reasoning: of Harmony channels the last final one, and what follows the last
+    closing mark. Reasoning that is never closed hides what follows it."""
+    heads = list(_HARMONY.finditer(text))
+    if heads:
+        final = next((head for head in reversed(heads) if head.group(1) == "final"), None)
+        if final is None:
+            return ""
+        end = text.find("<|", final.end())
+        return text[final.end() : end if end >= 0 else len(text)]
+    text = _BARE_HARMONY.sub("", text)
+    said = text[max((mark.end() for mark in _CLOSING_MARK.finditer(text)), default=0) :]
+    opening = _OPENING_MARK.search(said)
+    return _SPECIAL_TOKEN.sub(" ", said if opening is None else said[: opening.start()])
+
+
+# ------------------------------------------------------------------------------------------------ shapes
+def _shaped(found: _Found, shape: _Shape, *, nested: int = MAX_NESTED) -> JsonValue:
+    """Return the value in the outer shape of the schema, or None."""
+    value = found.value
+    if nested == 0:
+        return None
+    if isinstance(value, str):  # JSON inside a JSON string
+        inner = _decoded(value.strip())
+        return None if inner is None else _shaped(replace(found, value=inner), shape, nested=nested - 1)
+    if isinstance(value, list):
+        if not value:
+            return {next(iter(shape.lists)): []} if found.is_whole and len(shape.lists) == 1 else None
+        return None if found.in_damaged else _from_list(value, shape)
+    if not isinstance(value, dict):
+        return None
+    if _is_item(value, shape):
+        return _from_list([value], shape)
+    if not shape.names.isdisjoint(value):
+        return _with_lists(value, shape)
+    return None if found.in_damaged else _from_inside(value, shape, nested=nested)
+
+
+def _is_item(value: JsonValue, shape: _Shape) -> bool:
+    """Whether a value is one item of the schema's only list: it has two of the names of an item at least."""
+    if not isinstance(value, dict) or not shape.names.isdisjoint(value):
+        return False
+    name = shape.list_for([value], least=2)
+    return name is not None and bool(shape.lists[name])
+
+
+def _with_lists(value: dict[str, JsonValue], shape: _Shape) -> dict[str, JsonValue] | None:
+    """Return an object with its lists as the schema has them; None if one cannot be read."""
+    shaped = dict(value)
+    for name in shape.lists.keys() & value.keys():
+        known, given = shape.lists[name], value[name]
+        if isinstance(given, str):
+            given = _decoded(given.strip()) or given
+        if isinstance(given, dict):
+            given = _items_of(given, known)
+            if given is None:
+                return None
+        if isinstance(given, list) and known is not None and given:
+            if not any(isinstance(item, dict) for item in given):
+                return None
+        elif given is not None and not isinstance(given, list):
+            return None
+        shaped[name] = given
+    return shaped
+
+
+def _items_of(given: dict[str, JsonValue], known: frozenset[str] | None) -> list[JsonValue] | None:
+    """Return the items of an object in the place of a list: it is one item, or has items by name."""
+    if known is None:
+        return None
+    if _all_fit([given], known, least=2):
+        return [given]
+    values = list(given.values())
+    return values if _all_fit(values, known, least=2) else None
+
+
+def _from_list(value: list[JsonValue], shape: _Shape) -> JsonValue:
+    answers = [each for each in value if isinstance(each, dict) and not shape.names.isdisjoint(each)]
+    if len(answers) == 1:
+        return _with_lists(answers[0], shape)
+    name = shape.list_for(value)
+    return None if name is None else {name: value}
+
+
+def _from_inside(value: dict[str, JsonValue], shape: _Shape, *, nested: int) -> JsonValue:
+    """Read an answer that is wrapped in an object, or has another name."""
+    lists = [each for each in value.values() if isinstance(each, list)]
+    if len(lists) == 1 and (name := shape.list_for(lists[0])) is not None:
+        return {name: lists[0]}
+    for each in value.values():
+        if isinstance(each, dict) or (isinstance(each, str) and each.lstrip()[:1] in ("{", "[")):
+            shaped = _shaped(_Found(each), shape, nested=nested - 1)
+            if shaped is not None:
+                return shaped
+    if not shape.lists and len(shape.texts) == 1 and len(value) == 1:
+        [only] = value.values()
+        return {shape.texts[0]: only} if isinstance(only, str) else None
+    return None
+
+
+def _clean(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(key): _clean(item) for key, item in value.items()}
+    return value

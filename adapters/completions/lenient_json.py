@@ -1,0 +1,170 @@
+"""Decoding of damaged JSON, as models write it.
+
+It tolerates other quotes, quotes inside a string, line breaks, names without quotes, Python's literals, comments, and
+commas and outer brackets that are missing or too many. A text that ends inside a value is an error: the end of a
+statement may turn its meaning around. Libraries for this task complete such a text, and some texts take them time that
+grows with the square of the length. This reader's time grows with the length alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+MAX_DEPTH: Final = 50
+"""Lists and objects around a value."""
+
+_IGNORED: Final = re.compile(r"(?:\s+|//[^\n]*|/\*(?:(?!\*/).)*\*/|#[^\n]*)*", re.DOTALL)
+_CLOSERS: Final[Mapping[str, str]] = {
+    '"': '"',
+    "'": "'",
+    **dict.fromkeys("“”„", '“”"'),
+    **dict.fromkeys("‘’‚", "‘’'"),
+}
+"""By the quote that opens a string, the ones that close it."""
+_PIECE: Final[Mapping[str, re.Pattern[str]]] = {
+    quote: re.compile(rf"[^\\{re.escape(closers)}]+") for quote, closers in _CLOSERS.items()
+}
+_AFTER_NAME: Final = re.compile(r"\s*:")
+_AFTER_VALUE: Final = re.compile(
+    r"\s*(?:[,}\]]|\Z|//|/\*|(?P<quote>[\"'“”])[\w$ -]{1,64}[\"'“”]\s*:|[\w$-]{1,64}\s*:\s*[\"'“”\[{])"
+)
+"""What follows the quote that ends a value. The last two are the next name, where a comma is missing."""
+_BARE: Final = re.compile(r"[^\s,:{}\[\]\"'“”]+")
+_NAME: Final = re.compile(r"[\w$-]+")
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_WORDS: Final[Mapping[str, bool | None]] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "none": None,
+    "nil": None,
+    "undefined": None,
+}
+_ESCAPES: Final[Mapping[str, str]] = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_CODE: Final = re.compile(r"u([0-9a-fA-F]{4})")
+
+
+class DamagedValue(ValueError):
+    """No value begins here, or it is not complete."""
+
+
+def decode_leniently(text: str, place: int) -> tuple[JsonValue, int]:
+    """Decode the object or list that begins at a place. Return it, and the place after it. Raises `DamagedValue`."""
+    reader = _Reader(text, place)
+    return reader.value(0), reader.at
+
+
+class _Reader:
+    """Recursive descent over one text."""
+
+    def __init__(self, text: str, place: int) -> None:
+        self.at = place
+        self._text = text
+
+    def value(self, depth: int) -> JsonValue:
+        if depth > MAX_DEPTH:
+            raise DamagedValue("too deep")
+        sign = self._next()
+        if sign == "{":
+            return self._object(depth + 1)
+        if sign == "[":
+            return self._list(depth + 1)
+        return self._string(_AFTER_VALUE) if sign in _CLOSERS else self._word()
+
+    def _object(self, depth: int) -> dict[str, JsonValue]:
+        found: dict[str, JsonValue] = {}
+        self.at += 1
+        while not self._ends("}", "]", depth):
+            name = self._string(_AFTER_NAME) if self._next() in _CLOSERS else self._take(_NAME)
+            if self._next() != ":":
+                raise DamagedValue("a name without a value")
+            self.at += 1
+            found[name] = self.value(depth)
+            if self._next() == ",":
+                self.at += 1
+        return found
+
+    def _list(self, depth: int) -> list[JsonValue]:
+        found: list[JsonValue] = []
+        self.at += 1
+        while not self._ends("]", "}", depth):
+            found.append(self.value(depth))
+            if self._next() == ",":
+                self.at += 1
+        return found
+
+    def _ends(self, own: str, other: str, depth: int) -> bool:
+        """Tell whether a list or an object ends here, and step over its own bracket.
+
+        The bracket may be missing: before the other one, or at the end of the text of the two outer levels.
+        """
+        sign = self._next()
+        if sign == ",":
+            self.at += 1
+            return self._ends(own, other, depth) if self._next() != "," else self._fail()
+        if sign == own:
+            self.at += 1
+            return True
+        if sign == "":
+            complete = self._text[: self.at].rstrip()[-1:] in ("}", "]")
+            return (complete and depth <= 1 + (own == "]")) or self._fail()
+        return sign == other and depth > 1
+
+    def _fail(self) -> bool:
+        raise DamagedValue("the value is not complete")
+
+    def _string(self, after: re.Pattern[str]) -> str:
+        """Read a string. A quote ends it only if `after` matches behind the quote."""
+        quote = self._text[self.at]
+        piece, closers = _PIECE[quote], _CLOSERS[quote]
+        self.at += 1
+        parts: list[str] = []
+        while self.at < len(self._text):
+            found = piece.match(self._text, self.at)
+            if found is not None:
+                parts.append(found.group())
+                self.at = found.end()
+                continue
+            sign = self._text[self.at]
+            self.at += 1
+            if sign == "\\":
+                parts.append(self._escaped())
+            elif sign in closers and after.match(self._text, self.at):
+                return "".join(parts)
+            else:
+                parts.append(sign)
+        raise DamagedValue("a string is not complete")
+
+    def _escaped(self) -> str:
+        code = _CODE.match(self._text, self.at)
+        if code is not None:
+            self.at = code.end()
+            return chr(int(code.group(1), 16))
+        sign = self._text[self.at : self.at + 1]
+        self.at += 1
+        return _ESCAPES.get(sign, sign)
+
+    def _word(self) -> JsonValue:
+        word = self._take(_BARE)
+        if word.lower() in _WORDS:
+            return _WORDS[word.lower()]
+        if _NUMBER.fullmatch(word) and len(word) < 40:
+            return int(word) if word.lstrip("+-").isdigit() else float(word)
+        raise DamagedValue("a word without quotes")
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self._text, self.at)
+        if found is None:
+            raise DamagedValue("something else was expected")
+        self.at = found.end()
+        return found.group()
+
+    def _next(self) -> str:
+        """Step over white space and comments. Return the next sign; at the end of the text an empty one."""
+        found = _IGNORED.match(self._text, self.at)
+        self.at = self.at if found is None else found.end()
+        return self._text[self.at : self.at + 1]

@@ -1,0 +1,161 @@
+"""Normalisation of an observation's minor fields: what models write in place of the words and numbers of the schema.
+
+A value that is not known here has the field's default (structured_output.py); it never costs the statement.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from ...schemas.base import QUOTE_MAX
+from ...schemas.observations import Category, Durability
+from ...schemas.turns import SENSITIVITIES
+
+CATEGORIES: Final[Mapping[str, Category]] = {
+    **{name: name for name in get_args(Category)},
+    **dict.fromkeys(("name", "age", "personal", "biography", "bio", "demographic", "nationality"), "identity"),
+    **dict.fromkeys(
+        ("employment", "employer", "job", "work", "career", "occupation", "professional", "workplace", "role"),
+        "profession",
+    ),
+    **dict.fromkeys(
+        ("like", "dislike", "interest", "hobby", "hobbies", "taste", "favorite", "favourite", "food", "instruction"),
+        "preference",
+    ),
+    **dict.fromkeys(("opinion", "value", "view", "conviction", "religion"), "belief"),
+    **dict.fromkeys(
+        ("family", "friend", "social", "relation", "person", "people", "pet", "contact", "partner"), "relationship"
+    ),
+    **dict.fromkeys(
+        ("location", "residence", "home", "possession", "property", "trait", "characteristic", "personality", "health"),
+        "attribute",
+    ),
+    **dict.fromkeys(("habit", "routine", "behavior", "behaviour", "lifestyle"), "pattern"),
+    **dict.fromkeys(("fact", "information", "skill", "education", "expertise", "language"), "knowledge"),
+    **dict.fromkeys(("plan", "intention", "aspiration", "objective", "project", "wish"), "goal"),
+    **dict.fromkeys(("activity", "experience", "appointment", "travel", "meeting", "milestone", "episode"), "event"),
+    **dict.fromkeys(("todo", "reminder", "action", "errand", "request"), "task"),
+}
+"""Category by the word that stands for it, in the singular and in lower case."""
+DURABILITIES: Final[Mapping[str, Durability]] = {
+    **{name: name for name in get_args(Durability)},
+    **dict.fromkeys(("momentary", "temporary", "ephemeral", "short", "shortterm", "moment", "fleeting"), "transient"),
+    **dict.fromkeys(("conversation", "chat", "today", "medium", "mediumterm"), "session"),
+    **dict.fromkeys(("long", "longterm", "lasting", "stable", "durable", "months", "ongoing", "years"), "persistent"),
+    **dict.fromkeys(("forever", "lifelong", "lifetime", "always", "immutable", "static"), "permanent"),
+}
+IMPORTANCES: Final[Mapping[str, float]] = {
+    **dict.fromkeys(("critical", "crucial", "essential", "urgent", "veryhigh", "highest"), 0.9),
+    **dict.fromkeys(("high", "important", "significant", "major"), 0.8),
+    **dict.fromkeys(("medium", "moderate", "normal", "average", "mid"), 0.5),
+    **dict.fromkeys(("low", "minor", "small"), 0.2),
+    **dict.fromkeys(("verylow", "trivial", "none", "lowest"), 0.1),
+}
+SENSITIVITY_WORDS: Final[Mapping[str, str]] = {
+    **{name: name for name in SENSITIVITIES},
+    **dict.fromkeys(("open", "none"), "public"),
+    **dict.fromkeys(("normal", "low", "medium", "default", "standard"), "internal"),
+    **dict.fromkeys(
+        ("private", "personal", "confidential", "sensitive", "restricted", "high", "strict", "topsecret"), "secret"
+    ),
+}
+"""A word that asks for more care than `internal` means `secret`."""
+OTHER_NAMES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("text", "statement", "observation", "fact", "memory", "description"), "content"),
+    **dict.fromkeys(("quote", "source_quote", "evidence_quote", "verbatim", "source_text", "citation"), "evidence"),
+    **dict.fromkeys(("type", "kind"), "category"),
+    **dict.fromkeys(("turn_id", "turnId"), "turn"),
+    **dict.fromkeys(("correction", "isCorrection"), "is_correction"),
+    **dict.fromkeys(("dueAt", "due_date", "due"), "due_at"),
+    **dict.fromkeys(("validFrom",), "valid_from"),
+    **dict.fromkeys(("validTo", "valid_until"), "valid_to"),
+}
+"""Names that models give to fields."""
+
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*")
+_USERS: Final = frozenset({"the user", "users", "the person the assistant serves", "me", "i", "self", "speaker"})
+
+
+def category(value: object) -> object:
+    """Read a category: `Profession`, `employment`, `work/career`. The first known word counts."""
+    return _first_known(value, CATEGORIES)
+
+
+def durability(value: object) -> object:
+    return _first_known(value, DURABILITIES)
+
+
+def sensitivity(value: object) -> object:
+    return _first_known(value, SENSITIVITY_WORDS)
+
+
+def importance(value: object) -> object:
+    """Read an importance: a number from 0 to 1, to 10 or to 100, `8/10`, `80%`, or a word."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return _scaled(float(value))
+    if not isinstance(value, str):
+        return None
+    found = _NUMBER.fullmatch(value)
+    if found is None:
+        return IMPORTANCES.get("".join(_WORDS.findall(value.lower())))
+    number = float(found.group(1).replace(",", "."))
+    if found.group(3):
+        return _scaled(number / 100)
+    whole = float(found.group(2) or 0)
+    return _scaled(number / whole if whole else number)
+
+
+def _scaled(number: float) -> float | None:
+    if not math.isfinite(number) or number < 0 or number > 100:
+        return None
+    return number if number <= 1 else number / (10 if number <= 10 else 100)
+
+
+def _first_known(value: object, known: Mapping[str, object]) -> object:
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, str):
+        return None
+    words = _WORDS.findall(value[:200].lower())
+    for word in ("".join(words), *words):
+        for form in (word, word.removesuffix("s")):
+            if form in known:
+                return known[form]
+    return None
+
+
+def turn(value: object) -> object:
+    """Read a turn's id: `t1`, `[t1]`, `1`, `turn 1`."""
+    if isinstance(value, bool):
+        return None
+    found = re.fullmatch(r"\s*\[?\s*(?:t|turn)?[\s_#]*(\d{1,4})\s*\]?\s*", str(value), re.IGNORECASE)
+    return value if found is None else f"t{int(found.group(1))}"
+
+
+def flag(value: object) -> object:
+    """Read true or false; any other value counts as false."""
+    if isinstance(value, str):
+        return value.strip().lower() in ("true", "yes", "1")
+    return value is True or (isinstance(value, int) and value == 1)
+
+
+def user_of(subject: str) -> str:
+    """Return `user` for a subject that means the user."""
+    return "user" if subject in _USERS else subject
+
+
+def quote(value: object) -> object:
+    """Read a quote: of a list the longest text, and the beginning of a text that is too long."""
+    if isinstance(value, list):
+        texts = [each for each in value if isinstance(each, str)]
+        value = max(texts, key=len, default=None)
+    if not isinstance(value, str) or len(value) <= QUOTE_MAX:
+        return value
+    cut = value[:QUOTE_MAX]
+    return cut[: cut.rfind(" ")] if " " in cut else cut
