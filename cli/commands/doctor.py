@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import asdict
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 import click
 
+from ...adapters.addresses import without_credentials
 from ...adapters.folder_lock import holder_of
 from ...adapters.ports import EmbedderIdentity
 from ...adapters.vectors.store import QdrantStore
@@ -38,6 +38,7 @@ from ..wiring.broker import COMMAND_TIMEOUT, deployment, new_log
 from ..wiring.checks import Check
 from ..wiring.disk_room import needed_room, why_no_room
 from ..wiring.model_checks import check_models
+from ..wiring.model_trial import try_observer
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 from ..wiring.settings import Settings
 from ..wiring.worker_check import check_worker
@@ -56,7 +57,9 @@ LETTERS_READ = 100_000
 @options.as_json
 @pass_context
 def doctor(context: CommandContext, as_json: bool) -> None:
-    """Check settings, log, topics, Qdrant, embedder, every model and data directory. Exit 1 if a check fails."""
+    """Check settings, log, topics, Qdrant, embedder, every model and data directory. Make one call with the observer's
+    model. Exit 1 if a check fails.
+    """
     try:
         settings = context.settings
     except CommandFailed as error:
@@ -86,7 +89,9 @@ async def _all(settings: Settings, policy: MemoryPolicy) -> list[Check]:
     checks += [check async for check in _log_checks(settings)]
     checks += await check_worker(settings)
     embedder, identity = await _embedder(settings)
-    return [*checks, await _qdrant(settings, identity), embedder, *await check_models(settings, policy.models.given)]
+    models = await check_models(settings, policy.models.given)
+    trial = await try_observer(settings, policy) if all(check.ok for check in models) else []
+    return [*checks, await _qdrant(settings, identity), embedder, *models, *trial]
 
 
 def _python() -> Check:
@@ -97,16 +102,11 @@ def _python() -> Check:
 def _settings(settings: Settings) -> Check:
     keys = [name for name, value in (("OPENAI_API_KEY", settings.openai_api_key),) if value is not None]
     detail = (
-        f"broker {settings.broker}, Qdrant {_without_password(settings.qdrant)}, "
+        f"broker {settings.broker}, Qdrant {without_credentials(settings.qdrant)}, "
         f"model {','.join(settings.model_names)}, embedder {settings.embedder}, tier {settings.tier}, "
         f"{', '.join(keys) or 'no key'}"
     )
     return Check("settings", True, detail)
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return url.replace(f"{parts.username or ''}:{parts.password}@", "…@") if parts.password else url
 
 
 def _datadir(settings: Settings) -> Check:
@@ -267,7 +267,7 @@ async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Chec
     if problem is not None:
         return Check("qdrant", False, *problem)
     beside = f", held by {holder_of(folder)}" if held and folder is not None else ""
-    return Check("qdrant", True, f"{_without_password(settings.qdrant)} answers, version {version}{beside}")
+    return Check("qdrant", True, f"{without_credentials(settings.qdrant)} answers, version {version}{beside}")
 
 
 async def _collections(store: QdrantStore) -> None:

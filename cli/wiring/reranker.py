@@ -63,5 +63,6 @@ def _selector(settings: Settings, policy: MemoryPolicy, sink: UsageSink, *, need
             concurrency=settings.in_flight,
             sink=sink,
             models=policy.models.given,
+            requests=settings.requests,
         )
     )

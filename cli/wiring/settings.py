@@ -16,9 +16,21 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from ...adapters.addresses import without_credentials
+from ...adapters.completions.request_fields import RequestFields, request_fields
 from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
 from ...memory.policies.budget import TASKS_OF, Tier
@@ -29,7 +41,7 @@ from ...schemas.text_files import toml_of
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
 from ...streams.engine.lanes import HELD_BYTES
-from ...streams.log.broker_url import EMBEDDED, embedded_folder, is_embedded, kafka_servers
+from ...streams.log.broker_url import EMBEDDED, NO_CREDENTIALS, embedded_folder, is_embedded, kafka_servers
 from ..errors import usage
 
 PREFIX = "MEMSTREAM_"
@@ -95,6 +107,24 @@ def _embedder(value: str) -> str:
     if value == "hashing" or (kind in ("fastembed", "openai") and rest):
         return value
     raise ValueError("expected hashing, fastembed:<name or folder> or openai:<model>")
+
+
+def _key(value: object) -> object:
+    """Strip a key: files and `echo` add the end of a line. An empty key is none."""
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if not isinstance(value, str):
+        return value
+    key = value.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ValueError("has characters that no key has: copy it again")
+    return key or None
+
+
+Key = Annotated[SecretStr | None, BeforeValidator(_key)]
+
+
+Address = Annotated[str, AfterValidator(str.strip)]
 
 
 class Settings(BaseSettings):
@@ -166,12 +196,13 @@ class Settings(BaseSettings):
     crash_point: str | None = None
     """For tests: `<stage>:<decide, table, store, publish or commit>[:n]`. The process ends at once after that step, the
     n-th time."""
-    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_api_key: Key = Field(default=None, validation_alias="OPENAI_API_KEY")
     """Key of the model's server."""
-    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    openai_base_url: Address | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
     """Another server that speaks OpenAI's protocol. Unset: OpenAI's."""
-    qdrant_api_key: SecretStr | None = Field(default=None, validation_alias="QDRANT_API_KEY")
+    qdrant_api_key: Key = Field(default=None, validation_alias="QDRANT_API_KEY")
     """Key of Qdrant."""
+    _requests: Mapping[str, RequestFields] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def settings_customise_sources(
@@ -266,6 +297,16 @@ class Settings(BaseSettings):
         return tuple(filter(None, self.cors_origins.split(",")))
 
     @property
+    def requests(self) -> Mapping[str, RequestFields]:
+        """The request fields of models, by model: the tables `[models.NAME.request]` of the file."""
+        return self._requests
+
+    def with_requests(self, requests: Mapping[str, RequestFields]) -> Settings:
+        settings = self.model_copy()
+        settings._requests = dict(requests)
+        return settings
+
+    @property
     def crash(self) -> CrashPoint | None:
         return CrashPoint.parse(self.crash_point, stages=STAGES) if self.crash_point else None
 
@@ -280,7 +321,7 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     file = config if config is not None else DEFAULT_FILE if DEFAULT_FILE.is_file() else None
     table = _read(file) if file is not None else {}
     policy_table = table.pop("memory", {})
-    models_table = table.pop("models", {})
+    models_table, request_tables = _models(table.pop("models", {}))
     problems = [*_unknown_variables(os.environ), *_unknown_names(table, file)]
     settings = None
     try:
@@ -289,7 +330,8 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
         problems += [_told(item["loc"], item["msg"], file) for item in error.errors(include_url=False)]
     policy, wrong = policy_from(MemoryPolicy, policy_table, path="memory")
     models, wrong_models = policy_from(ModelsPolicy, models_table, path="models")
-    problems += [f"{file}: {line}" for line in (*wrong, *wrong_models)]
+    requests, wrong_requests = _requests_of(request_tables)
+    problems += [f"{file}: {line}" for line in (*wrong, *wrong_models, *wrong_requests)]
     if policy is not None and policy.models != ModelsPolicy():
         problems.append(f"{file}: memory.models: the models of tasks stand in a table of their own, [models]")
     if settings is not None and policy is not None and models is not None:
@@ -297,7 +339,33 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
         problems += _tier_problems(settings, policy)
     if problems or settings is None or policy is None:
         raise usage("\n".join(dict.fromkeys(problems)))
-    return settings, policy
+    return settings.with_requests(requests), policy
+
+
+def _models(table: object) -> tuple[object, dict[str, Mapping[str, object]]]:
+    """Split the table [models] into the models of tasks, and the tables of single models."""
+    if not isinstance(table, Mapping):
+        return table, {}
+    of_models = {str(name): value for name, value in table.items() if isinstance(value, Mapping)}
+    return {name: value for name, value in table.items() if str(name) not in of_models}, of_models
+
+
+def _requests_of(tables: Mapping[str, Mapping[str, object]]) -> tuple[dict[str, RequestFields], list[str]]:
+    """Read the tables `[models.NAME.request]`. Return the fields by model, and what is wrong."""
+    requests: dict[str, RequestFields] = {}
+    problems: list[str] = []
+    for model, table in tables.items():
+        path = f'models."{model}"'
+        problems += [
+            f"{path}.{name}: there is no such setting{_perhaps(name, ['request'])}; a name with dots is quoted: "
+            '[models."gpt-4.1".request]'
+            for name in table
+            if name != "request"
+        ]
+        if "request" in table:
+            requests[model], wrong = request_fields(table["request"], path=f"{path}.request")
+            problems += wrong
+    return requests, problems
 
 
 def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
@@ -364,8 +432,8 @@ def _told(loc: tuple[int | str, ...], message: str, file: Path | None) -> str:
     name = field if field in (SECRETS | PLAIN).values() else variable(field)
     value = os.environ.get(name)
     text = message.removeprefix("Value error, ")
-    if name in SECRETS.values():
+    if name in SECRETS.values() or text.startswith(NO_CREDENTIALS):
         return f"{name}: {text}"
     if value is None and file is not None:
         return f"{file}: {field}: {text}"
-    return f"{name}={value!r}: {text}"
+    return f"{name}={without_credentials(value or '')!r}: {text}"

@@ -97,6 +97,7 @@ def new_completions(
             models=policy.models.given,
             patience=policy.observe.patience,
             meter=meter,
+            requests=settings.requests,
         )
     except ValueError as error:
         raise usage(str(error)) from error

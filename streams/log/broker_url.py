@@ -9,12 +9,19 @@ from ...schemas.errors import Fatal
 KAFKA = "kafka://"
 EMBEDDED = "embedded://"
 DEFAULT_PORT = 9092
+NO_CREDENTIALS = "credentials are not supported"
 
 
 def is_embedded(broker: str) -> bool:
-    """Whether an address means the log on disk. Raises `Fatal` for an address of neither kind."""
+    """Whether an address means the log on disk. Raises `Fatal` for an address of neither kind, and for one with
+    credentials. No message repeats those."""
     if broker.startswith(EMBEDDED):
         return True
+    if "@" in broker:
+        raise Fatal(
+            f"MEMSTREAM_BROKER: {NO_CREDENTIALS}: write kafka://host:port[,host:port], and let a proxy on this "
+            "machine authenticate"
+        )
     if broker.startswith(KAFKA):
         return False
     raise Fatal(f"MEMSTREAM_BROKER={broker!r}: expected kafka://host:port[,host:port] or embedded:///folder")

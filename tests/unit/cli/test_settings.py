@@ -411,3 +411,117 @@ class TestBudgets:
         assert "the phase deep has no model for its task judge: set MEMSTREAM_MODEL or OPENAI_API_KEY" in refusal()
         monkeypatch.setenv("MEMSTREAM_MODEL", "offline")
         assert load()[0].tier == "custom"
+
+
+# ------------------------------------------------------------------------------------------------ keys and addresses
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "QDRANT_API_KEY"])
+class TestKeys:
+    @pytest.mark.parametrize("given", ["k-1", "k-1\n", " k-1\r\n", "\tk-1 "])
+    def test_what_is_around_a_key_goes(self, monkeypatch: pytest.MonkeyPatch, name: str, given: str) -> None:
+        monkeypatch.setenv(name, given)
+        key = getattr(load()[0], name.lower())
+        assert key.get_secret_value() == "k-1"
+        assert "k-1" not in repr(load()[0])
+
+    @pytest.mark.parametrize("given", ["\n", " "])
+    def test_a_key_of_white_space_is_none(self, monkeypatch: pytest.MonkeyPatch, name: str, given: str) -> None:
+        monkeypatch.setenv(name, given)
+        assert getattr(load()[0], name.lower()) is None
+
+    @pytest.mark.parametrize("given", ["sk-secret\nsk-other", "sk-schl\u00fcssel", "sk-a b", "sk-a\x1b[31m"])
+    def test_what_no_key_has_is_refused_and_not_printed(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, given: str
+    ) -> None:
+        monkeypatch.setenv(name, given)
+        assert refusal() == f"{name}: has characters that no key has: copy it again"
+
+
+BROKERS = [
+    "kafka://svc:geheim@broker:9092",
+    "kafka://svc@broker:9092",
+    "kafka://a:9092,svc:geheim@b:9092",
+    "kafka//svc:geheim@broker",
+    "svc:geheim@broker",
+    "redis://svc:geheim@broker",
+]
+
+
+@pytest.mark.parametrize("address", BROKERS)
+def test_credentials_of_a_broker_are_refused_and_not_printed(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("MEMSTREAM_BROKER", address)
+    said = refusal()
+    assert said.startswith("MEMSTREAM_BROKER: credentials are not supported")
+    assert not any(word in said for word in ("geheim", "svc"))
+
+
+def test_credentials_of_a_broker_in_the_file_are_not_printed(tmp_path: Path) -> None:
+    (tmp_path / "memstream.toml").write_text(f'broker = "{BROKERS[0]}"\n')
+    said = refusal()
+    assert "credentials are not supported" in said
+    assert "geheim" not in said
+
+
+@pytest.mark.parametrize("name", ["MEMSTREAM_QDRANT"])
+def test_a_password_in_a_refused_address_is_not_printed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "ftp://svc:geheim@host:6333")
+    said = refusal()
+    assert f"{name}='ftp://…@host:6333'" in said
+    assert "geheim" not in said
+
+
+# ------------------------------------------------------------------------------------------------ request fields
+REQUESTS = """
+[models]
+judge = "careful"
+
+[models."qwen3:8b".request]
+reasoning_effort = "low"
+max_tokens = 2000
+chat_template_kwargs = { enable_thinking = false }
+api-version = "2024-10-21"
+
+[models."qwen3:8b".request.headers]
+X-Team = "memory"
+
+[models."qwen3:8b".request.query]
+region = "eu"
+"""
+
+
+def test_request_fields_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "memstream.toml").write_text(REQUESTS)
+    settings, policy = load()
+    assert policy.models.given == {"judge": "careful"}
+    [(model, fields)] = settings.requests.items()
+    assert model == "qwen3:8b"
+    assert fields.body == {
+        "reasoning_effort": "low", "max_tokens": 2000, "chat_template_kwargs": {"enable_thinking": False},
+    }  # fmt: skip
+    assert fields.headers == {"X-Team": "memory"}
+    assert fields.query == {"api-version": "2024-10-21", "region": "eu"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("[models.m.request]\nmodel = 'x'", 'models."m".request.model: memstream sets this field'),
+        ("[models.m.request]\nresponse_format = {}", 'models."m".request.response_format: memstream sets this field'),
+        ("[models.m.request]\nsince = 2026-01-01", 'models."m".request.since: expected a value that JSON has'),
+        ("[models.m.request]\napi-version = 3", 'models."m".request.api-version: expected a text'),
+        ("[models.m.request]\nheaders = 3", 'models."m".request.headers: expected a table'),
+        ("[models.m.request.headers]\nX-A = 1", 'models."m".request.headers.X-A: expected a text'),
+        ("[models.m.request.headers]\n'X A' = 'b'", "X A: expected the name and the value of an HTTP header"),
+        ('[models.m.request.headers]\nX-A = "a\\nb"', "X-A: expected the name and the value of an HTTP header"),
+        ("[models.m.request.headers]\nHost = 'b'", "Host: memstream sets this header"),
+        ("[models.m.request.headers]\nAPI-Key = 'geheim'", "secrets belong into the environment, as OPENAI_API_KEY"),
+        ("[models.m]\nrequest = 3", 'models."m".request: expected a table [models."m".request]'),
+        ("[models.m]\nreqest = {}", 'models."m".reqest: there is no such setting (did you mean request?)'),
+        ("[models.gpt-4.1.request]\na = 1", 'a name with dots is quoted: [models."gpt-4.1".request]'),
+        ("[models]\njugde = 'careful'", "models.jugde: there is no such setting (did you mean judge?)"),
+    ],
+)
+def test_wrong_request_fields_are_refused_by_place(tmp_path: Path, lines: str, said: str) -> None:
+    (tmp_path / "memstream.toml").write_text(lines)
+    refused = refusal()
+    assert said in refused
+    assert "geheim" not in refused

@@ -1,0 +1,106 @@
+"""One real call of the observer's task, as `memstream doctor` makes it: the only proof that a model can be used."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from ...adapters.completions.factory import OFFLINE, create_completions, names_in
+from ...adapters.completions.openai import OpenAICompletions
+from ...adapters.ports import Completion
+from ...agents.common.structured_output import ParsedItems
+from ...agents.observer.answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
+from ...agents.observer.batch import request_for
+from ...agents.observer.prompt import ObservePrompt, ShownTurn
+from ...memory.policies import MemoryPolicy
+from ...memory.trust.evidence import words_of
+from ...memory.trust.verbatim_quote import verbatim_quote
+from ...schemas.errors import StageError
+from ...schemas.working_set import WorkingSet
+from .checks import Check
+from .ports import NoUsage, secret
+from .settings import Settings
+
+SAID: Final = "I work at Fixpoint as a nurse. I am allergic to nuts."
+TENANT: Final = "doctor"
+HELP: Final = "see docs/how-to/model-providers.md"
+SHOWN: Final = 3
+"""Statements that are shown."""
+
+
+async def try_observer(settings: Settings, policy: MemoryPolicy) -> list[Check]:
+    """Make one call with the first model of the observer. No check: it is the offline model, or the trial is off."""
+    model = (names_in(policy.models.observations) or settings.model_names)[0]
+    if model == OFFLINE or not policy.capture.enabled:
+        return []
+    name = f"trial of {model}"
+    try:
+        made = create_completions(
+            model=model,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            concurrency=1,
+            sink=NoUsage(),
+            requests=settings.requests,
+        )
+    except ValueError as error:
+        return [Check(name, False, str(error), "set what is missing")]
+    completions = made.of(TASK)
+    assert isinstance(completions, OpenAICompletions)
+    prompt = _prompt(policy)
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(2 * settings.model_timeout + 10):  # a repair is a second call
+            answer = await completions.complete(request_for(prompt, tenant_id=TENANT))
+    except StageError as error:
+        return [Check(name, False, str(error), error.remedy or HELP)]
+    except TimeoutError:
+        return [Check(name, False, "no answer in time", "raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow")]
+    finally:
+        await made.close()
+    answer_format = completions.answer_format(TASK)
+    parts = (
+        f"answered as {'-' if answer_format is None else answer_format.name.lower()}",
+        *(["with these request fields: " + ", ".join(completions.field_names)] if completions.field_names else []),
+        _came_back(answer.value, prompt.turns[0]),
+        _cost(answer, policy, seconds=time.monotonic() - began),
+    )
+    return [Check(name, True, "; ".join(parts))]
+
+
+def _prompt(policy: MemoryPolicy) -> ObservePrompt:
+    turn = ShownTurn(turn_id="trial", occurred_at=datetime.now(UTC), said=(("user", SAID),))
+    form = WORKING_ONLY if policy.tiers.working_only else WHOLE
+    return ObservePrompt((turn,), WorkingSet(), (), policy.capture, form)
+
+
+def _came_back(answer: ParsedItems[ObservationItem], turn: ShownTurn) -> str:
+    items = [item for _, item in answer.items]
+    quoted = [
+        item
+        for item in items
+        if not item.evidence or words_of(verbatim_quote(item.evidence, turn.texts), turn.texts, turn.own_texts)
+    ]
+    if not quoted:
+        return (
+            f"{len(items) + answer.dropped} statements, none with words of the turn as its quote: this model may be "
+            f"too small for the task ({HELP})"
+        )
+    shown = ", ".join(f"“{item.content}”" for item in quoted[:SHOWN])
+    faults = f"; corrected or dropped: {', '.join(answer.faults)}" if answer.faults else ""
+    return f"{len(quoted)} of {len(items) + answer.dropped} statements usable: {shown}{faults}"
+
+
+def _cost(answer: Completion[ParsedItems[ObservationItem]], policy: MemoryPolicy, *, seconds: float) -> str:
+    used = answer.usage
+    price = policy.budget.price(answer.model)
+    usd = (
+        "of unknown price"
+        if price is None
+        else f"{(used.input_tokens * price.input + used.output_tokens * price.output) / 1e6:.5f} USD"
+    )
+    calls = "1 call" if used.calls == 1 else f"{used.calls} calls, because the first answer was unusable"
+    return f"{calls}, {used.input_tokens} + {used.output_tokens} tokens, {usd}, {seconds:.1f} s"
