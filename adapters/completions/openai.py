@@ -93,6 +93,7 @@ class OpenAICompletions:
         self._streams = False
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema only
         self._format_failures: Counter[str] = Counter()
+        self._repairs: Counter[str] = Counter()
 
     @property
     def model(self) -> str:
@@ -119,6 +120,7 @@ class OpenAICompletions:
                 spent = _added(spent, reply.counted)
                 try:
                     value = request.parse(answer_of(reply, request.json_schema))
+                    self._heed(request.task, answer_format, repaired=attempt == "repair")
                     return Completion(value=value, model=self._model, usage=spent)
                 except ValueError as error:  # `UnusableReply`, or the parser's complaint about the outer shape
                     problem = shorten(str(error), limit=500)
@@ -136,6 +138,16 @@ class OpenAICompletions:
     def answer_format(self, task: str) -> AnswerFormat | None:
         """Return the format that worked first for a task. None: none has."""
         return self._formats.get(task)
+
+    def _heed(self, task: str, answer_format: AnswerFormat, *, repaired: bool) -> None:
+        """Count repairs in a row of answers to a schema that the server may have ignored. After enough of them the
+        schema is in the first prompt, as in JSON mode."""
+        if not repaired or answer_format is not AnswerFormat.JSON_SCHEMA:
+            self._repairs.pop(task, None)
+            return
+        self._repairs[task] += 1
+        if self._repairs[task] >= FORMAT_FAILURES:
+            self._formats[task] = AnswerFormat.JSON_MODE
 
     async def _ask_in_any_format(self, request: CompletionRequest[A]) -> tuple[AnswerFormat, ChatReply]:
         """Ask in the first format that the server accepts, beginning with the one that worked before."""

@@ -116,7 +116,7 @@ def _key(value: object) -> object:
     if not isinstance(value, str):
         return value
     key = value.strip()
-    if not (key.isascii() and key.isprintable()) or " " in key:
+    if not (key.isascii() and key.isprintable()):
         raise ValueError("has characters that no key has: copy it again")
     return key or None
 

@@ -157,6 +157,26 @@ async def test_a_second_call_shows_the_schema_in_the_prompt(make: Make, server: 
 
 
 # ------------------------------------------------------------------------------------------------ formats
+async def test_a_schema_that_is_ignored_again_and_again_comes_into_the_first_prompt(
+    make: Make, server: ModelServer
+) -> None:
+    server.script = lambda ask: OBSERVED(ask) if "JSON schema" in str(ask.messages) else "I noticed something."
+    client = make()
+    for _ in range(FORMAT_FAILURES + 1):
+        assert (await client.complete(observe("user: I work at Google."))).value
+    assert [ask.response_format for ask in server.asks] == ["json_schema"] * 2 * FORMAT_FAILURES + ["json_object"]
+
+
+async def test_a_repair_now_and_then_changes_no_format(make: Make, server: ModelServer) -> None:
+    client = make()
+    for _ in range(FORMAT_FAILURES + 1):
+        server.script = lambda ask: OBSERVED(ask) if ask.seen_before % 3 else "I noticed something."
+        await client.complete(observe("user: I work at Google."))
+        server.script = OBSERVED
+        await client.complete(observe("user: I work at Google."))
+    assert {ask.response_format for ask in server.asks} == {"json_schema"}
+
+
 def failing(status: int, *formats: str) -> Callable[[Ask], Answer]:
     return lambda ask: error(status, "failed") if ask.response_format in formats else OBSERVED(ask)
 

@@ -428,7 +428,7 @@ class TestKeys:
         monkeypatch.setenv(name, given)
         assert getattr(load()[0], name.lower()) is None
 
-    @pytest.mark.parametrize("given", ["sk-secret\nsk-other", "sk-schl\u00fcssel", "sk-a b", "sk-a\x1b[31m"])
+    @pytest.mark.parametrize("given", ["sk-secret\nsk-other", "sk-schl\u00fcssel", "sk-a\x1b[31m"])
     def test_what_no_key_has_is_refused_and_not_printed(
         self, monkeypatch: pytest.MonkeyPatch, name: str, given: str
     ) -> None:
