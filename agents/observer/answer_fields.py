@@ -77,7 +77,7 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*")
-_USERS: Final = frozenset({"the user", "users", "the person the assistant serves", "me", "i", "self", "speaker"})
+_USERS: Final = frozenset({"the user", "the person the assistant serves"})
 
 
 def category(value: object) -> object:

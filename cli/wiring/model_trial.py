@@ -14,6 +14,7 @@ from ...agents.common.structured_output import ParsedItems
 from ...agents.observer.answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
 from ...agents.observer.batch import request_for
 from ...agents.observer.prompt import ObservePrompt, ShownTurn
+from ...agents.observer.speakers import ShownMessage
 from ...memory.policies import MemoryPolicy
 from ...memory.trust.evidence import words_of
 from ...memory.trust.verbatim_quote import verbatim_quote
@@ -72,7 +73,7 @@ async def try_observer(settings: Settings, policy: MemoryPolicy) -> list[Check]:
 
 
 def _prompt(policy: MemoryPolicy) -> ObservePrompt:
-    turn = ShownTurn(turn_id="trial", occurred_at=datetime.now(UTC), said=(("user", SAID),))
+    turn = ShownTurn(turn_id="trial", occurred_at=datetime.now(UTC), said=(ShownMessage("user", SAID),))
     form = WORKING_ONLY if policy.tiers.working_only else WHOLE
     return ObservePrompt((turn,), WorkingSet(), (), policy.capture, form)
 

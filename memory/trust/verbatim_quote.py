@@ -14,10 +14,10 @@ from ..language.text import folded
 from .evidence import SaidText
 
 _LABEL: Final = re.compile(
-    r"\s*(?:\[ ?t\d{1,4} ?\]\s*)?(?:[*_]{0,2}(?:user|assistant|tool|system|human|ai)[*_]{0,2} ?: ?[*_]{0,2})?\s*",
+    r"\s*(?:\[ ?t\d{1,4} ?\]\s*)?(?:[*_]{0,2}[^\W\d_][\w .'-]{0,40}(?:\([^()\n]{0,80}\))?[*_]{0,2} ?: ?[*_]{0,2})?\s*",
     re.IGNORECASE,
 )
-"""The id of a turn and the role before a message, as prompts show them."""
+"""The id of a turn, and the role or the name before a message, as prompts show them: `user (Alice, 22:10):`."""
 _MARKS: Final = " \t\n\"'`“”„‘’‚«»‹›*_()[]"
 _DOTS: Final = f"{_MARKS}.…"
 _STOPS: Final = f"{_DOTS},;:!?。！？、؟।"
