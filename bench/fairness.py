@@ -1,7 +1,11 @@
-"""R11: how much longer one tenant's turn takes while another tenant sends large turns as fast as a core handles them.
+"""R11: how much longer one tenant's record takes while another tenant sends large ones as fast as a core handles them.
 
-The ratio of two p95s of the calm tenant: with the flood, and alone. Once until the observation, with the observer
-alone; once until the fact, with all stages in two processes.
+The ratio of two p95s of the calm tenant: with the flood, and alone.
+
+- observer alone: turns, until they are observed;
+- reflector alone: observations, until the fact;
+- consolidation alone: commands, until their result;
+- all stages: turns, until the fact; on Kafka in two processes, on a folder in one.
 """
 
 from __future__ import annotations
@@ -9,12 +13,24 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from memstream.schemas import ids
-from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, StageName
+from memstream.schemas.commands import Command
+from memstream.schemas.observations import Observation, Observed
+from memstream.schemas.topics import (
+    COMMANDS,
+    FACTS_UPDATED,
+    OBSERVATIONS,
+    RESULTS,
+    STAGES,
+    TURNS,
+    StageName,
+)
+from memstream.schemas.turns import Owner
 from memstream.streams.engine.turn_sender import user_turn
 from memstream.streams.log.port import Record
 
@@ -24,54 +40,15 @@ from .world import World
 
 TARGET = 3.0
 WITHIN = 300.0
+SETTLED_WITHIN = 900.0
 FLOOD_AHEAD = 2.0
-"""Seconds of the flood before the calm tenant's first measured turn."""
-WORDS = [
-    "the",
-    "meeting",
-    "about",
-    "our",
-    "new",
-    "garden",
-    "moved",
-    "to",
-    "next",
-    "week",
-    "because",
-    "my",
-    "colleague",
-    "has",
-    "a",
-    "cold",
-    "and",
-    "nobody",
-    "else",
-    "knows",
-    "which",
-    "plants",
-    "we",
-    "ordered",
-    "from",
-    "the",
-    "shop",
-    "in",
-    "the",
-    "old",
-    "town",
-    "where",
-    "I",
-    "used",
-    "to",
-    "buy",
-    "bread",
-    "when",
-    "I",
-    "lived",
-    "there",
-    "with",
-    "my",
-    "brother",
-]
+"""Seconds of the flood before the calm tenant's first measured record."""
+TALK = (
+    "the meeting about our new garden moved to next week because my colleague has a cold and nobody else knows which "
+    "plants we ordered from the shop in the old town where I used to buy bread when I lived there with my brother"
+)
+STATEMENT_BYTES = 1_900
+STEP_BYTES, STEPS_MAX = 480, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,44 +65,86 @@ QUICK = Load(calm_rate=5.0, flood_rate=20.0, flood_bytes=2_000, seconds=1.0, lat
 Mark = Callable[[Record], str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is sent where, and where its effect is seen. `processes`: the stages of each process."""
+
+    what: str
+    source: str
+    made: Callable[[str, str, str, int], tuple[bytes, bytes]]
+    """Return key and value of a record, given tenant, user, mark and bytes."""
+    effects: str
+    mark: Mark
+    processes: list[tuple[StageName, ...]]
+
+
 async def measure(world: World, load: Load) -> list[Figure]:
-    processes: list[tuple[str, str, Mark, list[tuple[StageName, ...]]]] = [
-        ("observer alone, until observed", OBSERVATIONS.name, turn_of, [("observer",)]),
-    ]
-    if world.kind == "kafka":
-        two: list[tuple[StageName, ...]] = [("recorder", "observer", "reflector", "consolidation")] * 2
-        processes.append(("all stages in two processes, until the fact", FACTS_UPDATED.name, _mark_of_fact, two))
-    return [await _ratio(world, load, *each) for each in processes]
+    return [await _ratio(world, load, case, number) for number, case in enumerate(_cases(world))]
 
 
-async def _ratio(
-    world: World, load: Load, what: str, topic: str, mark: Mark, processes: list[tuple[StageName, ...]]
-) -> Figure:
+def _cases(world: World) -> Iterable[Case]:
+    yield Case(
+        what="observer alone, until observed",
+        source=TURNS.name,
+        made=_turn,
+        effects=OBSERVATIONS.name,
+        mark=turn_of,
+        processes=[("observer",)],
+    )
+    yield Case(
+        what="reflector alone, from the observation until the fact",
+        source=OBSERVATIONS.name,
+        made=_observed,
+        effects=FACTS_UPDATED.name,
+        mark=_mark_of_fact,
+        processes=[("reflector",)],
+    )
+    yield Case(
+        what="consolidation alone, from the command until its result",
+        source=COMMANDS.name,
+        made=_command,
+        effects=RESULTS.name,
+        mark=_mark_of_result,
+        processes=[("consolidation",)],
+    )
+    count, where = (2, "two processes") if world.kind == "kafka" else (1, "one process")
+    yield Case(
+        what=f"all stages in {where}, until the fact",
+        source=TURNS.name,
+        made=_turn,
+        effects=FACTS_UPDATED.name,
+        mark=_mark_of_fact,
+        processes=[STAGES] * count,
+    )
+
+
+async def _ratio(world: World, load: Load, case: Case, number: int) -> Figure:
     await world.model.reset(latency=load.latency)
-    for number, stages in enumerate(processes):
-        world.worker(*stages, name=f"{number}" if len(processes) > 1 else None)
-    calm = Tenant("calm", sessions=10, size=0)
-    flood = Tenant("flood", sessions=100, size=load.flood_bytes)
+    for place, stages in enumerate(case.processes):
+        world.worker(*stages, name=f"{place}" if len(case.processes) > 1 else None)
+    await world.settled(*case.processes[0], within=SETTLED_WITHIN, pause=1.0)  # of what other cases have left
+    calm = Tenant(f"calm{number}", case, sessions=10, size=0)
+    flood = Tenant(f"flood{number}", case, sessions=100, size=load.flood_bytes)
     count = round(load.calm_rate * load.seconds)
-    async with watched(world.log, topic, mark) as arrivals:
+    async with watched(world.log, case.effects, case.mark) as arrivals:
 
-        async def times(turns: list[Said]) -> list[float]:
-            sent = await produce_evenly(world.log, turns, rate=load.calm_rate)
+        async def times(records: list[Said]) -> list[float]:
+            sent = await produce_evenly(world.log, records, rate=load.calm_rate, topic=case.source)
             await arrivals.all_of(sent, within=WITHIN)
             return [arrivals.at[each] - durable for each, (_, durable) in sent.items()]
 
-        warm = calm.turns(10)
-        await produce(world.log, warm)
+        warm = calm.records(10)
+        await produce(world.log, warm, topic=case.source)
         await arrivals.all_of((each.mark for each in warm), within=WITHIN)
-        alone = await times(calm.turns(count))
+        alone = await times(calm.records(count))
         async with _flooding(world, flood, load):
             await asyncio.sleep(FLOOD_AHEAD)
-            beside = await times(calm.turns(count))
-        done = sum(each.startswith("flood") for each in arrivals.at)
+            beside = await times(calm.records(count))
+        done = sum(each.startswith(flood.name) for each in arrivals.at)
     world.kill()
     return Figure(
         ratio="R11",
-        what=f"p95 beside {load.flood_rate:g} turns/s of {load.flood_bytes / 1000:g} KB ÷ alone, {what}",
+        what=f"p95 beside {load.flood_rate:g} records/s of {load.flood_bytes / 1000:g} KB ÷ alone, {case.what}",
         on=world.kind,
         value=percentile(beside, 0.95) / percentile(alone, 0.95),
         unit="",
@@ -135,7 +154,7 @@ async def _ratio(
             "alone p95": percentile(alone, 0.95),
             "beside p50": percentile(beside, 0.5),
             "beside p95": percentile(beside, 0.95),
-            "turns": count,
+            "records": count,
             "flood done": done,
         },
     )
@@ -144,8 +163,8 @@ async def _ratio(
 @asynccontextmanager
 async def _flooding(world: World, flood: Tenant, load: Load):  # type: ignore[no-untyped-def]
     """Send the flood during the block, whatever happens to it."""
-    turns = flood.turns(round(load.flood_rate * (load.seconds + FLOOD_AHEAD + 5)))
-    sending = asyncio.create_task(produce_evenly(world.log, turns, rate=load.flood_rate))
+    records = flood.records(round(load.flood_rate * (load.seconds + FLOOD_AHEAD + 5)))
+    sending = asyncio.create_task(produce_evenly(world.log, records, rate=load.flood_rate, topic=flood.case.source))
     try:
         yield
     finally:
@@ -155,25 +174,82 @@ async def _flooding(world: World, flood: Tenant, load: Load):  # type: ignore[no
 
 @dataclass(slots=True)
 class Tenant:
-    """The turns of a tenant. `size`: bytes of talk in each."""
+    """The records of a tenant. `size`: bytes of talk in each."""
 
     name: str
+    case: Case
     sessions: int
     size: int
     made: int = 0
 
-    def turns(self, count: int) -> list[Said]:
-        return [self._turn() for _ in range(count)]
+    def records(self, count: int) -> list[Said]:
+        return [self._record() for _ in range(count)]
 
-    def _turn(self) -> Said:
+    def _record(self) -> Said:
         n, self.made = self.made, self.made + 1
-        who, mark = f"{self.name}-{n % self.sessions}", f"{self.name}x{n}"
-        choose = random.Random(n)
-        talk = ". ".join(" ".join(choose.choices(WORDS, k=12)) for _ in range(self.size // 70))
-        text = f"I have a cat named Cat{mark}. {talk}"
-        value = user_turn(tenant_id=self.name, user_id=who, session_id=who, turn_id=mark, text=text)
-        return Said(mark, ids.session_key(self.name, who, who).encode(), value)
+        mark = f"{self.name}x{n}"
+        key, value = self.case.made(self.name, f"{self.name}-{n % self.sessions}", mark, self.size)
+        return Said(mark, key, value)
+
+
+def _talk(mark: str, size: int) -> str:
+    choose = random.Random(mark)
+    words = TALK.split()
+    return ". ".join(" ".join(choose.choices(words, k=12)) for _ in range(size // 70))
+
+
+def _turn(tenant: str, user: str, mark: str, size: int) -> tuple[bytes, bytes]:
+    text = f"I have a cat named Cat{mark}. {_talk(mark, size)}"
+    value = user_turn(tenant_id=tenant, user_id=user, session_id=user, turn_id=mark, text=text)
+    return ids.session_key(tenant, user, user).encode(), value
+
+
+def _observed(tenant: str, user: str, mark: str, size: int) -> tuple[bytes, bytes]:
+    """Return an observed turn: statements of two thousand characters, of which the last names the cat."""
+    session, at, owner = ids.session_key(tenant, user, user), datetime.now(UTC), Owner(scope="user", id=user)
+    talk = [_talk(f"{mark}/{n}", STATEMENT_BYTES) for n in range(size // (STATEMENT_BYTES + 500))]
+    observed = Observed(
+        tenant_id=tenant,
+        owner=owner,
+        user_id=user,
+        session_id=user,
+        turn_id=mark,
+        turn_number=int(mark.rpartition("x")[2]) + 1,
+        occurred_at=at,
+        observations=tuple(
+            Observation(
+                observation_id=(each := ids.observation_id(session, mark, "user", content)),
+                entry_id=each,
+                subject="user",
+                content=content,
+                importance=0.8,
+                durability="persistent",
+                category="preference",
+                evidence=content[:400],
+            )
+            for content in (*talk, f"Has a cat named Cat{mark}")
+        ),
+    )
+    return owner.key(tenant).encode(), observed.to_bytes()
+
+
+def _command(tenant: str, user: str, mark: str, size: int) -> tuple[bytes, bytes]:
+    steps = [_talk(f"{mark}/{n}", 2 * STEP_BYTES)[:STEP_BYTES] for n in range(min(size // STEP_BYTES, STEPS_MAX))]
+    command = Command(
+        command_id=mark,
+        kind="procedures.define",
+        tenant_id=tenant,
+        owner=Owner(scope="user", id=user),
+        args={"name": f"Cat {mark.rpartition('x')[2]}"[:60], "trigger": "now", "steps": [f"Feed {mark}", *steps[1:]]},
+        issued_by="bench",
+        issued_at=datetime.now(UTC),
+    )
+    return command.key.encode(), command.to_bytes()
 
 
 def _mark_of_fact(record: Record) -> str:
     return str(json.loads(record.value or b"{}")["fact"]["content"]).rpartition("Cat")[2]
+
+
+def _mark_of_result(record: Record) -> str:
+    return str(json.loads(record.value or b"{}")["command_id"])
