@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, ClassVar, Final, Literal, get_args
 
 import structlog
 from fastapi import Depends, Request
@@ -29,7 +29,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from ..schemas.base import GivenId, explain
 from ..schemas.text_files import toml_of
 from ..schemas.turns import Owner, Sensitivity
-from .problems import forbidden, invalid_field, unauthorized
+from .problems import CHALLENGE, forbidden, invalid_field, unauthorized
 
 log = structlog.get_logger(__name__)
 
@@ -142,6 +142,10 @@ class TokenFile(BaseModel):
 class Credentials:
     """All known tokens, by their digests. With `entries` None no token is required."""
 
+    challenge: ClassVar[str] = CHALLENGE
+    """WWW-Authenticate of a 401. Credentials of an identity provider add the address of their metadata (RFC 9728,
+    `resource_metadata`), from which a client of `/mcp` learns where to get a token."""
+
     def __init__(self, entries: Sequence[TokenEntry] | None) -> None:
         self._entries = entries
 
@@ -169,10 +173,10 @@ class Credentials:
         if self.open:
             return ANYONE
         if token is None:
-            raise unauthorized("a bearer token is needed: Authorization: Bearer <token>")
+            raise unauthorized("a bearer token is needed: Authorization: Bearer <token>", challenge=self.challenge)
         caller = self.find(token)
         if caller is None:
-            raise unauthorized("this token is not known; `memstream tokens new` makes one")
+            raise unauthorized("this token is not known; `memstream tokens new` makes one", challenge=self.challenge)
         return caller
 
     def holds(self, caller: Caller) -> bool:

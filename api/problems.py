@@ -25,6 +25,7 @@ URN = "urn:memstream:problem:"
 TYPES = frozenset({"str", "tuple[ContentPart, ...]"})
 """Names that pydantic puts into the path of an error in a message's content. They are types that it tried, not
 fields."""
+CHALLENGE = 'Bearer realm="memstream"'
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 ERRORS_MAX = 20
 """How many errors an answer lists."""
@@ -117,9 +118,8 @@ def missing_parts(missed: Iterable[Missed]) -> list[MissingPart]:
 
 
 # ------------------------------------------------------------------------------------------------ which there are
-def unauthorized(detail: str) -> Problem:
-    challenge = {"WWW-Authenticate": 'Bearer realm="memstream"'}
-    return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers=challenge)
+def unauthorized(detail: str, *, challenge: str = CHALLENGE) -> Problem:
+    return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
 
 
 def forbidden(detail: str) -> Problem:

@@ -110,6 +110,17 @@ async def test_who_may_not_gets_a_problem(headers: dict[str, str], status: int, 
     assert tools.calls == []
 
 
+async def test_credentials_of_an_identity_provider_name_their_metadata() -> None:
+    class Provided(Credentials):
+        challenge = 'Bearer resource_metadata="https://memory.example/.well-known/oauth-protected-resource"'
+
+    for credentials in (TOKENS, Provided(TOKENS.entries)):
+        async with mcp_server(scripted(), credentials) as url, httpx.AsyncClient() as http:
+            for headers in ({}, bearer("mst_unknown")):
+                answer = await http.post(url, json={}, headers=headers)
+                assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, credentials.challenge)
+
+
 async def test_a_page_of_another_site_reaches_no_tool() -> None:
     tools = scripted()
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall"}}
