@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from ..memory.recall.context_windows import MessageWindows, WindowMessage, build_windows, is_talk
 from ..memory.recall.prompt_framing import remove_framed
@@ -28,13 +29,15 @@ class VerbatimTurn:
     owner: Owner
     session_key: str
     message_ids: tuple[str, ...]
+    follows_log: bool
+    """The turn has no time of its own: it counts as said no earlier than what is before it in its session."""
 
     @classmethod
-    def of(cls, protected: ProtectedTurn, owner: Owner) -> VerbatimTurn:
+    def of(cls, protected: ProtectedTurn, owner: Owner, *, follows_log: bool) -> VerbatimTurn:
         turn = protected.turn
         session = turn.session_key
         message_ids = (ids.message_id(session, turn.turn_id, index) for index in range(len(turn.messages)))
-        return cls(protected, owner, session, tuple(message_ids))
+        return cls(protected, owner, session, tuple(message_ids), follows_log)
 
     @property
     def turn(self) -> Turn:
@@ -88,8 +91,13 @@ def turn_messages(turns: Sequence[PlacedTurn], before: EarlierMessages) -> TurnM
     turns beside it."""
     placed = []
     place = before.next_place
+    said_until = max((message.occurred_at for message in before.messages), default=None)
     for turn in turns:
-        messages, place = _messages(turn, place)
+        when = occurred_at(turn.work.turn, turn.record)
+        if said_until is not None and turn.work.follows_log:
+            when = max(when, said_until)
+        said_until = when if said_until is None else max(when, said_until)
+        messages, place = _messages(turn, place, when=when)
         placed.append((turn.collection, messages))
     talk = [message for _, messages in placed for message in messages if is_talk(message.role, search_text(message))]
     windows = build_windows(_lines(before.messages), _lines(talk))
@@ -128,11 +136,11 @@ def search_text(message: StoredMessage) -> str:
     return remove_framed(message.content)
 
 
-def _messages(placed: PlacedTurn, place: int | None) -> tuple[tuple[StoredMessage, ...], int | None]:
+def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple[tuple[StoredMessage, ...], int | None]:
     """Build a turn's messages. Those of its thread take places from `place` on. Return the place after them, too."""
     work, record = placed.work, placed.record
     turn = work.turn
-    when, owner_key = occurred_at(turn, record), work.owner.key(turn.tenant_id)
+    owner_key = work.owner.key(turn.tenant_id)
     next_place = place
     messages = []
     for index, (message, sensitivity) in enumerate(zip(turn.messages, work.protected.sensitivities, strict=True)):

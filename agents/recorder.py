@@ -112,10 +112,14 @@ class Recorder:
         return False
 
     def route(self, record: Record) -> RoutedEvent[VerbatimTurn]:
-        routed = decode_turn(record, self._routing)
-        if routed.clock_ahead:
+        routed = decode_turn(record, self._routing, now=self._now())
+        if routed.reading.clock_ahead:
             self._metrics.counted("clock_ahead")
-        work = VerbatimTurn.of(protect_turn(routed.turn, self._secrets), routed.owner)
+        if routed.reading.undated:
+            self._metrics.counted("record_undated")
+        work = VerbatimTurn.of(
+            protect_turn(routed.turn, self._secrets), routed.owner, follows_log=routed.reading.follows_log
+        )
         return RoutedEvent(work.session_key, work)
 
     def last(self, work: VerbatimTurn, rows: Rows) -> StageDecision | None:

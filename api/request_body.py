@@ -3,7 +3,6 @@ after the credential was checked, and with JSON's own types (a number is not a s
 
 from __future__ import annotations
 
-import json
 import zlib
 from typing import Final, NoReturn, TypeVar
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Receive, Scope
 
+from ..schemas.front_door.json_text import NotJson, parse_json
 from .problems import field_errors, invalid, invalid_field, too_large, unsupported_media_type
 
 M = TypeVar("M", bound=BaseModel)
@@ -118,17 +118,12 @@ def decode_model(model: type[M], body: bytes) -> M:
 
 
 def decode_json(body: bytes) -> JsonValue:
-    """Decode any JSON. Problem: 422."""
+    """Decode any JSON, as records of the log are decoded. Problem: 422."""
     try:
-        value: JsonValue = json.loads(body.decode(), parse_constant=_refused)
-    except UnicodeDecodeError:
-        raise invalid_field("body", "is not UTF-8") from None
-    except RecursionError:
-        raise invalid_field("body", "is nested too deeply") from None
-    except ValueError as error:  # JSONDecodeError, or an integer with thousands of digits
-        raise invalid_field("body", f"is not valid JSON: {error}") from None
-    return value
+        return parse_json(body, constant=_refused)
+    except NotJson as error:
+        raise invalid_field("body", str(error)) from None
 
 
 def _refused(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON number")
+    raise NotJson(f"is not valid JSON: {constant} is not a JSON number")

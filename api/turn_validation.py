@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
+from ..schemas.errors import Poison
+from ..schemas.front_door.faults import FieldFault, InvalidFields, Path
+from ..schemas.front_door.framing import refusal_of, unframe_value
+from ..schemas.front_door.json_text import NotJson, repair_text
+from ..schemas.front_door.turns import check_version, read_fields
 from ..schemas.turns import TURN_MAX_BYTES, Owner, Turn, turn_value
 from .credentials import Caller
-from .misspellings import Path, misspellings
-from .problems import FieldError, field_errors, forbidden, invalid, invalid_field, too_large
+from .misspellings import misspellings
+from .problems import FieldError, forbidden, invalid, invalid_field, too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,8 @@ def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller, latest: datetim
     for path, each in sent:
         try:
             taken.append(_one(each, caller, latest))
-        except ValidationError as error:
-            errors += field_errors(error, before=path)
-        except _Refused as refused:
-            errors += [_field_error((*path, *inner), why) for inner, why in refused.fields]
+        except InvalidFields as refused:
+            errors += [_field_error((*path, *fault.path), fault.why) for fault in refused.faults]
     if errors:
         raise invalid(errors)
     for each_taken in taken:
@@ -51,44 +54,57 @@ def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller, latest: datetim
     return taken
 
 
-class _Refused(Exception):
-    """A turn breaks a rule that is not in the schema. `fields` has (path, why) of each field that does."""
-
-    def __init__(self, *fields: tuple[Path, str]) -> None:
-        super().__init__(*fields)
-        self.fields = fields
-
-
 def _field_error(path: Path, why: str) -> FieldError:
-    return FieldError(field=".".join(map(str, path)) or "body", detail=why)
+    return FieldError(field=repair_text(".".join(map(str, path)))[0] or "body", detail=why)
 
 
 def _one(sent: JsonValue, caller: Caller, latest: datetime) -> ValidTurn:
-    if not isinstance(sent, dict):
-        raise _Refused(((), "a turn is a JSON object"))
-    if "tenant_id" not in sent and caller.tenants is not None:
+    fields = _fields(sent)
+    if fields.get("tenant_id") is None and caller.tenants is not None:
         if len(caller.tenants) != 1:
-            raise _Refused((("tenant_id",), "is required, because the token has several tenants"))
-        sent = {"tenant_id": next(iter(caller.tenants)), **sent}
-    if caller.users is not None and sent.get("scope") is None:
-        sent = {**sent, "scope": "user"}  # otherwise a policy could give what is learnt to another owner
+            raise _refused("tenant_id", "is required, because the token has several tenants")
+        fields = {**fields, "tenant_id": next(iter(caller.tenants))}
+    if caller.users is not None and fields.get("scope") is None:
+        fields = {**fields, "scope": "user"}  # otherwise a policy could give what is learnt to another owner
     try:
-        value = turn_value(sent)
-    except UnicodeEncodeError:
-        raise _Refused(((), "contains half a surrogate pair, which is not valid text")) from None
+        value = turn_value(fields)
     except ValueError:  # 1e999 is valid JSON, but readers make infinity of it
-        raise _Refused(((), "contains a number that is too large")) from None
+        raise _refused("", "contains a number that is too large") from None
     except RecursionError:
-        raise _Refused(((), "is nested too deeply")) from None
-    misspelt = misspellings(sent)
+        raise _refused("", "is nested too deeply") from None
+    misspelt = misspellings(fields)
     if misspelt:
-        raise _Refused(*((each.path, f"is not a field; did you mean {each.known}?") for each in misspelt))
-    turn = Turn.model_validate_json(value, strict=True)
+        faults = [FieldFault(each.path, f"is not a field; did you mean {each.known}?") for each in misspelt]
+        raise InvalidFields(faults)
+    if not isinstance(fields.get("ends_session", False), bool | None):
+        raise _refused("ends_session", "is no boolean: send true or false")
+    try:
+        turn = read_fields(fields).turn
+    except NotJson as error:
+        raise _refused("", str(error)) from None
     if turn.occurred_at is not None and turn.occurred_at > latest:
-        raise _Refused((("occurred_at",), "lies in the future; send the time at which it was said, or leave it out"))
+        raise _refused("occurred_at", "lies in the future; send the time at which it was said, or leave it out")
     if turn.time_zone is not None and turn.zone is None:
-        raise _Refused((("time_zone",), "names no time zone; send an IANA name such as Europe/Lisbon, or leave it out"))
+        raise _refused("time_zone", "names no time zone; send an IANA name such as Europe/Lisbon, or leave it out")
     return ValidTurn(turn, value)
+
+
+def _fields(sent: JsonValue) -> dict[str, JsonValue]:
+    """Return the fields of a turn without the frames that it was sent in. Raises InvalidFields."""
+    try:
+        unframed = unframe_value(sent)
+        check_version(unframed.type)
+    except (NotJson, Poison) as error:
+        raise _refused("", str(error)) from None
+    if not isinstance(unframed.value, dict):
+        raise _refused("", "a turn is a JSON object")
+    if (refusal := refusal_of(unframed.value)) is not None:
+        raise _refused("", refusal)
+    return unframed.value
+
+
+def _refused(field: str, why: str) -> InvalidFields:
+    return InvalidFields([FieldFault((field,) if field else (), why)])
 
 
 def _check(accepted: ValidTurn, caller: Caller) -> None:

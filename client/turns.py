@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ..schemas.errors import Poison
+from ..schemas.front_door.turns import read_turn
 from ..schemas.turns import Turn, turn_value
-from ..streams.engine.turn_sender import TurnSender, read_turn
+from ..streams.engine.turn_sender import TurnSender
 from ..streams.log.port import Log, Position
 from .errors import translate_errors
 
@@ -56,15 +58,15 @@ class LogTurns:
 
 
 def encode_turn(turn: TurnLike, privacy: Privacy = "default") -> tuple[Turn, bytes]:
-    """Validate a turn, mask its secrets, and encode it as the topic will hold it. Raises Poison.
+    """Read a turn as the observer reads it, mask its secrets, and encode it as the topic will hold it. Raises Poison.
 
     A turn in which nothing is masked is encoded as it was given.
     """
     try:
-        value = turn.to_bytes() if isinstance(turn, Turn) else turn_value(dict(turn))
-    except (TypeError, ValueError, RecursionError) as error:  # a set, a lone surrogate, a circular reference
+        value = turn.to_bytes() if isinstance(turn, Turn) else turn_value(_plain(turn))
+    except (TypeError, ValueError, RecursionError) as error:  # a set, a number that is none, a circular reference
         raise Poison("undecodable", f"the turn cannot be written as JSON: {error}") from None
-    read = read_turn(value)
+    read = read_turn(value).turn
     if privacy == "off":
         return read, value
     from ..memory.secrets.secret_filter import SecretFilter  # slow to import: policies, and rules that are compiled
@@ -74,4 +76,10 @@ def encode_turn(turn: TurnLike, privacy: Privacy = "default") -> tuple[Turn, byt
     if not protected.changed:
         return read, value
     masked = protected.turn.to_bytes()
-    return read_turn(masked), masked
+    return read_turn(masked).turn, masked
+
+
+def _plain(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a turn for JSON. A `datetime` as its time becomes a text."""
+    at = turn.get("occurred_at")
+    return {**turn, "occurred_at": at.isoformat()} if isinstance(at, datetime) else dict(turn)

@@ -21,6 +21,8 @@ EventType = Literal[
     "memstream.policy.v1",
 ]
 MAJOR_VERSION = 1
+OWN_TYPES = "memstream."
+"""The beginning of the types of memstream's own events."""
 REKEYED_HEADER = "memstream-rekeyed"
 MOVED_HEADER = "memstream-moved-to"
 """On a tombstone of memory.facts that erases nothing: the number of the partition where the key lies now."""
@@ -59,10 +61,17 @@ class CloudEvent:
 
 
 def major_version(headers: Headers) -> int | None:
-    """Return the major version in `ce_type` (`….v1` → 1); None without such a header or version."""
+    """Return memstream's major version in `ce_type`; None without such a header or version."""
     for name, value in headers:
         if name == "ce_type":
-            tail = value.decode("utf-8", "replace").rpartition(".v")[2]
-            # nine digits are enough to be unknown; int() refuses thousands of digits
-            return int(tail[:9]) if tail.isascii() and tail.isdigit() else None
+            return major_of_type(value.decode("utf-8", "replace"))
     return None
+
+
+def major_of_type(event_type: str) -> int | None:
+    """Return the major version in a type of memstream's (`memstream.turn.v1` → 1). The type of somebody else, or one
+    without a version, has none."""
+    tail = event_type.rpartition(".v")[2]
+    if not event_type.startswith(OWN_TYPES) or not tail.isascii() or not tail.isdigit():
+        return None
+    return int(tail[:9])  # nine digits are enough to be unknown; int() refuses thousands of digits

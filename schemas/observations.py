@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Quote, Signed, Subject, Unit
 from .turn_number import Epoch, TurnNumber
-from .turns import Owner, Role, Sensitivity
+from .turns import MESSAGES_MAX, Owner, Role, Sensitivity, UnreadMessage
 
 Durability = Literal["transient", "session", "persistent", "permanent"]
 Category = Literal[
@@ -33,6 +33,7 @@ OBSERVATIONS_MAX = 64
 EVICTED_MAX = 64
 OVER_CAP_MAX = 16
 """Statements over the cap that a record names."""
+UNREAD_MAX = MESSAGES_MAX
 
 PromptName = Annotated[str, StringConstraints(max_length=128)]
 """Name, version and hash of the prompt, `observe/v1:sha256…`."""
@@ -124,6 +125,10 @@ class ObservedBy(Contract):
     """None: the model saw the whole turn."""
     over_cap: OverCap | None = None
     """None: no statement was left out."""
+    unread: Annotated[tuple[UnreadMessage, ...], Field(max_length=UNREAD_MAX)] = ()
+    """Messages of the turn of which nothing could be read."""
+    repaired_characters: Annotated[int, Field(ge=0)] = 0
+    """Half characters of the turn that were replaced by U+FFFD, and NUL and byte order marks that were removed."""
 
 
 class Observed(Contract):

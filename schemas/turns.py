@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
@@ -21,7 +22,24 @@ Sensitivity = Literal["public", "internal", "secret"]
 SENSITIVITIES: tuple[Sensitivity, ...] = get_args(Sensitivity)
 """From the least to the most sensitive: anyone may read `public`, `secret` needs a right of its own."""
 
-ShortName = Annotated[str, StringConstraints(max_length=128)]
+ROLES: Final[Mapping[str, Role]] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "bot": "assistant",
+    "chatbot": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+    "ipython": "tool",
+}
+"""The names that producers give to the roles. Every other name is unknown."""
+
+SHORT_MAX: Final = 128
+ShortName = Annotated[str, StringConstraints(max_length=SHORT_MAX)]
 
 
 class _Open(BaseModel):
@@ -35,6 +53,22 @@ class ContentPart(_Open):
 
     type: ShortName
     text: str | None = None
+
+
+UNREAD: Final = "unread_message"
+"""The field of a message that keeps what was sent in its place and could not be read."""
+
+
+UNREAD_CONTENT: Final = "content that is neither text nor parts"
+
+
+class UnreadMessage(Contract):
+    """A message of a turn of which nothing could be read."""
+
+    index: Annotated[int, Field(ge=0)]
+    """Its place in the turn, as in `message_index` of the session log."""
+    why: ShortName
+    """What was seen: a role that is not known, the type of an item, or the types of its parts."""
 
 
 class TurnMessage(_Open):
@@ -62,6 +96,44 @@ class TurnMessage(_Open):
         if self.content is None or isinstance(self.content, str):
             return 0
         return sum(part.type != "text" for part in self.content)
+
+    @property
+    def unread(self) -> str | None:
+        """Why nothing of the message could be read. None: it has a text, or there is nothing to read.
+
+        A message that is none of a chat keeps its place in the turn: role `tool`, no content, and what was sent in the
+        field `UNREAD`."""
+        if self.model_extra and UNREAD in self.model_extra and self.role == "tool" and self.content is None:
+            return why_unread(self.model_extra[UNREAD])
+        if not isinstance(self.content, tuple) or not self.content or self.other_parts < len(self.content):
+            return None
+        return f"parts without text: {', '.join(dict.fromkeys(short(part.type) for part in self.content))}"[:SHORT_MAX]
+
+
+def why_unread(sent: JsonValue) -> str:
+    """Return why a message that is no message of a chat could not be read."""
+    if not isinstance(sent, dict):
+        return "no object"
+    kind, role = sent.get("type"), sent.get("role")
+    if isinstance(kind, str) and role is None:
+        return f"an item {short(kind)}"
+    if role is None:
+        return "no role"
+    if not isinstance(role, str):
+        return "a role that is no text"
+    if known_role(role) is None:
+        return f"the role {short(role)}"
+    return UNREAD_CONTENT
+
+
+def short(name: str) -> str:
+    """Return a name that a producer chose, as a message or a log may show it."""
+    return "".join(each for each in name[:40] if each.isprintable())
+
+
+def known_role(name: str) -> Role | None:
+    """Return the role that a producer's name of it means. None: it is not known."""
+    return ROLES.get(name.strip().casefold())
 
 
 class Owner(Contract):
@@ -113,6 +185,12 @@ class Turn(Contract):
         return ids.session_key(self.tenant_id, self.user_id, self.session_id)
 
     @property
+    def unread(self) -> tuple[UnreadMessage, ...]:
+        """The messages of which nothing could be read."""
+        whys = ((index, message.unread) for index, message in enumerate(self.messages))
+        return tuple(UnreadMessage(index=index, why=why) for index, why in whys if why is not None)
+
+    @property
     def zone(self) -> tzinfo | None:
         """The zone of `time_zone`; None when there is none of this name."""
         try:
@@ -147,6 +225,7 @@ def up_to(ceiling: Sensitivity) -> tuple[Sensitivity, ...]:
 
 
 def turn_value(fields: dict[str, JsonValue]) -> bytes:
-    """Return a turn as a producer writes it: JSON, UTF-8. Raises ValueError for a number or a text that JSON cannot
-    hold."""
-    return json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    """Return a turn as a producer writes it: JSON, UTF-8. Half of a character is written as its escape. Raises
+    ValueError for a number that JSON cannot hold."""
+    text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
@@ -109,9 +110,10 @@ def _stands_in(quote: str, text: str) -> bool:
     return all(quote_in_folded(part, text) for part in parts) if parts else bool(quote.strip())
 
 
-def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> DecodedTurn | Refusal:
+def turn(record: Record, *, partitions: int, policy: MemoryPolicy, now: datetime) -> DecodedTurn | Refusal:
+    """Decode a turn. `now`: the time of one whose record has none."""
     try:
-        routed = decode_turn(record, policy.routing)
+        routed = decode_turn(record, policy.routing, now=now)
     except Poison as poison:
         return refusal(record, "observer", poison.reason)
     found, owner = routed.turn, routed.owner

@@ -303,7 +303,8 @@ class _Reader:
 
     def _turn(self, record: Record) -> None:
         self._original(record)
-        read = decoding.turn(record, partitions=self._history.counts.of(record.position), policy=self._policy)
+        partitions, now = self._history.counts.of(record.position), datetime.now(UTC)
+        read = decoding.turn(record, partitions=partitions, policy=self._policy, now=now)
         if isinstance(read, Refusal):
             self._refused(read)
             return

@@ -14,6 +14,8 @@ from ...memory.secrets.turns import ProtectedTurn
 from ...schemas import ids
 from ...schemas.base import CONTENT_MAX, QUOTE_MAX, SUBJECT_MAX
 from ...schemas.cloudevents import MASKED_HEADER, Headers
+from ...schemas.front_door.framing import unframe
+from ...schemas.front_door.json_text import NotJson
 from ...schemas.observations import Observation, Observed
 from ...streams.log.port import Record
 
@@ -29,15 +31,15 @@ def keep_record(record: Record, turn: ProtectedTurn, secrets: SecretFilter) -> R
 
 def keep_unread_record(record: Record, secrets: SecretFilter) -> Record:
     """Do the same for a record of any topic that was not decoded. A value that is no JSON stays as it came: nobody
-    knows what it is."""
+    knows what it is. A masked value has lost its frames."""
     value = record.value
     try:
-        read = json.loads(value or b"")
-    except (ValueError, RecursionError):
+        read = unframe(value or b"").value
+    except NotJson:
         return _masked(record, value, secrets)
     shown = secrets.value(read).value
     if shown != read:
-        value = json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        value = json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
     return _masked(record, value, secrets, key=_key_of(read))
 
 

@@ -8,12 +8,27 @@ from datetime import datetime
 
 from ...memory.policies import RoutingPolicy
 from ...memory.secrets.turns import ProtectedTurn
+from ...memory.turn_retention import AHEAD, EARLIEST
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.errors import Poison
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Turn, TurnMessage
-from ...streams.engine.codec import decode, is_keyed_by
+from ...streams.engine.codec import decode_turn_value, is_keyed_by
+from ...streams.engine.redrive import redriven_letter
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Record
+from .stored_row import RowPart
+
+
+class TurnReading(RowPart):
+    """How a turn was read from its record. A waiting turn keeps it."""
+
+    follows_log: bool = False
+    """The turn has no time of its own, so its time is not before that of the turn before it in its session."""
+    clock_ahead: bool = False
+    """The turn's own time lay too far after its record's. It has the record's time instead."""
+    undated: bool = False
+    """The record's timestamp is no time at which it can have been written. The turn has the time of reading."""
+    repaired_characters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +37,42 @@ class RoutedTurn:
 
     turn: Turn
     owner: Owner
-    clock_ahead: bool = False
-    """Whether the turn's own time lay too far after its record's, so that `turn` has the record's time instead."""
+    reading: TurnReading
 
 
-def decode_turn(record: Record, routing: RoutingPolicy, *, max_bytes: int = TURN_MAX_BYTES) -> RoutedTurn:
-    """Decode a turn. One that is dated too far ahead counts as said when its record was written. Raises Poison."""
-    turn = decode(record, Turn, max_bytes=max_bytes)
+def decode_turn(
+    record: Record, routing: RoutingPolicy, *, now: datetime, max_bytes: int = TURN_MAX_BYTES
+) -> RoutedTurn:
+    """Decode a turn. One that is dated too far ahead counts as said when its record was written, and one without a
+    usable time when it was read, which is `now`. Raises Poison."""
+    read = decode_turn_value(record, max_bytes=max_bytes)
     try:
-        at = occurred_at(turn, record)
-        owner = turn.owner(default_scope=routing.scope)
+        owner = read.turn.owner(default_scope=routing.scope)
     except ValueError as error:
         raise Poison("invalid", str(error)) from None
-    written = record.written_at if record.timestamp > 0 else None  # a record without a timestamp has -1
-    if written is None:
-        return RoutedTurn(turn, owner)
-    ahead = _is_ahead(at, written, routing)
-    if ahead:
-        turn = turn.model_copy(update={"occurred_at": written})
-    return RoutedTurn(_without_times_ahead(turn, written, routing), owner, clock_ahead=ahead)
+    turn, written = read.turn, written_at(record, now=now)
+    own = turn.occurred_at or _latest(turn)
+    ahead = own is not None and written is not None and _is_ahead(own, written, routing)
+    undated = own is None and written is None
+    reading = TurnReading(
+        # a letter that is put back was said before the turns that came since
+        follows_log=(own is None or ahead) and redriven_letter(record) is None,
+        clock_ahead=ahead,
+        undated=undated,
+        repaired_characters=read.repaired_characters,
+    )
+    if ahead or undated:
+        turn = turn.model_copy(update={"occurred_at": now if undated else written})
+    if written is not None:
+        turn = _without_times_ahead(turn, written, routing)
+    return RoutedTurn(turn, owner, reading)
+
+
+def written_at(record: Record, *, now: datetime) -> datetime | None:
+    """Return when a record was written. None: its timestamp is missing (-1 or 0), in seconds, or of a clock that is
+    years behind or a day ahead."""
+    written = record.written_at
+    return written if written is not None and EARLIEST <= written <= now + AHEAD else None
 
 
 def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
@@ -89,15 +121,16 @@ def message_time(message: TurnMessage, turn_at: datetime) -> datetime:
     return message.created_at or turn_at
 
 
-def occurred_at(turn: Turn, record: Record) -> datetime:
-    """Return the turn's own time, else the latest of its messages, else the record's timestamp.
+def _latest(turn: Turn) -> datetime | None:
+    """Return the latest time of a message of the turn."""
+    return max((each.created_at for each in turn.messages if each.created_at is not None), default=None)
 
-    Raises ValueError when the timestamp is no time: a producer can set any number.
-    """
-    of_messages = max((each.created_at for each in turn.messages if each.created_at is not None), default=None)
-    at = turn.occurred_at or of_messages or record.written_at
-    if at is None:
-        raise ValueError("occurred_at: absent, and the record's timestamp is no time either")
+
+def occurred_at(turn: Turn, record: Record) -> datetime:
+    """Return the time of a turn that `decode_turn` gave: its own, else the latest of its messages, else the record's
+    timestamp."""
+    at = turn.occurred_at or _latest(turn) or record.written_at
+    assert at is not None  # a turn without a usable time has that of reading
     return at
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -30,7 +30,7 @@ from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker
 from ..common.structured_output import ParsedItems
-from ..common.turn_routing import occurred_at
+from ..common.turn_routing import TurnReading, occurred_at
 from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
 from .caps import over_cap, within_caps
 from .flush import origins_after
@@ -51,6 +51,7 @@ class BatchTurn:
     record: Record
     occurred_at: datetime
     shown: ShownTurn
+    reading: TurnReading
     n: int | None = None
     sensitivities: tuple[Sensitivity, ...] = ()
     """Of its messages."""
@@ -63,13 +64,19 @@ class BatchTurn:
         record: Record,
         policy: CapturePolicy,
         *,
+        reading: TurnReading,
         n: int | None = None,
         source: TurnSource | None = None,
     ) -> BatchTurn:
         """`record`: as it may be kept (agents/common/protection.py)."""
         turn = protected.turn
         at = occurred_at(turn, record)
-        return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy, source), n, protected.sensitivities)
+        shown = ShownTurn.of(turn, at, policy, source)
+        return cls(turn, owner, record, at, shown, reading, n, protected.sensitivities)
+
+    def said_at(self, at: datetime) -> BatchTurn:
+        """Return the turn with another time."""
+        return replace(self, occurred_at=at, shown=replace(self.shown, occurred_at=self.turn.local(at)))
 
     @property
     def turn_id(self) -> str:
@@ -79,6 +86,18 @@ class BatchTurn:
     def tokens(self) -> int:
         """Estimate of the tokens that a prompt shows of it."""
         return self.shown.tokens
+
+
+def in_log_order(turns: Sequence[BatchTurn], said_until: datetime | None) -> list[BatchTurn]:
+    """Return the turns of a session so that none without a time of its own is before what was said earlier in the
+    log."""
+    ordered: list[BatchTurn] = []
+    for turn in turns:
+        if said_until is not None and turn.reading.follows_log and turn.occurred_at < said_until:
+            turn = turn.said_at(said_until)
+        said_until = turn.occurred_at if said_until is None else max(said_until, turn.occurred_at)
+        ordered.append(turn)
+    return ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +229,8 @@ def conclude(
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
         counted += ["evicted"] * len(applied.evicted_entries)
+        counted += ["message_unread"] * len(item.turn.unread)
+        counted += ["turn_repaired"] * (item.reading.repaired_characters > 0)
         counted += ["turn_cut"] * (shown.cut is not None and answer is not None)
         origins = origins_after(
             session.origins, (_origin(item, each.observation, names) for each in candidates), applied.working
@@ -217,6 +238,7 @@ def conclude(
         session = session.model_copy(
             update={
                 "turns": session.turns + 1,
+                "said_until": max(session.said_until or item.occurred_at, item.occurred_at),
                 "working": applied.working,
                 # without a reflector no entry can become an episode
                 "origins": () if policy.tiers.working_only else origins,
@@ -244,6 +266,8 @@ def conclude(
                     applied=applied_policy(by_policy, recorded, counting_more),
                     cut=shown.cut,
                     over_cap=over_cap(each.item for each in left_out),
+                    unread=item.turn.unread,
+                    repaired_characters=item.reading.repaired_characters,
                 ),
             )
         )

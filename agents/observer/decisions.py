@@ -104,7 +104,7 @@ def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, n
         }
     )
     outcome = Outcome(source=source, before=(row_key,), tenant_id=turn.turn.tenant_id)
-    waiting = WaitingTurn.of(turn.record, turn_id=turn.turn_id, deferred_at=now)
+    waiting = WaitingTurn.of(turn.record, turn_id=turn.turn_id, deferred_at=now, reading=turn.reading)
     return _decision(session, key, outcome, before={row_key: waiting.to_bytes()})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from ...memory.policies import RoutingPolicy
 from ...memory.secrets.commands import protect_command
@@ -17,7 +18,7 @@ from ...schemas.turns import Owner, Turn
 from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
-from ..common.turn_routing import check_key, decode_turn, was_rekeyed
+from ..common.turn_routing import TurnReading, check_key, decode_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000
 """The largest record that is sent again: key, value and headers. A topic takes 1 048 588 bytes by default, which must
@@ -32,7 +33,7 @@ class TurnEvent:
     protected: ProtectedTurn
     owner: Owner
     session_key: str
-    clock_ahead: bool = False
+    reading: TurnReading
 
     @property
     def turn(self) -> Turn:
@@ -56,7 +57,9 @@ class SessionCommand:
 SessionEvent = TurnEvent | SessionCommand
 
 
-def route_event(record: Record, policy: RoutingPolicy, secrets: SecretFilter) -> RoutedEvent[SessionEvent]:
+def route_event(
+    record: Record, policy: RoutingPolicy, secrets: SecretFilter, *, now: datetime
+) -> RoutedEvent[SessionEvent]:
     """Decode a record and take out what is secret; its lane is its session key. Raises Poison."""
     if record.position.topic == COMMANDS_SESSION.name:
         command = decode(record, Command)
@@ -64,10 +67,10 @@ def route_event(record: Record, policy: RoutingPolicy, secrets: SecretFilter) ->
             raise Poison("invalid", "session: a command on memory.commands.session needs one")
         check_key(record, command.key)
         return RoutedEvent(command.key, SessionCommand(protect_command(command, secrets), command.key))
-    routed = decode_turn(record, policy)
+    routed = decode_turn(record, policy, now=now)
     key = routed.turn.session_key
     turn = protect_turn(routed.turn, secrets)
-    return RoutedEvent(key, TurnEvent(turn, routed.owner, key, clock_ahead=routed.clock_ahead))
+    return RoutedEvent(key, TurnEvent(turn, routed.owner, key, routed.reading))
 
 
 def resent_record(event: SessionEvent, record: Record) -> OutRecord:

@@ -9,6 +9,7 @@ from ...memory.policies import CapturePolicy
 from ...memory.working_set.entries import EntryCandidate
 from ...memory.working_set.importance import boosted_importance
 from ...schemas.observations import AppliedPolicy, Emotion, Observation, ObservedBy, OverCap, TokenUsage, TurnCut
+from ...schemas.turns import UnreadMessage
 from ..common.structured_output import ParsedItems
 from .answer_schema import ObservationItem
 from .prompt import ObservePrompt
@@ -57,17 +58,21 @@ def cause_of(
     applied: AppliedPolicy | None,
     cut: TurnCut | None,
     over_cap: OverCap | None,
+    unread: tuple[UnreadMessage, ...],
+    repaired_characters: int,
 ) -> ObservedBy:
     """Return the cause of a turn's observations. `with_usage`: of the first turn of a call."""
+    read = ObservedBy(applied=applied, unread=unread, repaired_characters=repaired_characters)
     if answer is None:
-        return ObservedBy(applied=applied)
+        return read
     used = answer.usage
     usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
-    return ObservedBy(
-        model=answer.model,
-        prompt=prompt.name,
-        usage=usage if with_usage else None,
-        applied=applied,
-        cut=cut,
-        over_cap=over_cap,
+    return read.model_copy(
+        update={
+            "model": answer.model,
+            "prompt": prompt.name,
+            "usage": usage if with_usage else None,
+            "cut": cut,
+            "over_cap": over_cap,
+        }
     )

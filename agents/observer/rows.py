@@ -29,6 +29,7 @@ from ..common.handled_until import HandledUntil
 from ..common.seen_ids import SeenIds
 from ..common.session_ends import ENDS, TRIMS, timed_kind
 from ..common.stored_row import RowPart, StoredRow
+from ..common.turn_routing import TurnReading
 
 WAITS: Final = "waits"
 """The index of sessions with waiting turns."""
@@ -114,6 +115,8 @@ class SessionRow(CommandedRow):
     recent: tuple[RecentMessage, ...] = ()
     owner: Owner | None = None
     """The owner of the last observed turn. None: the session's user."""
+    said_until: Annotated[Instant | None, Field(exclude_if=operator.not_)] = None
+    """The latest time of an observed turn. A turn without a time of its own counts as said no earlier."""
     blocks: tuple[MemoryBlock, ...] = ()
     attached: tuple[NamedRecord, ...] = ()
     """Blocks of owners that stand in the session's context."""
@@ -185,9 +188,11 @@ class WaitingTurn(StoredRow):
     value: bytes
     headers: tuple[tuple[str, bytes], ...] = ()
     deferred_at: datetime
+    reading: Annotated[TurnReading | None, Field(exclude_if=operator.not_)] = None
+    """None: an earlier version wrote it."""
 
     @classmethod
-    def of(cls, record: Record, *, turn_id: str, deferred_at: datetime) -> WaitingTurn:
+    def of(cls, record: Record, *, turn_id: str, deferred_at: datetime, reading: TurnReading) -> WaitingTurn:
         position = record.position
         return cls(
             turn_id=turn_id,
@@ -199,6 +204,7 @@ class WaitingTurn(StoredRow):
             value=record.value or b"",
             headers=record.headers,
             deferred_at=deferred_at,
+            reading=reading,
         )
 
     def record(self) -> Record:

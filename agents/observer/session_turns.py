@@ -19,7 +19,7 @@ from ...streams.engine.last_keys import LastKeys
 from ...streams.log.port import Record
 from ..common.protection import keep_record, keep_unread_record
 from ..common.turn_routing import decode_turn
-from .batch import BatchTurn, UndecodableTurn
+from .batch import BatchTurn, UndecodableTurn, in_log_order
 from .events import SessionEvent, TurnEvent
 from .next_action import EventProgress
 from .rows import WAITING_MAX_BYTES, SessionRow, WaitingTurn, refused_mark, waiting_key
@@ -56,7 +56,7 @@ class TurnReader:
     def of_event(self, work: TurnEvent, record: Record) -> BatchTurn:
         kept = keep_record(record, work.protected, self._secrets)
         capture = self.policy_of(work.turn).capture
-        return BatchTurn.of(work.protected, work.owner, kept, capture, source=self._source)
+        return BatchTurn.of(work.protected, work.owner, kept, capture, reading=work.reading, source=self._source)
 
     def queued(self, new: BatchTurn, session: SessionRow, events: QueuedEvents[SessionEvent]) -> Iterator[BatchTurn]:
         """Yield the turns of the events behind this one, up to an event that is no new turn of the session."""
@@ -88,7 +88,7 @@ class TurnReader:
             turns.append(turn)
         if progress.new is not None:
             turns += (progress.new, *progress.queued)[: at_most - len(turns)]
-        turns = self._of_one_policy(turns)
+        turns = in_log_order(self._of_one_policy(turns), session.said_until)
         return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._deployment.observe)])
 
     def _waiting(self, key: str, n: int, rows: Rows) -> BatchTurn | UndecodableTurn:
@@ -98,14 +98,15 @@ class TurnReader:
         waiting = WaitingTurn.read(raw)
         record = waiting.record()
         try:
-            routed = decode_turn(record, self._deployment.routing, max_bytes=WAITING_MAX_BYTES)
+            routed = decode_turn(record, self._deployment.routing, now=waiting.deferred_at, max_bytes=WAITING_MAX_BYTES)
         except Poison as poison:
             return UndecodableTurn(waiting.turn_id, keep_unread_record(record, self._secrets), n, poison)
         # an earlier version or another policy may have kept it
         protected = protect_turn(routed.turn, self._secrets)
         record = keep_record(record, protected, self._secrets)
         capture = self.policy_of(routed.turn).capture
-        return BatchTurn.of(protected, routed.owner, record, capture, n=n, source=self._source)
+        reading = waiting.reading or routed.reading
+        return BatchTurn.of(protected, routed.owner, record, capture, reading=reading, n=n, source=self._source)
 
     def _of_one_policy(self, turns: Sequence[BatchTurn]) -> list[BatchTurn]:
         """Return the first turns, up to one whose agent observes by another policy."""

@@ -55,6 +55,7 @@ from ..common.session_ends import SessionEnds
 from ..common.store_writes import apply_writes
 from ..common.structured_output import FAULTS_NAMED, ParsedItems
 from ..common.turn_routing import is_misplaced
+from ..common.undated_producers import UndatedProducers
 from . import decisions
 from .answer_schema import ObservationItem
 from .batch import Batch, BatchTurn, UndecodableTurn, ask, conclude, prompt_for
@@ -117,6 +118,7 @@ class Observer:
         self._deployment = policies.deployment
         self._partitions = partitions
         self._now = now
+        self._undated = UndatedProducers()
         self._sessions = Sessions()
         self._waiting = WaitingCount(
             share=self._deployment.observe.waiting_share(partitions), changed=metrics.waiting_turns
@@ -140,10 +142,17 @@ class Observer:
         return True
 
     def route(self, record: Record) -> RoutedEvent[SessionEvent]:
-        event = route_event(record, self._deployment.routing, self._secrets)
-        if isinstance(event.work, TurnEvent) and event.work.clock_ahead:
-            self._metrics.counted("clock_ahead")
+        event = route_event(record, self._deployment.routing, self._secrets, now=self._now())
+        if isinstance(event.work, TurnEvent):
+            self._note_reading(event.work, record)
         return event
+
+    def _note_reading(self, work: TurnEvent, record: Record) -> None:
+        if work.reading.clock_ahead:
+            self._metrics.counted("clock_ahead")
+        if work.reading.undated:
+            self._metrics.counted("record_undated")
+            self._undated.warn(record, work.turn.tenant_id)
 
     def last(self, work: SessionEvent, rows: Rows) -> StageDecision | None:
         raw = rows.row(work.session_key)

@@ -21,9 +21,10 @@ from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.collections import FACTS
 from memstream.schemas.commands import Command
 from memstream.schemas.facts import Fact, StoredFact
+from memstream.schemas.front_door.turns import read_turn
 from memstream.schemas.topics import COMMANDS
 from memstream.schemas.turns import Owner, turn_value
-from memstream.streams.engine.turn_sender import TurnSender, read_turn
+from memstream.streams.engine.turn_sender import TurnSender
 from memstream.streams.log.broker_url import EMBEDDED
 from memstream.streams.log.port import Log
 from tests.support.model_server import ModelServer, Script
@@ -124,7 +125,7 @@ async def _say(log: Log, wave: Sequence[tuple[str, Sequence[Turn]]]) -> None:
                     "messages": [{"role": each.role, "content": each.content} for each in turn.messages],
                 }
             )
-            sent.append(sender.send(read_turn(value), value))
+            sent.append(sender.send(read_turn(value).turn, value))
     await asyncio.gather(*sent)
 
 

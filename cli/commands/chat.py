@@ -15,8 +15,9 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from ...memory.policies import MemoryPolicy
 from ...schemas.errors import Poison
+from ...schemas.front_door.turns import read_turn
 from ...schemas.topics import group_of
-from ...streams.engine.turn_sender import TurnSender, read_turn, user_turn
+from ...streams.engine.turn_sender import TurnSender, user_turn
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..output import console, demo_output
@@ -67,7 +68,7 @@ async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) ->
             tenant_id=person.tenant_id, user_id=person.user_id, session_id=session, turn_id=turn_id, text=text
         )
         try:
-            await sender.send(read_turn(value), value)
+            await sender.send(read_turn(value).turn, value)
         except Poison as poison:
             console.advice(f"not sent: {poison}")
             continue

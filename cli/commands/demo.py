@@ -8,7 +8,8 @@ from dataclasses import replace
 import click
 
 from ...memory.policies import MemoryPolicy
-from ...streams.engine.turn_sender import TurnSender, read_turn, user_turn
+from ...schemas.front_door.turns import read_turn
+from ...streams.engine.turn_sender import TurnSender, user_turn
 from ...streams.log.broker_url import EMBEDDED
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
@@ -94,7 +95,7 @@ async def _converse(ports: LocalStages, feed: Feed, *, turn_by_turn: bool) -> No
         value = user_turn(
             tenant_id=TENANT, user_id=USER, session_id=said.session_id, turn_id=said.turn_id, text=said.text
         )
-        await sender.send(read_turn(value), value)
+        await sender.send(read_turn(value).turn, value)
         if turn_by_turn and not await feed.turn_done(said.session_id, said.turn_id, within=TURN_SECONDS):
             raise CommandFailed(
                 Exit.PARTLY,

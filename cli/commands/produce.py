@@ -10,7 +10,8 @@ from typing import BinaryIO
 import click
 
 from ...schemas.errors import Poison
-from ...streams.engine.turn_sender import TurnSender, read_turn
+from ...schemas.front_door.turns import read_turn
+from ...streams.engine.turn_sender import TurnSender
 from ...streams.log.port import Position
 from .. import options
 from ..context import CommandContext, pass_context, run
@@ -93,7 +94,7 @@ async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[TurnL
 
 def _line(number: int, value: bytes, sender: TurnSender) -> TurnLine:
     try:
-        turn = read_turn(value)
+        turn = read_turn(value).turn
     except Poison as poison:
         refused: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
         refused.set_exception(poison)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -10,6 +9,9 @@ from pydantic import ValidationError
 from ...schemas.base import Contract, explain, is_clean
 from ...schemas.cloudevents import MAJOR_VERSION, major_version
 from ...schemas.errors import Poison
+from ...schemas.front_door.framing import unframe
+from ...schemas.front_door.json_text import NotJson, parse_json
+from ...schemas.front_door.turns import ReadTurn, read_turn
 from ...schemas.ids import join
 from ..log.port import Record
 
@@ -26,6 +28,23 @@ def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYT
         Poison: `undecodable` (null, not JSON or not UTF-8), `oversized`, `unsupported_version` (`ce_type` names another
             major version) or `invalid` (the message names the fields, without their content).
     """
+    value = _value_of(record, max_bytes)
+    try:
+        return contract.read(value)
+    except ValidationError as error:
+        kinds = {item["type"] for item in error.errors(include_input=False, include_url=False)}
+        if "json_invalid" not in kinds:
+            raise Poison("invalid", explain(error)) from None
+        raise Poison("undecodable", _seen_in(value) or explain(error)) from None
+
+
+def decode_turn_value(record: Record, *, max_bytes: int) -> ReadTurn:
+    """Decode the value of a turn, in any form in which producers send it. Raises Poison as `decode` does."""
+    return read_turn(_value_of(record, max_bytes), max_bytes=max_bytes)
+
+
+def _value_of(record: Record, max_bytes: int) -> bytes:
+    """Return a value that may be decoded. Raises Poison."""
     if record.value is None:
         raise Poison("undecodable", "the value is null")
     if len(record.value) > max_bytes:
@@ -33,12 +52,16 @@ def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYT
     major = major_version(record.headers)
     if major is not None and major != MAJOR_VERSION:
         raise Poison("unsupported_version", f"major version {major} is not known here; known is {MAJOR_VERSION}")
+    return record.value
+
+
+def _seen_in(value: bytes) -> str | None:
+    """Return what a value is that is no JSON. None: JSON, but for its half characters or its depth."""
     try:
-        return contract.read(record.value)
-    except ValidationError as error:
-        kinds = {item["type"] for item in error.errors(include_input=False, include_url=False)}
-        reason = explain(error)
-        raise Poison("undecodable" if "json_invalid" in kinds else "invalid", reason) from None
+        parse_json(value)
+    except NotJson as error:
+        return f"the value {error}"
+    return None
 
 
 def lane_key(record: Record) -> str:
@@ -69,14 +92,15 @@ def tenant_of_lane(lane: str) -> str:
 
 
 def fields_of(value: bytes | None) -> dict[str, object]:
-    """Parse a value as a JSON object; empty where it is none, or larger than a record that a stage takes."""
+    """Parse a value as a JSON object without its frames; empty where it is none, or larger than a record that a stage
+    takes."""
     if value is None or len(value) > TENANT_PROBE_BYTES:
         return {}
     try:
-        fields = json.loads(value)
-    except (ValueError, RecursionError):
+        fields = unframe(value).value
+    except NotJson:
         return {}
-    return fields if isinstance(fields, dict) else {}
+    return {**fields} if isinstance(fields, dict) else {}
 
 
 def tenant_of(value: bytes | None) -> str | None:

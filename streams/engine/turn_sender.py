@@ -6,25 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from ...schemas import ids
-from ...schemas.base import explain
 from ...schemas.cloudevents import CloudEvent
-from ...schemas.errors import Poison
 from ...schemas.topics import TURNS
-from ...schemas.turns import TURN_MAX_BYTES, Turn, turn_value
+from ...schemas.turns import Turn, turn_value
 from ..log.port import Log, Position
-
-
-def read_turn(value: bytes) -> Turn:
-    """Decode a turn as the observer decodes it. Raises Poison."""
-    if len(value) > TURN_MAX_BYTES:
-        raise Poison("oversized", f"the turn has {len(value)} bytes; at most {TURN_MAX_BYTES} are allowed")
-    try:
-        return Turn.read(value)
-    except ValidationError as error:
-        raise Poison("invalid", explain(error)) from None
 
 
 def user_turn(*, tenant_id: str, user_id: str, session_id: str, turn_id: str, text: str) -> bytes:

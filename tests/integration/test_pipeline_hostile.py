@@ -19,12 +19,14 @@ from tests.support.hostile_records import (
     AttackedTopic,
     Hostile,
     encoded,
+    framed_turns,
     invalid_commands,
     invalid_ids,
     invalid_observations,
     invalid_recorded_turns,
     invalid_turns,
     nested,
+    undecodable_turns,
     undecodable_values,
     unusual_observations,
     unusual_turns,
@@ -109,7 +111,8 @@ async def test_turns(pipeline: Pipeline) -> None:
     def made(user: str) -> list[Hostile]:
         given = turn("I like green tea.", 1, user=user, tenant_id=tenant)
         return [
-            *undecodable_values(given),
+            *undecodable_turns(given),
+            *framed_turns(given),
             *invalid_ids(given, *given_ids),
             *invalid_turns(given),
             *unusual_turns(given),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import OBSERVATIONS, TURNS
 from memstream.schemas.working_set import StoredWorkingEntry
 from tests.support.model_server import Answer, Ask, Script, observing
-from tests.support.observer_world import SESSION, ObserverWorld
+from tests.support.observer_world import SESSION, TIMESTAMP, ObserverWorld
 from tests.support.openai_bodies import OBSERVATION
+from tests.support.record_builders import NOW
 
 Known = Mapping[str, Sequence[Mapping[str, JsonValue]]]
 GOOGLE: dict[str, Sequence[Mapping[str, JsonValue]]] = {
@@ -74,6 +76,85 @@ async def test_the_records_timestamp_is_the_time_of_a_turn_without_one() -> None
     world = ObserverWorld()
     await world.deliver(world.turn(timestamp=1_700_000_000_123))
     assert world.observed()[0].occurred_at.isoformat() == "2023-11-14T22:13:20.123000+00:00"
+
+
+# the time of reading counts; what the clock of the world says then is NOW and some milliseconds
+UNDATED = {"none": -1, "zero": 0, "seconds": 1_795_168_800, "year 2015": 1_420_070_400_000, "no time": 2**62}
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize("timestamp", [*UNDATED.values(), TIMESTAMP + 2 * DAY_MS], ids=[*UNDATED, "two days ahead"])
+async def test_a_timestamp_that_is_no_time_counts_as_the_time_of_reading(
+    timestamp: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = ObserverWorld()
+    await world.deliver(
+        world.turn("One.", timestamp=timestamp),
+        world.turn("Two.", "t2", timestamp=timestamp),
+        world.turn("Three.", "t3", session=("acme", "u1", "s2"), timestamp=timestamp),
+        world.turn("Four.", "t4", timestamp=timestamp, occurred_at="2020-05-01T10:00:00Z"),
+    )
+    first, second, third, fourth = (each.occurred_at for each in world.observed())
+    assert NOW <= first <= second <= third <= NOW + timedelta(seconds=1)
+    assert fourth.isoformat() == "2020-05-01T10:00:00+00:00", "a time of its own needs no timestamp"
+    assert world.counted()["record_undated"] == 3
+    assert capsys.readouterr().out.count("record_timestamp_is_no_time") == 1, "one warning a producer"
+
+
+async def test_each_producer_without_timestamps_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    world = ObserverWorld()
+    sources = [b"/shop", b"/desk", b"/shop"]
+    for n, source in enumerate(sources):
+        await world.deliver(world.turn("Hm.", f"t{n}", timestamp=-1, headers=(("ce_source", source),)))
+    assert capsys.readouterr().out.count("record_timestamp_is_no_time") == 2
+
+
+async def test_within_a_session_the_log_decides_the_order() -> None:
+    world = ObserverWorld()
+    given = [
+        ("t1", {"timestamp": TIMESTAMP}),
+        ("t2", {"timestamp": TIMESTAMP - 400 * DAY_MS}),
+        ("t3", {"timestamp": TIMESTAMP + 5}),
+        ("t4", {"timestamp": TIMESTAMP, "occurred_at": "2021-05-01T10:00:00Z"}),
+        ("t5", {"timestamp": TIMESTAMP - 5}),
+        ("put back", {"timestamp": TIMESTAMP - 6, "headers": (("memstream-redriven", b"memory.turns.dlq/0@1"),)}),
+    ]
+    await world.deliver(*(world.turn("Hm.", turn_id, **fields) for turn_id, fields in given))
+    at = {each.turn_id: each.occurred_at for each in world.observed()}
+    said = {turn_id: round((time - NOW).total_seconds() * 1_000) for turn_id, time in at.items() if turn_id != "t4"}
+    assert said == {"t1": 0, "t2": 0, "t3": 5, "t5": 5, "put back": -6}
+    assert at["t4"].year == 2021, "what a turn says of its own time holds"
+    assert world.row().said_until == at["t3"]
+
+
+async def test_an_undated_turn_that_waits_keeps_the_time_of_reading() -> None:
+    world = ObserverWorld(policy=MemoryPolicy(observe=ObservePolicy(unobserved_tokens=4)))
+    await world.deliver(world.turn("One.", timestamp=-1))
+    assert world.observed() == []
+    world.clock.seconds += 3_600
+    await world.deliver(world.turn("Two, and that is enough.", "t2", timestamp=-1))
+    first, second = (each.occurred_at for each in world.observed())
+    assert first <= NOW + timedelta(seconds=1)
+    assert second >= NOW + timedelta(seconds=3_600)
+
+
+async def test_what_could_not_be_read_is_named_in_the_cause() -> None:
+    world = ObserverWorld(observing(GOOGLE))
+    wizard = {"role": "wizard", "content": "Abracadabra, my password is hunter2."}
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+    await world.deliver(
+        world.turn([wizard, {"role": "user", "content": "I work at Google. \ud83d"}, image]),
+        world.turn([image], "t2"),
+        world.turn("Hm.", "t3"),
+    )
+    first, second, third = (each.cause for each in world.observed())
+    whys = [(each.index, each.why) for each in first.unread]
+    assert whys == [(0, "the role wizard"), (2, "parts without text: image_url")]
+    assert first.repaired_characters == 1
+    assert [each.why for each in second.unread] == ["parts without text: image_url"]
+    assert (third.unread, third.repaired_characters) == ((), 0)
+    assert [each.content for each in world.observed()[0].observations] == ["Works at Google"]
+    assert (world.counted()["message_unread"], world.counted()["turn_repaired"]) == (3, 1)
 
 
 async def test_turns_are_numbered_and_an_empty_one_counts_too() -> None:
@@ -166,7 +247,6 @@ async def test_the_policy_says_whose_a_turn_is_that_does_not() -> None:
         ({"metadata": {"a": "x" * 5_000}}, "invalid"),
         ({"occurred_at": "2026-11-20T10:00:00"}, "invalid"),
         ({"occurred_at": "9999-12-31T23:59:59-12:00"}, "invalid"),
-        ({"timestamp": 2**62}, "invalid"),
         ({"text": "x" * 256 * 1024}, "oversized"),
         ({"headers": (("ce_type", b"memstream.turn.v2"),)}, "unsupported_version"),
     ],

@@ -24,7 +24,7 @@ def new_world() -> ObserverWorld:
 
 
 def misplaced(world: ObserverWorld, key: bytes | None) -> Record:
-    return world.turn("I work at Google.", key=key, partition=WRONG, headers=HEADERS, timestamp=123_456)
+    return world.turn("I work at Google.", key=key, partition=WRONG, headers=HEADERS, timestamp=1_700_000_123_456)
 
 
 @pytest.mark.parametrize("key", [None, b"another key", KEY], ids=["no key", "another key", "another partitioner"])
@@ -33,13 +33,13 @@ async def test_a_misplaced_turn_goes_to_its_partition_and_gives_what_a_right_one
     turn = misplaced(world, key)
     await world.deliver(turn)
     (sent,) = world.harness.sent
-    assert (sent.topic, sent.key, sent.value, sent.timestamp) == (TURNS.name, KEY, turn.value, 123_456)
+    assert (sent.topic, sent.key, sent.value, sent.timestamp) == (TURNS.name, KEY, turn.value, 1_700_000_123_456)
     assert sent.headers == (*HEADERS, ("memstream-rekeyed", b"1"))
     assert world.harness.rows.local == {}
     assert world.model.asks == []
     await world.deliver(world.again(sent))
     right = new_world()
-    await right.deliver(right.turn("I work at Google.", timestamp=123_456))
+    await right.deliver(right.turn("I work at Google.", timestamp=1_700_000_123_456))
     assert world.observed() == right.observed()
     assert world.working() == right.working()
 

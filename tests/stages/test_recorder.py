@@ -199,11 +199,11 @@ async def test_what_nobody_sees_is_not_kept_and_another_turn_of_the_id_is_still_
     assert world.counted("duplicate") == 1
 
 
-async def test_a_lone_surrogate_is_no_text(world: World) -> None:
+async def test_half_of_an_emoji_costs_no_other_word(world: World) -> None:
     turn = world.turn("@@")
-    value = (turn.value or b"").replace(b"@@", b"\\ud800")
+    value = (turn.value or b"").replace(b"@@", b"I like \\ud800tea")
     await world.deliver(world.topics.record(TURNS.name, turn.key, value, partition=turn.position.partition))
-    assert await world.messages() == []
+    assert texts(await world.messages()) == ["I like \ufffdtea"]
 
 
 async def test_an_end_without_words_leaves_nothing(world: World) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.ports import CompletionRequest
+from memstream.agents.common.turn_routing import TurnReading
 from memstream.agents.observer.answer_schema import TASK
 from memstream.agents.observer.batch import BatchTurn, conclude, prompt_for
 from memstream.agents.observer.rows import SessionRow
@@ -219,7 +220,7 @@ async def remembered(chat: Chat, *, show: bool = False) -> list[StoredFact]:
         if turn.session_id != name:
             session, name = SessionRow(), turn.session_id
         record = Record(Position(TURNS.name, 0, number), b"", json.dumps(turn.to_payload()).encode())
-        pending = [BatchTurn.of(protect_turn(turn, secrets), owner, record, policy.capture)]
+        pending = [BatchTurn.of(protect_turn(turn, secrets), owner, record, policy.capture, reading=TurnReading())]
         prompt = prompt_for(session, pending, policy)
         request = CompletionRequest(
             task=TASK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memstream.schemas.errors import DeadLetterReason
@@ -73,6 +73,54 @@ def undecodable_values(good: Mapping[str, Any]) -> Iterator[Hostile]:
     yield Hostile("garbage-with-huge-headers", b"\xff", "undecodable", (("x", b"\xff" * 900 * KIB),))
 
 
+def undecodable_turns(good: Json) -> Iterator[Hostile]:
+    """The same of a turn: the front door reads what a producer's encoder did wrong, but for ids."""
+    for each in undecodable_values(good):
+        if each.name == "lone-surrogate-in-tenant":
+            yield replace(each, reason="invalid")
+        elif each.name not in ("byte-order-mark", "lone-surrogate"):
+            yield each
+
+
+def framed_turns(good: Json) -> Iterator[Hostile]:
+    """Turns in frames and forms that producers use. Each has the content of `good`."""
+    plain, text = encoded(good), json.dumps(good)
+    message = good["messages"][0]
+    said = message["content"]
+    event = {"specversion": "1.0", "id": "1", "source": "/acme", "type": "com.acme.turn.v2"}
+    registry = b"\0" + (42).to_bytes(4)
+
+    def with_messages(*messages: object, **fields: object) -> bytes:
+        return encoded({**good, "messages": list(messages), **fields})
+
+    def with_content(content: object) -> bytes:
+        return with_messages({**message, "content": content})
+
+    yield Hostile("byte-order-mark", b"\xef\xbb\xbf" + plain, None)
+    yield Hostile("nul-behind", plain + b"\0", None)
+    yield Hostile("lone-surrogate", plain.replace(b"{", b'{"x": "\\ud83d", ', 1), None)
+    yield Hostile("half-an-emoji", with_content(f"{said} \ud83d"), None)
+    yield Hostile("registry-json", registry + plain, None)
+    yield Hostile("structured", encoded({**event, "data": good}), None)
+    yield Hostile("connect", encoded({"schema": {"type": "struct"}, "payload": good}), None)
+    yield Hostile("double-json", encoded(text), None)
+    yield Hostile("own-type", plain, None, (("ce_type", b"com.acme.chat.turn.v2"),))
+    yield Hostile("nulls", with_messages(message, metadata=None, ends_session=None, occurred_at=None), None)
+    yield Hostile("developer", with_messages({"role": "developer", "content": "You help."}, message), None)
+    yield Hostile("function", with_messages({"role": "function", "content": "12", "name": "f"}, message), None)
+    yield Hostile("unknown-role-beside", with_messages({"role": "wizard", "content": "Hm."}, message), None)
+    yield Hostile("reasoning", with_messages({"type": "reasoning", "summary": []}, message), None)
+    yield Hostile("input-text", with_content([{"type": "input_text", "text": said}]), None)
+    yield Hostile("content-an-object", with_content({"text": said}), None)
+    yield Hostile("part-without-type", with_content([{"text": said}]), None)
+    yield Hostile("part-a-string", with_content([said]), None)
+    yield Hostile("milliseconds", with_messages(message, occurred_at=1_764_150_000_123), None)
+    yield Hostile("registry-avro", registry + b"\x08acme", "undecodable")
+    yield Hostile("gzip", b"\x1f\x8b\x08" + plain, "undecodable")
+    yield Hostile("batch", encoded([{**event, "data": good}]), "invalid")
+    yield Hostile("debezium", encoded({"op": "c", "before": None, "after": good}), "invalid")
+
+
 def invalid_ids(good: Json, *names: str) -> Iterator[Hostile]:
     """Invalid ids: valid ones have 1-128 code points, none of category Cc or Cs."""
     for name in names:
@@ -99,10 +147,8 @@ def invalid_turns(good: Json) -> Iterator[Hostile]:
         "unknown-role": {**good, "messages": [{**message, "role": "wizard"}]},
         "role-a-list": {**good, "messages": [{**message, "role": ["user"]}]},
         "content-a-number": with_content(5),
-        "content-an-object": with_content({"text": "x"}),
-        "part-without-type": with_content([{"text": "x"}]),
         "part-text-a-number": with_content([{"type": "text", "text": 5}]),
-        "part-a-string": with_content(["x"]),
+        "part-a-list": with_content([["x"]]),
         "agent-scope-without-agent": {**good, "scope": "agent"},
         "unknown-scope": {**good, "scope": "galaxy"},
         "unknown-sensitivity": {**good, "sensitivity": "cosmic"},

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.agents.common.seen_ids import SEEN_KEPT, SeenIds
+from memstream.agents.common.turn_routing import TurnReading
 from memstream.agents.observer.rows import (
     SessionRow,
     Sessions,
@@ -75,10 +76,11 @@ def test_a_waiting_turn_keeps_its_record_byte_for_byte() -> None:
         (("h", b"\xfe"), ("h", b"")),
         1_700_000_000_000,
     )
-    waiting = WaitingTurn.of(record, turn_id="t1", deferred_at=AT)
+    waiting = WaitingTurn.of(record, turn_id="t1", deferred_at=AT, reading=TurnReading())
     assert WaitingTurn.model_validate_json(waiting.to_bytes()).record() == record
     keyless = Record(Position("memory.turns", 3, 77), None, b"{}")
-    assert WaitingTurn.model_validate_json(WaitingTurn.of(keyless, turn_id="t", deferred_at=AT).to_bytes()).key is None
+    waiting = WaitingTurn.of(keyless, turn_id="t", deferred_at=AT, reading=TurnReading())
+    assert WaitingTurn.model_validate_json(waiting.to_bytes()).key is None
 
 
 @given(st.lists(st.text(min_size=1), min_size=3, max_size=3), st.integers(0, 10_000))

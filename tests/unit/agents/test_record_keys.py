@@ -30,6 +30,7 @@ from memstream.streams.log.port import Position, Record
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC).isoformat()
 OWNER = {"tenant_id": "other", "owner": {"scope": "user", "id": "victim"}}
 SECRETS = SecretFilter()
+NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 COMMAND = {"command_id": "c1", "kind": "facts.remember", "issued_by": "cli:root", "issued_at": AT}
 TURN = {"user_id": "victim", "session_id": "s1", "turn_id": "t1", "occurred_at": AT, "turn_number": 1}
 VALUES: Mapping[str, Mapping[str, Any]] = {
@@ -41,7 +42,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     RECALLED.name: OWNER | {"recall_id": "r1", "at": AT, "items": [{"tier": "semantic", "id": "f1", "rank": 0}]},
 }
 ROUTES: Mapping[str, Callable[[Record], object]] = {
-    "observer": lambda record: observer.route_event(record, MemoryPolicy().routing, SECRETS),
+    "observer": lambda record: observer.route_event(record, MemoryPolicy().routing, SECRETS, now=NOW),
     "reflector": lambda record: reflector.route_event(record, partitions=1, secrets=SECRETS),
     "consolidation": lambda record: consolidation.route_event(record, partitions=1, secrets=SECRETS),
 }

@@ -38,17 +38,17 @@ def test_a_turn_dated_too_far_ahead_counts_as_said_when_it_was_written(
     own: datetime | None, at: datetime, ahead: bool
 ) -> None:
     given = record(None if own is None else own.isoformat())
-    routed = decode_turn(given, RoutingPolicy())
-    assert (occurred_at(routed.turn, given), routed.clock_ahead) == (at, ahead)
+    routed = decode_turn(given, RoutingPolicy(), now=WRITTEN)
+    assert (occurred_at(routed.turn, given), routed.reading.clock_ahead) == (at, ahead)
 
 
 def test_the_policy_says_how_far() -> None:
     given = record((WRITTEN + timedelta(days=1)).isoformat())
-    assert not decode_turn(given, RoutingPolicy(clock_ahead=86_400)).clock_ahead
-    assert decode_turn(given, RoutingPolicy(clock_ahead=86_399)).clock_ahead
+    assert not decode_turn(given, RoutingPolicy(clock_ahead=86_400), now=WRITTEN).reading.clock_ahead
+    assert decode_turn(given, RoutingPolicy(clock_ahead=86_399), now=WRITTEN).reading.clock_ahead
 
 
 @pytest.mark.parametrize("timestamp", [-1, 0, 2**62])
 def test_a_record_without_a_usable_timestamp_says_nothing_about_the_clock(timestamp: int) -> None:
-    routed = decode_turn(record("2030-01-01T00:00:00Z", timestamp=timestamp), RoutingPolicy())
-    assert not routed.clock_ahead
+    routed = decode_turn(record("2030-01-01T00:00:00Z", timestamp=timestamp), RoutingPolicy(), now=WRITTEN)
+    assert not routed.reading.clock_ahead

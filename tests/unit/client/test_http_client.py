@@ -106,7 +106,7 @@ async def test_a_turn_goes_out_as_it_was_given() -> None:
         ({**TURN, "messages": []}, InvalidTurn),
         ({**TURN, "user_id": ""}, InvalidTurn),
         ({**TURN, "mood": {1, 2}}, InvalidTurn),
-        ({**TURN, "mood": "\ud800"}, InvalidTurn),
+        ({**TURN, "user_id": "\ud800"}, InvalidTurn),
         ({**TURN, "mood": float("nan")}, InvalidTurn),
         ({**TURN, "mood": "x" * 300_000}, TooLarge),
     ],

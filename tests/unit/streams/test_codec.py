@@ -15,7 +15,7 @@ from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Observed
 from memstream.schemas.turns import Turn
-from memstream.streams.engine.codec import RECORD_MAX_BYTES, decode, lane_key, tenant_of
+from memstream.streams.engine.codec import RECORD_MAX_BYTES, decode, decode_turn_value, lane_key, tenant_of
 from memstream.streams.log.port import Position, Record
 
 CONTRACTS: tuple[type[Contract], ...] = (Turn, Command, Observed, EpisodesRecorded)
@@ -39,16 +39,29 @@ def with_content(content: str) -> bytes:
     return f'{head}, "messages": [{{"role": "user", "content": {content}}}]}}'.encode("utf-8", "surrogatepass")
 
 
+def decoded(raw: Record, contract: type[Contract], *, max_bytes: int = RECORD_MAX_BYTES) -> Contract:
+    """Decode a record as its stage does: a turn in every form in which producers send it."""
+    if contract is Turn:
+        return decode_turn_value(raw, max_bytes=max_bytes).turn
+    return decode(raw, contract, max_bytes=max_bytes)
+
+
+def turn_of(value: bytes, **more: Any) -> Turn:
+    found = decoded(record(value, **more), Turn)
+    assert isinstance(found, Turn)
+    return found
+
+
 def refused(value: bytes | None, **more: Any) -> Poison:
     with pytest.raises(Poison) as caught:
-        decode(record(value, **more), Turn)
+        decoded(record(value, **more), Turn)
     return caught.value
 
 
 def reason_of(hostile: Record, contract: type[Contract]) -> str | None:
     """Return the reason of the refusal, None for a decoded record."""
     try:
-        assert isinstance(decode(hostile, contract), contract)
+        assert isinstance(decoded(hostile, contract), contract)
     except Poison as poison:
         return poison.reason
     return None
@@ -67,9 +80,6 @@ def reason_of(hostile: Record, contract: type[Contract]) -> str | None:
         pytest.param(b"[" * 100_000, id="deep"),
         pytest.param(b'{"a":' * 100_000, id="deep objects"),
         pytest.param(json.dumps(LEAST).encode()[:-1] + b', "x": ' + b"[" * 9_000 + b"}", id="deep extra"),
-        pytest.param(with_content('"\\ud800"'), id="a lone surrogate, escaped"),
-        pytest.param(with_content('"\ud800"'), id="a lone surrogate, encoded"),
-        pytest.param(with_content('"a\x00b"'), id="a raw control character"),
         pytest.param(with_content("9" * 5_000), id="a number that nothing can hold"),
     ],
 )
@@ -102,8 +112,9 @@ def test_json_outside_the_contract_is_invalid(value: bytes) -> None:
     "content", ['"\\u0000"', '"🦜👩‍👩‍👧‍👦"', '"\u200b\u200d\ufeff"', '"\\ud83e\\udd9c"', '""', "null"]
 )
 def test_strange_texts_are_accepted(content: str) -> None:
-    turn = decode(record(with_content(content)), Turn)
-    assert turn.messages[0].content == json.loads(content)
+    turn = turn_of(with_content(content))
+    text = json.loads(content)
+    assert turn.messages[0].content == (text if text is None else text.translate({0: None, 0xFEFF: None}))
 
 
 @pytest.mark.parametrize("extra", [b"1e400", b"-0.0", b"9" * 4_000, b"NaN", b"[[[1]]]"])
@@ -114,11 +125,12 @@ def test_strange_numbers_in_unknown_fields_are_accepted(extra: bytes) -> None:
 
 def test_too_large_is_oversized_before_it_is_parsed() -> None:
     with pytest.raises(Poison) as caught:
-        decode(record(b"[" * 101), Turn, max_bytes=100)
+        decoded(record(b"[" * 101), Turn, max_bytes=100)
     assert caught.value.reason == "oversized"
     assert "101 bytes; at most 100" in str(caught.value)
     assert refused(b" " * (RECORD_MAX_BYTES + 1)).reason == "oversized"
-    assert decode(record(json.dumps(LEAST).encode()), Turn, max_bytes=len(json.dumps(LEAST))).turn_id == "t1"
+    value = json.dumps(LEAST).encode()
+    assert isinstance(decoded(record(value), Turn, max_bytes=len(value)), Turn)
 
 
 def test_the_message_names_fields_without_their_content() -> None:
@@ -135,14 +147,26 @@ def test_another_major_version_is_unsupported(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [b"memstream.turn.v1", b"", b"something", b"\xff", b"x.v", b"x.v1.2.vx", "x.v²".encode()]
+    "header",
+    [
+        b"memstream.turn.v1",
+        b"",
+        b"something",
+        b"\xff",
+        b"x.v",
+        b"x.v1.2.vx",
+        "x.v²".encode(),
+        b"com.acme.chat.turn.v2",
+        b"com.memstream.turn.v2",
+        b"memstreamer.turn.v2",
+    ],
 )
 def test_no_or_the_known_version_is_read(header: bytes) -> None:
-    assert decode(record(json.dumps(LEAST).encode(), headers=(("ce_type", header),)), Turn).turn_id == "t1"
+    assert turn_of(json.dumps(LEAST).encode(), headers=(("ce_type", header),)).turn_id == "t1"
 
 
 def test_unknown_fields_of_a_later_minor_version_are_tolerated() -> None:
-    turn = decode(record(json.dumps(LEAST | {"later": {"deep": [1]}}).encode()), Turn)
+    turn = turn_of(json.dumps(LEAST | {"later": {"deep": [1]}}).encode())
     assert turn.model_extra == {"later": {"deep": [1]}}
     command: dict[str, Any] = {
         "command_id": "c1",

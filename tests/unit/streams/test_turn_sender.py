@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memstream.schemas.errors import Poison, Transient
-from memstream.streams.engine.turn_sender import TurnSender, read_turn, user_turn
+from memstream.schemas.front_door.turns import read_turn
+from memstream.streams.engine.turn_sender import TurnSender, user_turn
 from memstream.streams.log.port import Position
 
 
@@ -27,7 +28,7 @@ class SlowLog:
         self._pause /= 2
         await asyncio.sleep(self._pause)
         self.under_way -= 1
-        turn = read_turn(value)
+        turn = read_turn(value).turn
         if turn.turn_id in self._failing:
             raise Transient("broker", "away")
         self.appended.append((key.decode(), turn.turn_id))
@@ -41,7 +42,7 @@ def raw(session: str, turn_id: str) -> bytes:
 async def send_all(log: SlowLog, *turns: tuple[str, str]) -> list[Any]:
     sender = TurnSender(log, "test")  # type: ignore[arg-type]
     values = [raw(*turn) for turn in turns]
-    tasks = [sender.send(read_turn(value), value) for value in values]
+    tasks = [sender.send(read_turn(value).turn, value) for value in values]
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -65,7 +66,9 @@ async def test_a_turn_that_fails_does_not_hold_up_the_next() -> None:
     assert [turn_id for _, turn_id in log.appended] == ["0", "2"]
 
 
-@pytest.mark.parametrize(("value", "reason"), [(b"{}", "invalid"), (b"x" * 300_000, "oversized"), (b"\xff", "invalid")])
+@pytest.mark.parametrize(
+    ("value", "reason"), [(b"{}", "invalid"), (b"x" * 300_000, "oversized"), (b"\xff", "undecodable")]
+)
 def test_turns_that_the_observer_would_refuse_are_refused(value: bytes, reason: str) -> None:
     with pytest.raises(Poison) as caught:
         read_turn(value)

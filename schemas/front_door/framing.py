@@ -1,0 +1,146 @@
+"""Frames around a turn: what serializers, connectors and gateways put around the JSON object of a record.
+
+`unframe` takes them off. What it cannot take off, it names, with the setting of the producer that helps.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from .json_text import BOM, NotJson, parse_json, parse_text
+
+LAYERS_MAX: Final = 4
+"""Frames within frames that are taken off."""
+TURN_FIELDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "messages"})
+
+_GLUE: Final = 18
+"""Bytes of the header of AWS Glue: 3, the compression, and the id of the schema version."""
+_UNCOMPRESSED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unframed:
+    """A JSON value without its frames."""
+
+    value: JsonValue
+    frames: tuple[str, ...] = ()
+    """What was taken off, the outermost first."""
+    type: str | None = None
+    """The type that a CloudEvent in structured mode names."""
+
+    def within(self, why: str) -> str:
+        """Return why the value is refused, with the frames that it was in."""
+        return f"in {', in '.join(reversed(self.frames))}: {why}" if self.frames else why
+
+
+def unframe(raw: bytes) -> Unframed:
+    """Parse a record's value and take its frames off. Raises NotJson, which names what was seen."""
+    frame, rest = _schema_frame(raw)
+    frames = () if frame is None else (frame,)
+    return _within(Unframed(parse_json(rest), frames))
+
+
+def unframe_value(value: JsonValue) -> Unframed:
+    """Take the frames off a JSON value that is parsed already. Raises NotJson."""
+    return _within(Unframed(value))
+
+
+def refusal_of(value: JsonValue) -> str | None:
+    """Return why a value without its frames is no turn at all. None: it may be one."""
+    if isinstance(value, str):
+        base64_of_json = value.startswith(("eyJ", "ey\\"))
+        return "is base64: send the JSON itself" if base64_of_json else "is a JSON text, and not an object: send a turn"
+    if isinstance(value, list):
+        if any(isinstance(each, dict) and "specversion" in each for each in value):
+            return "is a list: a batch of CloudEvents; send one event a record"
+        return "is a list; send one turn a record"
+    if not isinstance(value, dict):
+        return "is no JSON object; send a turn"
+    if TURN_FIELDS & value.keys():
+        return None
+    if "op" in value and ("after" in value or "before" in value):
+        return "is a change event of Debezium: set transforms=unwrap with ExtractNewRecordState on the connector"
+    for name, each in value.items():
+        if isinstance(each, dict) and len(TURN_FIELDS & each.keys()) > 1:
+            return f"has the turn in its field {_short(name)}: send the turn itself as the value"
+    return None
+
+
+def _short(name: str) -> str:
+    return "".join(each for each in name[:40] if each.isprintable())
+
+
+# ------------------------------------------------------------------------------------------------ frames of bytes
+def _schema_frame(raw: bytes) -> tuple[str | None, bytes]:
+    """Return the frame of a schema registry before the JSON, and what follows it."""
+    if raw[:1] == b"\0" and len(raw) > 5:
+        schema = int.from_bytes(raw[1:5])
+        for size in (5, 9):  # Apicurio's own ids have eight bytes
+            if _is_json(raw[size:]):
+                return f"the frame of a schema registry (schema {schema})", raw[size:]
+        raise NotJson(
+            f"begins with the frame of a schema registry (byte 0, schema {schema}), and no JSON follows, so it is Avro "
+            "or Protobuf: set value.serializer to KafkaJsonSchemaSerializer, or to a serializer of plain JSON"
+        )
+    if raw[:1] == b"\x03" and len(raw) > _GLUE and raw[1] in (_UNCOMPRESSED, 5):
+        if raw[1] == _UNCOMPRESSED and _is_json(raw[_GLUE:]):
+            return "the frame of AWS Glue Schema Registry", raw[_GLUE:]
+        raise NotJson(
+            "begins with the frame of AWS Glue Schema Registry, and no JSON follows: set dataFormat to JSON and "
+            "compressionType to NONE, or value.serializer to a serializer of plain JSON"
+        )
+    return None, raw
+
+
+def _is_json(raw: bytes) -> bool:
+    return raw.removeprefix(BOM).lstrip()[:1] in (b"{", b"[", b'"')
+
+
+# ------------------------------------------------------------------------------------------------ frames of JSON
+def _within(found: Unframed) -> Unframed:
+    for _ in range(LAYERS_MAX):
+        inner = _next(found)
+        if inner is None:
+            break
+        found = inner
+    return found
+
+
+def _next(found: Unframed) -> Unframed | None:
+    value = found.value
+    if isinstance(value, str):
+        text = value.lstrip("\ufeff \t\r\n")
+        if not text.startswith(("{", "[", '"')):
+            return None
+        return Unframed(_parsed(text, found), (*found.frames, "a JSON text within JSON"), found.type)
+    if not isinstance(value, dict) or TURN_FIELDS & value.keys():
+        return None
+    if isinstance(value.get("specversion"), str) and ("data" in value or "data_base64" in value):
+        kind = value.get("type")
+        named = kind if isinstance(kind, str) else found.type
+        return Unframed(_data_of(value, found), (*found.frames, "a CloudEvent in structured mode"), named)
+    if value.keys() == {"schema", "payload"}:
+        return Unframed(value["payload"], (*found.frames, "an envelope of Kafka Connect"), found.type)
+    return None
+
+
+def _parsed(text: str, found: Unframed) -> JsonValue:
+    try:
+        return parse_text(text)
+    except NotJson as error:
+        raise NotJson(found.within(f"is a JSON text that itself {error}")) from None
+
+
+def _data_of(event: dict[str, JsonValue], found: Unframed) -> JsonValue:
+    encoded = event.get("data_base64")
+    if not isinstance(encoded, str):
+        return event.get("data")
+    try:
+        return parse_json(base64.b64decode(encoded, validate=True))
+    except (binascii.Error, NotJson):
+        raise NotJson(found.within("is a CloudEvent whose data_base64 is no JSON: send JSON in data")) from None

@@ -1,0 +1,142 @@
+"""JSON text as it comes: bytes → a JSON value, and texts without half characters, NUL and byte order marks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+DEPTH_MAX: Final = 200
+"""Levels of lists and objects. Deeper JSON is refused, because readers of it recurse."""
+BOM: Final = b"\xef\xbb\xbf"
+REPLACEMENT: Final = "\ufffd"
+
+_CUT: Final = re.compile(
+    rb"(?:\xe0[\xa0-\xbf]|[\xe1-\xef][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]?|[\xf1-\xf4][\x80-\xbf]{1,2})(?![\x80-\xbf])"
+)
+"""The beginning of a character of three or four bytes whose end is cut off. One byte alone may be Latin-1."""
+_REMOVED: Final = re.compile("[\0\ufeff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NOT_JSON: Final = (
+    (b"\xff\xfe", "is UTF-16 or UTF-32: encode it as UTF-8"),
+    (b"\xfe\xff", "is UTF-16: encode it as UTF-8"),
+    (b"\0\0\xfe\xff", "is UTF-32: encode it as UTF-8"),
+    (b"\x1f\x8b", "is gzip: set compression.type on the producer, and send the value itself uncompressed"),
+    (b"\x28\xb5\x2f\xfd", "is zstd: set compression.type on the producer, and send the value itself uncompressed"),
+    (b"\x04\x22\x4d\x18", "is lz4: set compression.type on the producer, and send the value itself uncompressed"),
+    (b"Obj\x01", "is an Avro file: send JSON, without an Avro serializer"),
+    (b"\xac\xed\0\x05", "is a serialized Java object: set value.serializer to a JSON or string serializer"),
+    (b"\x80\x04", "is a Python pickle: encode it with json.dumps"),
+    (b"\x80\x05", "is a Python pickle: encode it with json.dumps"),
+    (b"<", "is XML: send JSON"),
+)
+"""Beginnings of values that are no JSON, and what to do."""
+
+
+class NotJson(ValueError):
+    """Bytes that are no JSON. The message says what they are, without their content."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedJson:
+    """A JSON value that UTF-8 can hold."""
+
+    value: JsonValue
+    characters: int
+    """How many characters were replaced or removed."""
+
+
+def parse_json(raw: bytes, *, constant: Callable[[str], float] = float) -> JsonValue:
+    """Parse JSON. A byte order mark before it and NUL bytes after it are passed over, and line breaks within texts are
+    taken. A text of the value may hold half characters (see `repair`). `constant` reads NaN, Infinity and -Infinity.
+    Raises NotJson, and what `constant` raises."""
+    text = _text_of(raw)
+    if not text.strip():
+        raise NotJson("is empty")
+    return parse_text(text, constant=constant)
+
+
+def parse_text(text: str, *, constant: Callable[[str], float] = float) -> JsonValue:
+    """Parse JSON that is decoded already. Raises NotJson, and what `constant` raises."""
+    try:
+        value: JsonValue = json.loads(text, strict=False, parse_constant=constant)
+    except NotJson:
+        raise
+    except RecursionError:
+        raise NotJson("is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            raise NotJson("has more than one JSON value: send one turn a record") from None
+        raise NotJson(f"is not valid JSON: {error}") from None
+    except ValueError:  # an integer with thousands of digits
+        raise NotJson("is not valid JSON: a number has too many digits") from None
+    return value
+
+
+def _text_of(raw: bytes) -> str:
+    raw = raw.removeprefix(BOM).rstrip(b"\0")
+    for beginning, what in _NOT_JSON:
+        if raw.startswith(beginning):
+            raise NotJson(what)
+    if raw[1:2] == b"\0" or raw[:1] == b"\0":
+        raise NotJson("is UTF-16 or binary: encode it as JSON in UTF-8")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        pass
+    try:  # half of an emoji in bytes, or an emoji in two halves
+        return _CUT.sub(REPLACEMENT.encode(), raw).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise NotJson(f"is not UTF-8 (at byte {error.start}): let the producer encode texts as UTF-8") from None
+
+
+def repair(value: JsonValue, *, keep: Collection[str] = ()) -> RepairedJson:
+    """Replace half characters by U+FFFD, and remove NUL and byte order marks. `keep`: the fields of the object that
+    stay as they are. Raises NotJson for a value that is nested too deeply."""
+    repairer = _Repairer()
+    if not isinstance(value, dict) or not keep:
+        return RepairedJson(repairer.value(value, 0), repairer.characters)
+    fields = {
+        repairer.text(name): each if name in keep and isinstance(each, str) else repairer.value(each, 1)
+        for name, each in value.items()
+    }
+    return RepairedJson(fields, repairer.characters)
+
+
+def repair_text(text: str) -> tuple[str, int]:
+    """Return the text without half characters, NUL and byte order marks, and how many were replaced or removed."""
+    if text.isascii() and "\0" not in text:
+        return text, 0
+    removed = len(text)
+    text = _REMOVED.sub("", text)
+    removed -= len(text)
+    if _SURROGATE.search(text) is None:
+        return text, removed
+    before = text.count(REPLACEMENT)
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text, removed + text.count(REPLACEMENT) - before
+
+
+class _Repairer:
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def text(self, text: str) -> str:
+        text, characters = repair_text(text)
+        self.characters += characters
+        return text
+
+    def value(self, value: JsonValue, depth: int) -> JsonValue:
+        if isinstance(value, str):
+            return self.text(value)
+        if not isinstance(value, dict | list):
+            return value
+        if depth >= DEPTH_MAX:
+            raise NotJson("is nested too deeply")
+        if isinstance(value, list):
+            return [self.value(each, depth + 1) for each in value]
+        return {self.text(name): self.value(each, depth + 1) for name, each in value.items()}

@@ -1,0 +1,251 @@
+"""Messages in every common form → messages of the contract.
+
+The forms are those of OpenAI (chat, responses), Anthropic, Gemini, Bedrock, LangChain and the AI SDK. What a tool was
+asked and what it answered become a message of the role `tool`, whoever sent it along. A message that cannot be read
+keeps its place, and what was sent in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import JsonValue, ValidationError
+
+from ..turns import MESSAGES_MAX, SHORT_MAX, UNREAD, ContentPart, Role, TurnMessage, known_role
+from .faults import FieldFault, faults_of
+
+Json = Mapping[str, JsonValue]
+
+_TEXTS: Final = ("text", "refusal", "transcript")
+"""Fields of a part that hold its text."""
+_SILENT: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
+"""Types of parts whose text nobody said."""
+_CALLS: Final = frozenset({"tool_use", "tool_call", "tool-call", "function_call", "toolUse", "functionCall"})
+_RESULTS: Final = frozenset({"tool_result", "tool-result", "function_call_output", "toolResult", "functionResponse"})
+_CALL_NAMES: Final = ("name", "toolName", "tool_name")
+_CALL_INPUTS: Final = ("input", "arguments", "args")
+_RESULT_FIELDS: Final = ("content", "output", "result", "response")
+_PART: Final = "part"
+"""The type of a part that names none."""
+
+
+def read_messages(sent: Sequence[JsonValue]) -> tuple[tuple[TurnMessage, ...], tuple[FieldFault, ...]]:
+    """Return the messages, and what is wrong with those that no rule can read around."""
+    messages: list[TurnMessage] = []
+    faults: list[FieldFault] = []
+    room = MESSAGES_MAX - len(sent)
+    """Messages that may be divided into two."""
+    for place, each in enumerate(sent):
+        try:
+            read = _read(each, divides=room > 0)
+        except ValidationError as error:
+            faults += faults_of(error, before=("messages", place))
+            continue
+        room -= len(read) - 1
+        messages += read
+    return tuple(messages), tuple(faults)
+
+
+def is_refused(message: TurnMessage) -> bool:
+    """Return whether the message is none that a chat has. Parts without a text, such as images, are no reason."""
+    return message.model_extra is not None and UNREAD in message.model_extra and message.unread is not None
+
+
+def _read(sent: JsonValue, *, divides: bool) -> list[TurnMessage]:
+    if isinstance(sent, dict) and UNREAD in sent and sent.get("role") == "tool" and sent.get("content") is None:
+        sent = sent[UNREAD]  # written by memstream, when it masked a secret of the turn
+    if not isinstance(sent, dict):
+        return [_unread(sent)]
+    item = _item(sent)
+    if item is not None:
+        return [item]
+    role = _role(sent)
+    if role is None:
+        return [_unread(sent)]
+    content = _content(sent)
+    if content is None or isinstance(content, str):
+        return [_message(sent, role, content)]
+    own, of_tools = _divided(content, role)
+    if own is None or of_tools is None:
+        return [_unread(sent)]
+    if not of_tools:
+        return [_message(sent, role, own)]
+    if not any(part.type == "text" for part in own) or not divides:
+        return [_message(sent, "tool", (*own, *of_tools))]
+    both = [_message(sent, role, own), _message(sent, "tool", of_tools)]
+    return both[::-1] if role == "user" else both  # a user answers after the results of tools
+
+
+def _unread(sent: JsonValue) -> TurnMessage:
+    return TurnMessage.model_validate({"role": "tool", UNREAD: sent})
+
+
+def _message(sent: Json, role: Role, content: str | Sequence[ContentPart] | None) -> TurnMessage:
+    rest = {name: each for name, each in sent.items() if name not in _read_fields(sent)}
+    return TurnMessage.model_validate({**rest, "role": role, "content": content})
+
+
+def _role(sent: Json) -> Role | None:
+    """Return the role that a message names. LangChain names it in `type`."""
+    name = sent.get("role") or (sent.get("type") if "content" in sent else None)
+    return known_role(name) if isinstance(name, str) else None
+
+
+# ------------------------------------------------------------------------------------------------ items
+def _item(sent: Json) -> TurnMessage | None:
+    """Return the message of an item of the Responses API that is none itself: a call of a tool, or its result."""
+    kind = sent.get("type")
+    if not isinstance(kind, str) or "content" in sent or "parts" in sent:
+        return None
+    if not kind.endswith(("_call", "_call_output")):
+        return None
+    text = _result_text(sent) if kind.endswith("_output") else _call_text(sent)
+    return None if text is None else TurnMessage(role="tool", content=text)
+
+
+# ------------------------------------------------------------------------------------------------ content
+def _content(sent: Json) -> str | list[JsonValue] | None:
+    """Return the content of a message: a text, or its parts."""
+    content = sent.get("content")
+    if content in (None, "", []):
+        content = next((sent[name] for name in _others(sent)), content)
+    if content is None or isinstance(content, str):
+        return content
+    return content if isinstance(content, list) else [content]
+
+
+def _others(sent: Json) -> Iterator[str]:
+    """Yield the fields of a message that hold what is said where its content is empty."""
+    if isinstance(sent.get("parts"), list) and sent["parts"]:
+        yield "parts"
+    if isinstance(sent.get("refusal"), str) and sent["refusal"]:
+        yield "refusal"
+    audio = sent.get("audio")
+    if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
+        yield "audio"
+
+
+def _read_fields(sent: Json) -> frozenset[str]:
+    """Return the fields of a message that its role and content were read from."""
+    from_others = sent.get("content") in (None, "", [])
+    used = next(_others(sent), None) if from_others else None
+    return frozenset({"role", "content"} if used is None else {"role", "content", used})
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a content. `said`: a text of the message's role; `tool`: of a tool; `other`: it has none; `broken`: it
+    is no part."""
+
+    kind: Literal["said", "tool", "other", "broken"]
+    part: ContentPart
+
+
+def _divided(parts: Sequence[JsonValue], role: Role) -> tuple[list[ContentPart], list[ContentPart]] | tuple[None, None]:
+    """Return the parts of the message itself, and those of tools. None: none of them is a part."""
+    read = [_part(each) for each in parts]
+    if role == "tool" and not any(each.kind in ("said", "tool") for each in read):
+        answers = [text for each in parts if (text := _answered(each)) is not None]  # a tool answers with any JSON
+        if answers:
+            return [_text(each) for each in answers], []
+    if read and all(each.kind == "broken" for each in read):
+        return None, None
+    of_tools = [each.part for each in read if each.kind == "tool" and role != "tool"]
+    return [each.part for each in read if each.kind != "tool" or role == "tool"], of_tools
+
+
+def _part(given: JsonValue) -> _Part:
+    if isinstance(given, str):
+        return _Part("said", _text(given))
+    if not isinstance(given, dict) or not given:
+        return _Part("broken", ContentPart.model_validate({"type": UNREAD, UNREAD: given}))
+    kind = _type_of(given)
+    if kind in _SILENT or given.get("thought") is True:
+        return _Part("other", _other(given, kind if kind in _SILENT else "thought"))
+    inner = given.get(kind)
+    fields = inner if isinstance(inner, dict) and "type" not in given else given
+    if kind in _CALLS or kind.endswith("_tool_use"):
+        text = _call_text(fields)
+        return _Part("other", _other(given, kind)) if text is None else _Part("tool", _text(text))
+    if kind in _RESULTS or kind.endswith("_tool_result"):
+        text = _result_text(fields)
+        return _Part("other", _other(given, kind)) if text is None else _Part("tool", _text(text))
+    text = _said(given)
+    if text is not None:
+        rest = {name: each for name, each in given.items() if name not in _TEXTS and name != "type"}
+        return _Part("said", ContentPart.model_validate({**rest, "type": "text", "text": text}))
+    if kind == "text" and given.get("text") is None:
+        return _Part("said", ContentPart(type="text"))
+    if kind == "text":
+        return _Part("broken", ContentPart.model_validate({"type": UNREAD, UNREAD: given}))
+    return _Part("other", _other(given, kind))
+
+
+def _type_of(part: Json) -> str:
+    """Return the type of a part. Gemini and Bedrock name it by the field that holds it: `{"toolUse": {…}}`."""
+    kind = part.get("type")
+    if isinstance(kind, str):
+        return kind
+    if any(name in part for name in _TEXTS):
+        return "text"
+    return next((name for name in part if name != "type"), _PART)
+
+
+def _said(part: Json) -> str | None:
+    for name in _TEXTS:
+        value = part.get(name)
+        if isinstance(value, dict):  # OpenAI's Assistants API
+            value = value.get("value")
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def _text(text: str) -> ContentPart:
+    return ContentPart(type="text", text=text)
+
+
+def _other(given: Json, kind: str) -> ContentPart:
+    text = given.get("text")
+    rest = {name: each for name, each in given.items() if name not in ("type", "text")}
+    kept = {"text": text} if isinstance(text, str) else {}
+    return ContentPart.model_validate({**rest, **kept, "type": kind[:SHORT_MAX]})
+
+
+# ------------------------------------------------------------------------------------------------ tools
+def _call_text(call: Json) -> str | None:
+    """Return what a tool was asked: its name and its arguments. A call without a name and arguments has none."""
+    name = next((call[each] for each in _CALL_NAMES if isinstance(call.get(each), str)), None)
+    given = next((call[each] for each in _CALL_INPUTS if call.get(each) is not None), None)
+    if name is None or given is None:
+        return None
+    return f"{name} {_compact(given)}"
+
+
+def _result_text(result: Json) -> str | None:
+    """Return what a tool answered. None: nothing that can be read."""
+    given = next((result[each] for each in _RESULT_FIELDS if result.get(each) is not None), None)
+    if given is None or isinstance(given, str):
+        return given
+    parts = given if isinstance(given, list) else [given]
+    texts = [text for part in parts if (text := _answered(part)) is not None]
+    return "\n".join(texts) if texts else None
+
+
+def _answered(part: JsonValue) -> str | None:
+    """Return the text of a part of an answer. A part of another kind, such as an image, has none."""
+    if not isinstance(part, dict):
+        return _compact(part)
+    text = _said(part)
+    if text is not None:
+        return text
+    if "json" in part:
+        return _compact(part["json"])
+    return _compact(part) if "type" not in part and "image" not in part and "document" not in part else None
+
+
+def _compact(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

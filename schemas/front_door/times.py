@@ -1,0 +1,73 @@
+"""Times as producers write them: ISO 8601 with any offset, or the time since 1970 as a number."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pydantic import AwareDatetime, JsonValue, TypeAdapter, ValidationError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS_MAX: Final = 20_000_000_000
+"""A number up to this (the year 2603) is in seconds. A thousandfold each, it is in milli-, micro- or nanoseconds."""
+_UNITS_MAX: Final = 4
+_DIGITS: Final = re.compile(r"[-+]?\d+(?:\.\d*)?")
+_NUMBER: Final = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
+"""A number in a text. Fewer digits may be a year or a date."""
+_ZONE: Final = re.compile(r"\[[A-Za-z0-9_+/:-]{1,64}\]$")
+"""The name of a zone behind the offset, as java.time and Temporal write it."""
+_AWARE: Final = TypeAdapter[datetime](AwareDatetime)
+_WANTED: Final = "send a text such as 2026-11-20T10:00:00Z, or the seconds or milliseconds since 1970"
+
+
+def read_time(value: JsonValue) -> datetime:
+    """Return the time, with the offset that it was given. Raises ValueError, which says what to send."""
+    if isinstance(value, str):
+        text = value.strip()
+        if _NUMBER.fullmatch(text):
+            return _of_number(float(text) if "." in text else int(text))
+        return _of_text(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"is no time: {_WANTED}")
+    return _of_number(value)
+
+
+def _of_number(number: float) -> datetime:
+    if isinstance(number, float) and not math.isfinite(number):
+        raise ValueError(f"is no time: {_WANTED}")
+    unit = 1
+    for _ in range(_UNITS_MAX):
+        if abs(number) <= _SECONDS_MAX * unit:
+            return _after_epoch(number, unit)
+        unit *= 1_000
+    raise ValueError("lies outside the years 1 to 9999")
+
+
+def _after_epoch(number: float, unit: int) -> datetime:
+    try:
+        if isinstance(number, int):
+            seconds, rest = divmod(number, unit)
+            return _EPOCH + timedelta(seconds=seconds, microseconds=rest * 1_000_000 // unit)
+        return _EPOCH + timedelta(seconds=number / unit)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999") from None
+
+
+def _of_text(text: str) -> datetime:
+    text = _ZONE.sub("", text)
+    if _DIGITS.fullmatch(text):
+        raise ValueError(f"is no time: {_WANTED}")
+    try:
+        return _AWARE.validate_python(text)
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "timezone_aware":
+            raise ValueError("has no offset: end it with Z, or with an offset such as +02:00") from None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"is no time: {_WANTED}") from None
+    if found.tzinfo is None:
+        raise ValueError("has no offset: end it with Z, or with an offset such as +02:00")
+    return found

@@ -1,0 +1,119 @@
+"""One turn as a producer sends it → the contract `Turn`. Kafka, HTTP, the client and the commands read turns here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from pydantic import JsonValue, ValidationError
+
+from ..cloudevents import MAJOR_VERSION, major_of_type
+from ..errors import Poison
+from ..turns import MESSAGES_MAX, TURN_MAX_BYTES, UNREAD_CONTENT, Role, Turn, TurnMessage
+from .faults import FieldFault, InvalidFields, faults_of
+from .framing import Unframed, refusal_of, unframe
+from .json_text import NotJson, repair
+from .messages import is_refused, read_messages
+from .times import read_time
+
+IDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "agent_id", "org_id", "group_id"})
+"""Fields that name records. They are refused where a text would be repaired: two names must not become one."""
+_OPTIONAL: Final = frozenset(name for name, field in Turn.model_fields.items() if not field.is_required())
+_STAND_IN: Final = (TurnMessage(role="user", content=""),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTurn:
+    """A turn of the contract, and what was changed in its texts."""
+
+    turn: Turn
+    repaired_characters: int = 0
+    """Half characters that were replaced, and NUL and byte order marks that were removed."""
+
+
+def read_turn(value: bytes, *, max_bytes: int = TURN_MAX_BYTES) -> ReadTurn:
+    """Read the value of a record. Raises Poison: `oversized`, `undecodable`, `unsupported_version` or `invalid`. Its
+    message names what was seen and what to do, without the content."""
+    if len(value) > max_bytes:
+        raise Poison("oversized", f"the turn has {len(value)} bytes; at most {max_bytes} are allowed")
+    try:
+        unframed = unframe(value)
+        check_version(unframed.type)
+        return read_unframed(unframed)
+    except NotJson as error:
+        raise Poison("undecodable", f"the value {error}") from None
+    except InvalidFields as error:
+        raise Poison("invalid", str(error)) from None
+
+
+def check_version(event_type: str | None) -> None:
+    """Check the version in the type of a CloudEvent. A type that is not memstream's says nothing. Raises Poison."""
+    major = None if event_type is None else major_of_type(event_type)
+    if major is not None and major != MAJOR_VERSION:
+        raise Poison("unsupported_version", f"major version {major} is not known here; known is {MAJOR_VERSION}")
+
+
+def read_unframed(unframed: Unframed) -> ReadTurn:
+    """Read a turn whose frames are off. Raises InvalidFields, and NotJson for a value that is nested too deeply."""
+    within = f" (read from {', in '.join(reversed(unframed.frames))})" if unframed.frames else ""
+    value = unframed.value
+    refusal = refusal_of(value)
+    if refusal is not None or not isinstance(value, dict):
+        raise InvalidFields([FieldFault((), refusal or "is no JSON object; send a turn")], within=within)
+    try:
+        return read_fields(value)
+    except InvalidFields as error:
+        raise InvalidFields(error.faults, within=within) from None
+
+
+def read_fields(sent: dict[str, JsonValue]) -> ReadTurn:
+    """Read the fields of a turn. Raises InvalidFields, and NotJson for a value that is nested too deeply."""
+    repaired = repair(sent, keep=IDS)
+    assert isinstance(repaired.value, dict)  # a repaired object is an object
+    given: dict[str, object] = {
+        name: each for name, each in repaired.value.items() if each is not None or name not in _OPTIONAL
+    }
+    messages, faults = _messages(repaired.value)
+    if messages is not None:
+        given["messages"] = messages
+    if "occurred_at" in given:
+        try:
+            given["occurred_at"] = read_time(repaired.value["occurred_at"])
+        except ValueError as error:
+            faults.append(FieldFault(("occurred_at",), str(error)))
+            del given["occurred_at"]
+    try:
+        turn = Turn.model_validate(given)
+    except ValidationError as error:
+        raise InvalidFields([*faults, *faults_of(error)]) from None
+    if faults:
+        raise InvalidFields(faults)
+    return ReadTurn(turn, repaired.characters)
+
+
+def _messages(fields: dict[str, JsonValue]) -> tuple[tuple[TurnMessage, ...] | None, list[FieldFault]]:
+    """Return the messages, and their faults. With a fault something stands for them, so that the other fields are
+    checked. None: there is no such field."""
+    if "messages" not in fields:
+        return None, []
+    sent = fields["messages"]
+    if sent is None:
+        return (), []
+    if isinstance(sent, dict):
+        sent = [sent]
+    if not isinstance(sent, list):
+        return _STAND_IN, [FieldFault(("messages",), "is no list: send a list of messages")]
+    if len(sent) > MESSAGES_MAX:
+        why = f"has {len(sent)} messages: send at most {MESSAGES_MAX} messages a turn, and the rest as further turns"
+        return _STAND_IN, [FieldFault(("messages",), why)]
+    messages, faults = read_messages(sent)
+    if messages and not fields.get("ends_session") and all(map(is_refused, messages)):
+        return _STAND_IN, [*faults, *(_refusal(place, each) for place, each in enumerate(messages))]
+    return (_STAND_IN if faults else messages), list(faults)
+
+
+def _refusal(place: int, message: TurnMessage) -> FieldFault:
+    """Return why a message of a turn is refused in which none can be read."""
+    if message.unread == UNREAD_CONTENT:
+        return FieldFault(("messages", place, "content"), "is neither a text nor a list of parts")
+    return FieldFault(("messages", place, "role"), f"{message.unread} is not known: send {', '.join(get_args(Role))}")
