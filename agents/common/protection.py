@@ -14,8 +14,7 @@ from ...memory.secrets.turns import ProtectedTurn
 from ...schemas import ids
 from ...schemas.base import CONTENT_MAX, QUOTE_MAX, SUBJECT_MAX
 from ...schemas.cloudevents import MASKED_HEADER, Headers
-from ...schemas.front_door.framing import unframe
-from ...schemas.front_door.json_text import NotJson
+from ...schemas.front_door.framing import peek
 from ...schemas.observations import Observation, Observed
 from ...streams.log.port import Record
 
@@ -33,10 +32,7 @@ def keep_unread_record(record: Record, secrets: SecretFilter) -> Record:
     """Do the same for a record of any topic that was not decoded. A value that is no JSON stays as it came: nobody
     knows what it is. A masked value has lost its frames."""
     value = record.value
-    try:
-        read = unframe(value or b"").value
-    except NotJson:
-        return _masked(record, value, secrets)
+    read = peek(value or b"")
     shown = secrets.value(read).value
     if shown != read:
         value = json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,6 +49,19 @@ def unframe(raw: bytes) -> Unframed:
 def unframe_value(value: JsonValue) -> Unframed:
     """Take the frames off a JSON value that is parsed already. Raises NotJson."""
     return _within(Unframed(value))
+
+
+def peek(raw: bytes) -> JsonValue:
+    """Return the JSON of a value that may be refused, also of one in UTF-16 or UTF-32; None where there is none."""
+    try:
+        return unframe(raw).value
+    except NotJson:
+        pass
+    try:
+        found: JsonValue = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def refusal_of(value: JsonValue) -> str | None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from ...schemas.base import Contract, explain, is_clean
 from ...schemas.cloudevents import MAJOR_VERSION, major_version
 from ...schemas.errors import Poison
-from ...schemas.front_door.framing import unframe
+from ...schemas.front_door.framing import peek
 from ...schemas.front_door.json_text import NotJson, parse_json
 from ...schemas.front_door.turns import ReadTurn, read_turn
 from ...schemas.ids import join
@@ -96,10 +96,7 @@ def fields_of(value: bytes | None) -> dict[str, object]:
     takes."""
     if value is None or len(value) > TENANT_PROBE_BYTES:
         return {}
-    try:
-        fields = unframe(value).value
-    except NotJson:
-        return {}
+    fields = peek(value)
     return {**fields} if isinstance(fields, dict) else {}
 
 
