@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import cast
 
 import click
+import structlog
 from anyio import AsyncFile
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError
 
 from ... import __version__
 from ...memory.policies import MemoryPolicy
@@ -24,14 +27,17 @@ from ..context import CommandContext, pass_context, run
 from ..errors import usage
 from ..output import logs
 from ..process.account import account
-from ..process.line_reader import lines
+from ..process.json_rpc_lines import LineError, read_line
+from ..process.line_reader import whole_lines
 from ..process.signals import until_stopped
 from ..wiring.memory_services import memory_services
 from ..wiring.server import ServerParts, recall_publisher, server_parts
 from ..wiring.settings import Settings
 from ..wiring.stages import utc_now
 
+log = structlog.get_logger(__name__)
 SOURCE = "mcp"
+Send = Callable[[SessionMessage], Awaitable[None]]
 
 
 @click.command()
@@ -114,7 +120,10 @@ async def _serve(settings: Settings, policy: MemoryPolicy, identity: ToolIdentit
             ).server()
             running.set()
             ended = asyncio.Event()
-            async with stdio_server(stdin=cast("AsyncFile[str]", _incoming(ended))) as (incoming, outgoing):
+            answers = _Answers()
+            read = cast("AsyncFile[str]", _incoming(ended, answers))
+            async with stdio_server(stdin=read) as (incoming, outgoing):
+                answers.begin(outgoing.send)
                 work = asyncio.create_task(server.run(incoming, outgoing, server.create_initialization_options()))
                 try:
                     return await _until_the_end(work, parts, stopping)
@@ -139,10 +148,30 @@ async def _until_the_end(work: asyncio.Task[None], parts: ServerParts, stopping:
         await asyncio.wait((work, asked, stages))
 
 
-async def _incoming(ended: asyncio.Event) -> AsyncIterator[str]:
-    """Yield the lines of standard input, until it or the command ends. The reader of the SDK waits in a thread for the
-    next line, so that a signal would end nothing."""
-    read = lines(sys.stdin.buffer)
+class _Answers:
+    """The way of answers to lines that the SDK does not see."""
+
+    def __init__(self) -> None:
+        self._begun = asyncio.Event()
+        self._send: Send | None = None
+
+    def begin(self, send: Send) -> None:
+        """Let answers go this way. Those before wait for it."""
+        self._send = send
+        self._begun.set()
+
+    async def send(self, error: LineError) -> None:
+        await self._begun.wait()
+        assert self._send is not None  # it has begun
+        log.warning("mcp_line_refused", code=error.code, why=error.message)
+        data = ErrorData(code=error.code, message=error.message)
+        await self._send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=error.id, error=data)))
+
+
+async def _incoming(ended: asyncio.Event, answers: _Answers) -> AsyncIterator[str]:
+    """Yield the messages on standard input, until it or the command ends, and answer what is none. The reader of the
+    SDK waits in a thread for the next line, so that a signal would end nothing."""
+    read = whole_lines(sys.stdin.buffer)
     ending = asyncio.create_task(ended.wait())
     while True:
         line = asyncio.ensure_future(anext(read, None))
@@ -154,7 +183,11 @@ async def _incoming(ended: asyncio.Event) -> AsyncIterator[str]:
         if raw is None:
             ending.cancel()
             return
-        yield raw.decode("utf-8", "replace")
+        for each in read_line(raw):
+            if isinstance(each, LineError):
+                await answers.send(each)
+            else:
+                yield each.text
 
 
 async def _stages(parts: ServerParts, draining: asyncio.Event) -> int:

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from ..errors import CommandFailed, Exit
@@ -19,25 +20,56 @@ from ..errors import CommandFailed, Exit
 CHUNK = 64 * 1024
 LINE_MAX = 1024 * 1024
 """Bytes. The rest of a longer line is dropped: no turn is that long, and memory stays bounded."""
+END_BYTES = 4 * 1024
+"""Bytes of the end of a longer line that are kept."""
 CHUNKS_AHEAD = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its line break. Of one that is longer than LINE_MAX only the ends are kept."""
+
+    start: bytes
+    size: int
+    end: bytes = b""
+    """The last bytes of a line that was cut."""
+
+
 async def lines(file: BinaryIO) -> AsyncIterator[bytes]:
-    """Yield each line without its line break; the last line needs none. Raises CommandFailed if reading fails."""
-    buffer = bytearray()
+    """Yield each line without its line break, cut behind LINE_MAX + 1 bytes; the last line needs no break. Raises
+    CommandFailed if reading fails."""
+    async for line in whole_lines(file):
+        yield line.start
+
+
+async def whole_lines(file: BinaryIO) -> AsyncIterator[Line]:
+    """Yield each line with its size. Raises CommandFailed if reading fails."""
+    growing = _GrowingLine()
     async for chunk in _chunks(file):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
-            yield bytes(_extend(buffer, part))
-            buffer.clear()
-        _extend(buffer, rest)
-    if buffer:
-        yield bytes(buffer)
+            growing.add(part)
+            yield growing.line()
+            growing = _GrowingLine()
+        growing.add(rest)
+    if growing.size:
+        yield growing.line()
 
 
-def _extend(buffer: bytearray, part: bytes) -> bytearray:
-    buffer += part[: max(0, LINE_MAX + 1 - len(buffer))]
-    return buffer
+class _GrowingLine:
+    def __init__(self) -> None:
+        self.size = 0
+        self._start = bytearray()
+        self._end = b""
+
+    def add(self, part: bytes) -> None:
+        self.size += len(part)
+        self._start += part[: max(0, LINE_MAX + 1 - len(self._start))]
+        if self.size > LINE_MAX:
+            self._end = (self._end + part)[-END_BYTES:]
+
+    def line(self) -> Line:
+        return Line(bytes(self._start), self.size, self._end)
 
 
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:

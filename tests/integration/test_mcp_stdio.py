@@ -114,6 +114,42 @@ def test_a_signal_ends_it_and_nothing_but_the_protocol_is_on_its_output(tmp_path
             process.kill()
 
 
+def test_a_line_that_is_no_message_is_answered_and_the_session_goes_on(tmp_path: Path) -> None:
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    said: list[tuple[bytes, list[object]]] = [
+        (json.dumps({**ping, "method": "initialize", "params": start}).encode(), [1]),
+        (b"garbage", [None]),
+        (b'{"jsonrpc":"2.0","id":2,"method":"tools/', [2]),
+        (json.dumps({"method": "x", "params": {"text": "x" * 3_000_000}, "jsonrpc": "2.0", "id": 3}).encode(), [3]),
+        (b'{"id":4,"method":"ping"}', [4]),
+        (b'{"jsonrpc":"2.0","id":"5","method":"ping","params":{"x":"\\ud83d \xff"}}\r', ["5"]),
+        (json.dumps([{**ping, "id": 6}, {**ping, "id": 7}]).encode(), [6, 7]),
+        (b"\xef\xbb\xbf" + json.dumps({**ping, "id": 8}).encode(), [8]),
+    ]
+    with subprocess.Popen(
+        [sys.executable, *COMMAND],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env=clean_environment(),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            for line, ids in said:
+                process.stdin.write(line + b"\n")
+                process.stdin.flush()
+                answers = [json.loads(process.stdout.readline()) for _ in ids]
+                assert sorted((each["id"] for each in answers), key=str) == ids, line[:80]
+                assert all("error" in each or "result" in each for each in answers)
+            process.stdin.close()
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
 async def test_the_model_chooses_what_the_tool_recall_returns(tmp_path: Path) -> None:
     (tmp_path / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\n')
     with ModelServer(lambda ask: {"ids": [ask.prompt.id_of("Likes tea"), "f9"]}) as server:
