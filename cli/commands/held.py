@@ -191,7 +191,7 @@ def task(
     given = text
     args: Contract
     if what == "add" and due is None and condition is None:
-        raise usage("task add needs --due TIME or --condition WORDS: what brings the task up")
+        raise usage("task add needs due_at or condition: give --due TIME, or --condition WORDS")
     if what == "add":
         args = options.checked(lambda: prospective.TaskAdd(content=given, due_at=due, condition=condition))
     else:

@@ -8,20 +8,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from agents.memory import Session
+from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from memstream.client import ClientError, Memory, Misconfigured, Unavailable, connect
-from tests.support.kafka import free_port
-from tests.support.openai_agents import import_sdk
-from tests.support.polling import wait_for
-from tests.support.served_memory import TENANT, ServedMemory, contents, wait_until_learnt
-
-import_sdk()
-
-from agents.memory import Session  # noqa: E402
-from agents.tool_context import ToolContext  # noqa: E402
-
-from agents import (  # noqa: E402
+from agents import (
     Agent,
     FunctionTool,
     Model,
@@ -31,7 +22,11 @@ from agents import (  # noqa: E402
     Usage,
     set_tracing_disabled,
 )
-from memstream.client.frameworks.openai_agents import MemstreamSession, memory_tools  # noqa: E402
+from memstream.client import ClientError, Memory, Misconfigured, Unavailable, connect
+from memstream.client.frameworks.openai_agents import MemstreamSession, memory_tools
+from tests.support.kafka import free_port
+from tests.support.polling import wait_for
+from tests.support.served_memory import TENANT, ServedMemory, contents, wait_until_learnt
 
 set_tracing_disabled(True)
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]

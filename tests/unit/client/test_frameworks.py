@@ -6,6 +6,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from operator import ge, gt, le, lt
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from memstream.client.frameworks.session_turns import MessageFields, SessionTurn
 from memstream.schemas.base import CONTENT_MAX
 from memstream.schemas.turns import MESSAGES_MAX, TURN_MAX_BYTES
 
+ROOT = Path(__file__).resolve().parents[3]
 COMPARISONS = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 MODULES = {
     "openai_agents": ("agents", "openai-agents"),
@@ -41,6 +43,23 @@ def test_a_framework_that_is_not_installed_is_told_with_its_extra(module: str) -
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     told = f"ImportError: this adapter needs {package}: pip install 'memstream[{extra}]'"
     assert done.stderr.splitlines()[-1] == told
+
+
+@pytest.mark.parametrize(
+    ("module", "before"),
+    [
+        *((module, "") for module in MODULES),
+        ("openai_agents", "import agents; "),
+        ("openai_agents", "from agents import Agent; "),
+        ("openai_agents", "import memstream.agents; "),
+    ],
+)
+def test_an_adapter_is_imported_in_the_root_of_the_repository(module: str, before: str) -> None:
+    code = f"{before}import memstream.client.frameworks.{module}; from memstream.agents import recorder"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_client_imports_no_framework() -> None:
