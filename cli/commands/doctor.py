@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from collections import Counter
@@ -11,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
@@ -34,7 +34,7 @@ from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..output import console
 from ..output.tier_report import described
-from ..wiring.broker import COMMAND_TIMEOUT, deployment, new_log
+from ..wiring.broker import COMMAND_TIMEOUT, check_access, deployment, new_log
 from ..wiring.checks import Check
 from ..wiring.disk_room import needed_room, why_no_room
 from ..wiring.model_checks import check_models
@@ -110,11 +110,18 @@ def _settings(settings: Settings) -> Check:
 
 
 def _datadir(settings: Settings) -> Check:
-    folder = settings.datadir
-    above = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if os.access(above, os.W_OK | os.X_OK) and above.is_dir():
-        return Check("datadir", True, str(folder))
-    return Check("datadir", False, f"{above} cannot be written", "set MEMSTREAM_DATADIR to a folder of this user")
+    problem = _unusable(settings.datadir)
+    return Check("datadir", True, str(settings.datadir)) if problem is None else Check("datadir", False, *problem)
+
+
+def _unusable(folder: Path | None) -> tuple[str, str] | None:
+    """Return why this process cannot use a folder and what to do, or None. None is a server."""
+    try:
+        if folder is not None:
+            check_access(folder)
+    except OSError as error:
+        return f"{error.filename} cannot be used: {error.strerror}", "set MEMSTREAM_DATADIR to a folder of this user"
+    return None
 
 
 def _disk(settings: Settings) -> Check:
@@ -127,6 +134,9 @@ def _disk(settings: Settings) -> Check:
 
 # ------------------------------------------------------------------------------------------------ the log
 async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
+    if (unusable := _unusable(settings.broker_folder)) is not None:
+        yield Check("broker", False, *unusable)
+        return
     if settings.broker_folder is not None and not settings.broker_folder.exists():
         yield Check("broker", True, f"{settings.broker} does not exist yet; the first command creates it")
         return
@@ -249,6 +259,8 @@ async def _passed_over(log: Log) -> Check:
 async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Check:
     """Check Qdrant. With `identity` None the embedder does not answer, and its collections are not compared with it."""
     folder = settings.qdrant_folder
+    if (unusable := _unusable(folder)) is not None:
+        return Check("qdrant", False, *unusable)
     if folder is not None and not folder.exists():
         return Check("qdrant", True, f"{settings.qdrant} does not exist yet; the first worker creates it")
     try:

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Final
 
@@ -39,7 +40,7 @@ def ended(command: Callable[[], object]) -> int:
             code = result if isinstance(result, int) else code
         except SystemExit as end:
             code = _code(end)
-        except BaseException as error:  # noqa: BLE001 - a command has no other end
+        except (Exception, BaseExceptionGroup, KeyboardInterrupt, CancelledError) as error:  # noqa: BLE001
             code = _shown(_first(error))
     return code
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -49,9 +51,30 @@ def require_memory(*folders: Path | None) -> None:
             )
 
 
+def check_access(folder: Path) -> None:
+    """Check that this process may write into a folder, or create it, and use the log in it. Raises OSError."""
+    above = next(each for each in (folder, *folder.parents) if _exists(each))
+    os.listdir(above)  # a file, or a folder that cannot be read
+    for path in (above, *(each for each in (folder / LOG_FILE,) if _exists(each))):
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a path. Unlike `Path.exists`, raises OSError for a loop or a name that is too long."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 @asynccontextmanager
 async def opened_log(settings: Settings, *, make_topics: bool = True) -> AsyncIterator[Log]:
-    """Open the log. In a folder, missing topics are created: nobody else prepares a folder."""
+    """Open the log. In a folder, missing topics are created: nobody else prepares a folder. Raises OSError for a
+    folder that this process cannot use."""
+    if settings.broker_folder is not None:
+        check_access(settings.broker_folder)
     log = new_log(settings)
     await log.start()
     try:

@@ -83,8 +83,15 @@ def _qdrant(value: str) -> str:
     raise ValueError("expected http://host:6333, https://host or embedded:///folder with an absolute path")
 
 
+def _absolute(value: Path) -> Path:
+    try:
+        return Path(os.path.abspath(value.expanduser()))
+    except RuntimeError as error:
+        raise ValueError("the home directory is not known: write the path without ~") from error
+
+
 def _certificates(value: Path) -> Path:
-    file = Path(os.path.abspath(value.expanduser()))
+    file = _absolute(value)
     try:
         ssl.create_default_context(cafile=file)
     except OSError as error:  # ssl.SSLError is one
@@ -224,8 +231,8 @@ class Settings(BaseSettings):
 
     @field_validator("datadir")
     @classmethod
-    def _absolute(cls, value: Path) -> Path:
-        return Path(os.path.abspath(value.expanduser()))
+    def _absolute_datadir(cls, value: Path) -> Path:
+        return _absolute(value)
 
     @field_validator("model")
     @classmethod
@@ -261,7 +268,10 @@ class Settings(BaseSettings):
     @classmethod
     def _default_addresses(cls, values: Any) -> Any:
         """No address: one folder for log and engine, under the data directory."""
-        datadir = Path(os.path.abspath(Path(values.get("datadir", ".memstream")).expanduser()))
+        try:
+            datadir = _absolute(Path(values.get("datadir", ".memstream")))
+        except (TypeError, ValueError):
+            return values  # the field's own validator says what is wrong
         return {"broker": f"{EMBEDDED}{datadir}", "qdrant": f"{EMBEDDED}{datadir}"} | values
 
     # ------------------------------------------------------------------------------------------------ derived
@@ -318,7 +328,7 @@ def variable(field: str) -> str:
 
 def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     """Read settings and policy. Raises CommandFailed (exit 2) that names what is wrong, all of it at once."""
-    file = config if config is not None else DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+    file = config if config is not None else _default_file()
     table = _read(file) if file is not None else {}
     policy_table = table.pop("memory", {})
     models_table, request_tables = _models(table.pop("models", {}))
@@ -388,6 +398,13 @@ def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------------------ what is wrong
+def _default_file() -> Path | None:
+    try:
+        return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+    except OSError as error:  # the working directory cannot be searched
+        raise usage(f"{DEFAULT_FILE}: cannot be read: {error.strerror or error}") from error
+
+
 def _read(file: Path) -> dict[str, Any]:
     try:
         return toml_of(file.read_bytes())
