@@ -37,6 +37,14 @@ def zone_named(name: str) -> tzinfo:
         raise ValueError(f"there is no time zone {name!r}; write an IANA name such as Europe/Lisbon, or UTC") from None
 
 
+def in_zone(at: datetime, zone: tzinfo | None) -> datetime:
+    """Return a time by the clock of a zone; as it is without a zone, and at the ends of the calendar."""
+    try:
+        return at if zone is None else at.astimezone(zone)
+    except OverflowError:
+        return at
+
+
 def _read_time(value: object) -> datetime | None:
     """Read a time as chat services write it; None when it is none. A time without an offset is UTC."""
     try:

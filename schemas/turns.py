@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, Stri
 
 from . import ids
 from .base import Contract, GivenId, Metadata
-from .said_at import LocalInstant, SaidAt, TimeZoneName, in_utc, zone_named
+from .said_at import LocalInstant, SaidAt, TimeZoneName, in_utc, in_zone, zone_named
 
 TURN_MAX_BYTES = 256 * 1024
 MESSAGES_MAX = 64
@@ -200,10 +200,7 @@ class Turn(Contract):
 
     def local(self, at: datetime) -> datetime:
         """Return a time as the clock of the speakers shows it: in their zone, else with its own offset."""
-        try:
-            return at if self.zone is None else at.astimezone(self.zone)
-        except OverflowError:
-            return at
+        return in_zone(at, self.zone)
 
     def in_utc(self) -> Turn:
         """Return the turn with its time in UTC."""

@@ -169,7 +169,7 @@ def request_for(prompt: ObservePrompt, *, tenant_id: str) -> CompletionRequest[P
         tenant_id=tenant_id,
         messages=prompt.messages(),
         json_schema=prompt.form.schema(len(prompt.turns)),
-        parse=lambda answer: prompt.form.parse(clean_value(answer)),
+        parse=lambda answer: prompt.form.parse(prompt.with_offsets(clean_value(answer))),
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import Final
+
+from pydantic import JsonValue
 
 from ...adapters.ports import Message
 from ...memory.language.text import escape_markers, one_line
@@ -16,14 +18,17 @@ from ...memory.recall.prompt_framing import remove_framed
 from ...memory.trust.evidence import SaidText
 from ...memory.trust.rendered_text import safe_name, safe_statement
 from ...schemas.observations import TurnCut
+from ...schemas.said_at import in_zone
 from ...schemas.turns import Turn, TurnMessage
 from ...schemas.working_set import WorkingEntry, WorkingSet
+from ..common.structured_output import short_id
 from .answer_schema import WHOLE, AnswerForm
 from .rows import RecentMessage
 from .speakers import USER, ShownMessage, shown_name, subject_of_name, with_written_names
 from .turn_cut import CHARACTERS_A_TOKEN, cut_to_size
 from .turn_source import TurnSource, text_of
 
+_TIMES: Final = ("due_at", "valid_from", "valid_to")
 _SHOWN_FROM: Final = timedelta(hours=1)
 """A message shows its own time if it lies so far from its turn's."""
 
@@ -135,6 +140,21 @@ class ObservePrompt:
     def _rules(self) -> str:
         return self.form.rules.format(max_per_message=self.policy.max_per_message)
 
+    def with_offsets(self, answer: JsonValue) -> JsonValue:
+        """Return an answer whose times without an offset have that of their turn: a model writes them by the clock that
+        it is shown."""
+        if isinstance(answer, list):
+            return [self.with_offsets(each) for each in answer]
+        if not isinstance(answer, dict):
+            return answer
+        named = self.turn_ids.get(short_id(answer.get("turn")) or "")
+        turn = self.turns[0] if len(self.turns) == 1 else named
+        zone = None if turn is None else turn.occurred_at.tzinfo
+        return {
+            name: _with_offset(value, zone) if name in _TIMES else self.with_offsets(value)
+            for name, value in answer.items()
+        }
+
     def messages(self) -> tuple[Message, ...]:
         """Return rules, context, and last the turns, verbatim. The assistant message between them is needed because the
         templates of many open models refuse two messages of one role in a row."""
@@ -181,12 +201,21 @@ def with_names(turns: Sequence[ShownTurn], recent: Sequence[RecentMessage]) -> t
     return tuple(named)
 
 
+def _with_offset(value: JsonValue, zone: tzinfo | None) -> JsonValue:
+    """Return a time of an answer with an offset. A date alone stays as it is: it has no clock."""
+    try:
+        at = datetime.fromisoformat(value.strip()) if isinstance(value, str) and ":" in value else None
+    except ValueError:
+        return value
+    return value if at is None or at.tzinfo is not None or zone is None else at.replace(tzinfo=zone).isoformat()
+
+
 def _own_time(turn: Turn, message: TurnMessage, turn_at: datetime) -> datetime | None:
     """Return a message's own time: in the speakers' zone, else with its own offset, else with that of the turn."""
     at = message.created_at
     if at is None or turn.zone is not None or at.utcoffset():
         return at and turn.local(at)
-    return at.astimezone(turn_at.tzinfo)
+    return in_zone(at, turn_at.tzinfo)
 
 
 def _shown_time(at: datetime) -> str:

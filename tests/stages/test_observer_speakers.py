@@ -156,6 +156,16 @@ async def test_a_message_has_a_time_of_its_own(
     assert [at.occurred_at for at in world.row().origins] == [record.said_at(each) for each in record.observations]
 
 
+async def test_a_time_of_an_answer_without_an_offset_is_by_the_clock_of_its_turn() -> None:
+    item = {"content": "Calls the bank tomorrow", "evidence": "call the bank tomorrow", "category": "task"}
+    world = ObserverWorld(stating(item | {"due_at": "2026-06-02T09:00"}))
+    at = "2026-06-01T21:00:00-05:00"
+    await world.deliver(world.turn("I have to call the bank tomorrow at nine.", occurred_at=at))
+    [due_at] = [each.due_at for record in world.observed() for each in record.observations]
+    assert due_at is not None
+    assert due_at.isoformat() == "2026-06-02T14:00:00+00:00"
+
+
 async def test_a_turn_that_waits_keeps_its_local_day() -> None:
     """The record waits as it came, also where something in it is masked."""
     model = AwayModel()

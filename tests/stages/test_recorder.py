@@ -458,3 +458,12 @@ async def test_killed_anywhere_the_first_turn_is_whole_and_the_other_is_not_ther
         assert stored(world) == stored(calm), (kill, world.harness.step)
         hit.add(world.harness.step)
     assert {"point 0", "point 1", "before window", "after window", "before store", "decide"} <= hit
+
+
+async def test_a_message_is_recorded_at_its_own_time(world: World) -> None:
+    past = {"role": "user", "content": "I lived in Ghent.", "created_at": "2024-05-01T10:00:00+02:00"}
+    ahead = {"role": "user", "content": "I live in Rome.", "created_at": "2999-05-01T10:00:00Z"}
+    turn = world.turn(past, "I live in Bruges.", ahead, occurred_at="2026-06-01T21:00:00-05:00")
+    await world.deliver(turn)
+    rows = [row.to_payload()["occurred_at"] for row in await world.messages()]
+    assert rows == ["2024-05-01T08:00:00Z", "2026-06-02T02:00:00Z", "2026-06-02T02:00:00Z"]

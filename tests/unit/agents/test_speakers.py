@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from memstream.adapters.completions.offline_prompt import read_prompt
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn, with_names
@@ -210,3 +211,40 @@ def test_a_name_and_a_time_stand_together() -> None:
     assert last_of(prompt_of(given_)) == "[t1]\nuser (alice, 2024-05-01T10:00:00Z): Hi."
     (message,) = read_prompt(prompt_of(given_).messages()).turns[0].messages
     assert (message.speaker, message.text) == ("alice", "Hi.")
+
+
+TIMES = st.one_of(
+    st.none(), st.integers(), st.floats(), st.text(max_size=30), st.datetimes(timezones=st.timezones()).map(str)
+)
+
+
+@given(TIMES, st.datetimes(timezones=st.timezones()), st.one_of(st.none(), st.text(max_size=70), st.timezone_keys()))
+def test_no_time_and_no_zone_breaks_a_prompt(created_at: Any, occurred_at: datetime, zone: str | None) -> None:
+    try:
+        turn(said("Hi."), occurred_at=occurred_at.isoformat())
+    except ValidationError:  # at the ends of the calendar
+        return
+    turn_ = turn(said("Hi.", created_at=created_at), occurred_at=occurred_at.isoformat(), time_zone=zone)
+    assert last_of(prompt_of(turn_)).endswith("Hi.")
+    assert turn_.in_utc().occurred_at == turn_.occurred_at
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("2026-06-02T09:00", "2026-06-02T09:00:00-05:00"),
+        ("2026-06-02T09:00:00Z", "2026-06-02T09:00:00Z"),
+        ("2026-06-02", "2026-06-02"),
+        ("at nine: sharp", "at nine: sharp"),
+        (None, None),
+        (7, 7),
+    ],
+)
+def test_a_time_without_an_offset_is_by_the_clock_of_its_turn(answer: Any, read: Any) -> None:
+    one = turn(said("Hi."), occurred_at="2026-06-01T21:00:00-05:00")
+    prompt = prompt_of(one, one)
+    for name in ("due_at", "valid_from", "valid_to"):
+        item = {"turn": "[t1]", name: answer, "content": "2026-06-02T09:00"}
+        assert prompt.with_offsets({"observations": [item]}) == {"observations": [item | {name: read}]}
+        assert prompt.with_offsets([item | {"turn": "t9"}]) == [item | {"turn": "t9"}]
+        assert prompt_of(one).with_offsets([item | {"turn": "t9"}]) == [item | {"turn": "t9", name: read}]

@@ -90,6 +90,32 @@ async def test_a_field_that_is_nearly_a_known_one_is_refused_with_both_names(
     assert not log.appended
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        TURN | {"time_zone": "America/Chicago", "occurred_at": "2026-06-01T21:00:00-05:00"},
+        TURN | {"timezone": "Europe/Lisbon"},
+        TURN | {"timeZone": None},
+        TURN | {"messages": [{"role": "user", "content": "x", "createdAt": 1764150000123}]},
+        TURN | {"messages": [{"role": "user", "content": "x", "created_at": "no time"}]},
+    ],
+)
+async def test_times_and_zones_are_taken_as_services_write_them(
+    api: httpx.AsyncClient, log: NoLog, said: dict[str, Any]
+) -> None:
+    assert (await api.post("/v1/turns", json=said)).status_code == 202
+    assert json.loads(log.appended[0][2] or b"") == said
+
+
+async def test_a_time_zone_that_does_not_exist_is_refused_by_name(api: httpx.AsyncClient, log: NoLog) -> None:
+    answer = await api.post("/v1/turns", json=TURN | {"time_zone": "Europe/Atlantis"})
+    assert answer.status_code == 422
+    [error] = answer.json()["errors"]
+    assert error["field"] == "time_zone"
+    assert "Europe/Lisbon" in error["detail"]
+    assert not log.appended
+
+
 async def test_fields_of_the_callers_own_objects_may_have_any_name(api: httpx.AsyncClient, log: NoLog) -> None:
     said = TURN | {"metadata": {"mesages": 1, "userId": 2}, "own": {"sesion_id": [{"rolle": 3}]}}
     assert (await api.post("/v1/turns", json=said)).status_code == 202

@@ -121,6 +121,15 @@ class TestOfATurn:
         )
         assert policies.applied("acme", None) == AppliedPolicy(settings={"routing.significance": 0.5})
 
+    def test_the_former_name_of_a_setting_is_read(self) -> None:
+        """A policy, and the cause of a turn, as version 0.3 wrote them."""
+        policy = policy_of({"capture": {"max_per_turn": 5}}, MemoryPolicy())
+        assert policy.capture.max_per_message == 5
+        cause = ObservedBy(applied=AppliedPolicy(settings={"capture.max_per_turn": 4, "routing.significance": 0.5}))
+        found = TurnPolicies(MemoryPolicy()).of(observed(cause=cause))
+        assert found is not None
+        assert (found.capture.max_per_message, found.routing.significance) == (4, 0.5)
+
     def test_the_turn_is_reflected_by_it(self) -> None:
         policies = TenantPolicies(MemoryPolicy())
         policies.set("acme", {"conflict": {"near_dup": 0.9}, "working": {"capacity": 3}} | COACH)
