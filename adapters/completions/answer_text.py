@@ -222,8 +222,10 @@ def _without_reasoning(text: str) -> str:
         return text[final.end() : end if end >= 0 else len(text)]
     text = _BARE_HARMONY.sub("", text)
     said = text[max((mark.end() for mark in _CLOSING_MARK.finditer(text)), default=0) :]
-    opening = _OPENING_MARK.search(said)
-    return _SPECIAL_TOKEN.sub(" ", said if opening is None else said[: opening.start()])
+    opening, begin = _OPENING_MARK.search(said), _BEGINS.search(said)
+    if opening is not None and (begin is None or opening.start() < begin.start()):  # else it is in a statement
+        said = said[: opening.start()]
+    return _SPECIAL_TOKEN.sub(" ", said)
 
 
 # ------------------------------------------------------------------------------------------------ shapes

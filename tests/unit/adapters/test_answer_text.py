@@ -105,6 +105,10 @@ OTHER_SHAPES: Final[dict[str, tuple[str, Mapping[str, JsonValue], JsonValue]]] =
         json.dumps({"observations": [{**ITEM, "content": "Writes </think> after ```"}]}), SCHEMA,
         {"observations": [{**ITEM, "content": "Writes </think> after ```"}]},
     ),
+    "a statement about an opening mark, after reasoning": (
+        f"<think>hm</think>{json.dumps({'observations': [{**ITEM, 'evidence': 'I use <thoughts> a lot'}]})}", SCHEMA,
+        {"observations": [{**ITEM, "evidence": "I use <thoughts> a lot"}]},
+    ),
     "a string among the items": (f'{{"observations": ["x", {ONE}]}}', SCHEMA, {"observations": ["x", ITEM]}),
     "nothing": ('{"observations": []}', SCHEMA, {"observations": []}),
     "nothing, as a bare list": ("[]", SCHEMA, {"observations": []}),
