@@ -104,7 +104,12 @@ def odd() -> Iterator[Case]:
         return case(name, item(name, content="Bad", **fields), item(name))
 
     def kept(name: str, **fields: Any) -> Case:
-        return case(name, item(name, content="Odd", **fields), item(name), observed=("Odd", "Likes thing 1"))
+        return case(
+            name,
+            item(name, content="Likes odd thing 1", **fields),
+            item(name),
+            observed=("Likes odd thing 1", "Likes thing 1"),
+        )
 
     yield Case("a-bare-list", ["[]"], ())
     yield Case("fenced", ["Sure!\n```json\n" + told(item("fenced")) + "\n```\nAnything else?"], ("Likes thing 1",))
