@@ -30,7 +30,7 @@ from bench.soak.traffic import sessions
 from bench.soak.verdict import AT_LEAST, WARM_UP, slopes
 from bench.soak.workers import Ended
 from memstream.schemas.topics import COMMANDS, COMMANDS_SESSION, TURNS
-from memstream.schemas.turns import Turn
+from memstream.schemas.turns import TURN_MAX_BYTES, Turn
 from memstream.streams.log.port import Position
 from memstream.verification import InvariantVerdict
 from memstream.verification.rows import DeadLetterRow, EventRow, History
@@ -141,6 +141,12 @@ def test_a_seed_gives_attacks_of_every_kind_and_the_valid_turns_among_them_are_v
     turns = [each for each in every if each.turn is not None]
     assert all(each.value is not None and Turn.read(each.value).turn_id == each.turn[1] for each in turns if each.turn)
     assert {each.topic for each in every if each.name == "forged"} == {COMMANDS.name, COMMANDS_SESSION.name}
+
+
+def test_the_largest_turn_that_is_accepted_is_as_large_as_is_allowed() -> None:
+    every = [each for seed in range(9) for each in attacks(seed=seed, seconds=3_600)]
+    accepted = [each for each in every if each.name.startswith("odd turn") and each.reason is None]
+    assert max(len(each.value or b"") for each in accepted) == TURN_MAX_BYTES
 
 
 def attacked_with(reason: str | None, *letters: str) -> InvariantVerdict:
