@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Final
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, StringConstraints, WithJsonSchema
 
+from .front_door.times import read_time
+
 TIME_ZONE_MAX: Final = 64
-_MILLIS_FROM: Final = 2e10
-"""A number from here on counts milliseconds: as seconds it lies after the year 2600."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""A clock that is not set writes this time, or one before it."""
 
 
 def in_utc(value: datetime) -> datetime:
@@ -48,17 +49,18 @@ def in_zone(at: datetime, zone: tzinfo | None) -> datetime:
 def _read_time(value: object) -> datetime | None:
     """Read a time as chat services write it; None when it is none. A time without an offset is UTC."""
     try:
-        if isinstance(value, bool):
-            return None
-        if isinstance(value, str) and value.strip().replace(".", "", 1).isdigit():
-            value = float(value)
-        if isinstance(value, int | float):
-            seconds = value / 1000 if value >= _MILLIS_FROM else float(value)
-            return datetime.fromtimestamp(seconds, UTC) if math.isfinite(seconds) and seconds > 0 else None
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
-        return _checked(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
-    except (ValueError, OverflowError, OSError):
+        found = value if isinstance(value, datetime) else _of_any_clock(value)
+        found = _checked(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
+    except (ValueError, TypeError):
         return None
+    return found if found > _EPOCH else None
+
+
+def _of_any_clock(value: object) -> datetime:
+    try:
+        return read_time(value)  # type: ignore[arg-type] # what is no JSON is no time
+    except ValueError:
+        return datetime.fromisoformat(str(value).strip())
 
 
 def _read_zone(value: object) -> str | None:
@@ -72,7 +74,7 @@ SaidAt = Annotated[
     BeforeValidator(_read_time),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}),
 ]
-"""The time of a message: RFC 3339 with any offset, or seconds or milliseconds since 1970. What is no time is absent."""
+"""The time of a message: RFC 3339 with any offset, or the time since 1970 as a number. What is no time is absent."""
 TimeZoneName = Annotated[
     Annotated[str, StringConstraints(max_length=TIME_ZONE_MAX)] | None, BeforeValidator(_read_zone)
 ]

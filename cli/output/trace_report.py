@@ -90,6 +90,10 @@ def show_turn(turn: TurnOutcome) -> None:
     cause = turn.observed.cause
     if cause.cut is not None:
         _line("  ", f"the model did not see {cause.cut.tokens} tokens of {cause.cut.messages} messages")
+    for unread in cause.unread:
+        _line("  ", f"message {unread.index + 1} was not read: {unread.why}")
+    if cause.repaired_characters:
+        _line("  ", f"broken characters that were replaced or removed: {cause.repaired_characters}")
     if cause.over_cap is not None:
         _show_over_cap(cause.over_cap)
 

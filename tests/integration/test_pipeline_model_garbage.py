@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from memstream.memory.policies.observation import CapturePolicy
 from memstream.schemas import ids
 from memstream.schemas.topics import COMMANDS, OBSERVATIONS, RESULTS, TURNS
 from memstream.streams.log.port import Record
@@ -115,7 +116,9 @@ def odd() -> Iterator[Case]:
     yield Case("fenced", ["Sure!\n```json\n" + told(item("fenced")) + "\n```\nAnything else?"], ("Likes thing 1",))
     yield Case("thoughts", ["<think>{hm}</think>" + told(item("thoughts"))], ("Likes thing 1",))
     yield case(
-        "many", *(item("many", content=f"Likes {n}") for n in range(3_000)), observed=("Likes 0", "Likes 1", "Likes 2")
+        "many",
+        *(item("many", content=f"Likes {n}") for n in range(3_000)),
+        observed=tuple(f"Likes {n}" for n in range(CapturePolicy().max_per_message)),
     )
     yield case("twice", item("twice"), item("twice", content="likes  THING 1"))
     yield kept("importance-5", importance=5)
@@ -136,7 +139,7 @@ def odd() -> Iterator[Case]:
     yield case("no-items", {"x": 1}, item("no-items"))
     yield Case("not-items", [json.dumps({"observations": [5, None, "x", [], item("not-items")]})], ("Likes thing 1",))
     yield case("surrogate", item("surrogate", content="Likes \ud83d thing"), observed=("Likes \ufffd thing",))
-    yield case("controls", item("controls", content="Likes\0\x1b[31m thing"), observed=("Likes\0\x1b[31m thing",))
+    yield case("controls", item("controls", content="Likes\0\x1b[31m thing"), observed=("Likes[31m thing",))
     for n, wrong in enumerate(
         [
             "w99",
