@@ -60,7 +60,9 @@ def _of_any_clock(value: object) -> datetime:
     try:
         return read_time(value)  # type: ignore[arg-type] # what is no JSON is no time
     except ValueError:
-        return datetime.fromisoformat(str(value).strip())
+        if not isinstance(value, str):
+            raise
+        return datetime.fromisoformat(value.strip())
 
 
 def _read_zone(value: object) -> str | None:

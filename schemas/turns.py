@@ -60,6 +60,7 @@ UNREAD: Final = "unread_message"
 
 
 UNREAD_CONTENT: Final = "content that is neither text nor parts"
+NO_CONTENT: Final = "no content"
 
 
 class UnreadMessage(Contract):
@@ -123,7 +124,7 @@ def why_unread(sent: JsonValue) -> str:
         return "a role that is no text"
     if known_role(role) is None:
         return f"the role {short(role)}"
-    return UNREAD_CONTENT
+    return UNREAD_CONTENT if "content" in sent else NO_CONTENT
 
 
 def short(name: str) -> str:

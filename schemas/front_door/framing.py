@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,11 +18,16 @@ from .json_text import BOM, NotJson, parse_json, parse_text
 
 LAYERS_MAX: Final = 4
 """Frames within frames that are taken off."""
+_WRAPPERS_MAX: Final = 3
+"""Objects and lists around a turn that is looked for to name its place."""
 TURN_FIELDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "messages"})
 
 _GLUE: Final = 18
 """Bytes of the header of AWS Glue: 3, the compression, and the id of the schema version."""
 _UNCOMPRESSED: Final = 0
+_PLAIN: Final = "set value.serializer to KafkaJsonSchemaSerializer, or to a serializer of plain JSON"
+_WIDE: Final = re.compile(rb"\0[\s{\[\"]\0|\0{3}[\s{\[\"]\0")
+"""The beginning of JSON in UTF-16 or UTF-32, big end first. A schema of this number would be above 150 million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +48,13 @@ class Unframed:
 def unframe(raw: bytes) -> Unframed:
     """Parse a record's value and take its frames off. Raises NotJson, which names what was seen."""
     frame, rest = _schema_frame(raw)
-    frames = () if frame is None else (frame,)
-    return _within(Unframed(parse_json(rest), frames))
+    if frame is None:
+        return _within(Unframed(parse_json(raw)))
+    try:
+        value = parse_json(rest)
+    except NotJson as error:
+        raise NotJson(f"begins with {frame}, and what follows {error}. If it is Avro or Protobuf, {_PLAIN}") from None
+    return _within(Unframed(value, (frame,)))
 
 
 def unframe_value(value: JsonValue) -> Unframed:
@@ -79,10 +90,30 @@ def refusal_of(value: JsonValue) -> str | None:
         return None
     if "op" in value and ("after" in value or "before" in value):
         return "is a change event of Debezium: set transforms=unwrap with ExtractNewRecordState on the connector"
-    for name, each in value.items():
+    if "specversion" in value and not {"data", "data_base64"} & value.keys():
+        return "is a CloudEvent without data: send the turn in data"
+    place = _place_of_turn(value)
+    return None if place is None else f"has the turn in its field {place}: send the turn itself as the value"
+
+
+def _place_of_turn(value: JsonValue, *, depth: int = 0) -> str | None:
+    """Return the path of the field that holds a turn, also as a JSON text. None: there is none near the top."""
+    if depth == _WRAPPERS_MAX or not isinstance(value, dict | list):
+        return None
+    named = value.items() if isinstance(value, dict) else [(str(place), each) for place, each in enumerate(value[:1])]
+    for name, each in named:
+        if isinstance(each, str) and each.lstrip().startswith("{") and _turn_in_text(each):
+            return f"{_short(name)}, as a JSON text"
         if isinstance(each, dict) and len(TURN_FIELDS & each.keys()) > 1:
-            return f"has the turn in its field {_short(name)}: send the turn itself as the value"
+            return _short(name)
+        inner = _place_of_turn(each, depth=depth + 1)
+        if inner is not None:
+            return f"{_short(name)}.{inner}"
     return None
+
+
+def _turn_in_text(text: str) -> bool:
+    return sum(f'"{name}"' in text for name in TURN_FIELDS) > 1
 
 
 def _short(name: str) -> str:
@@ -92,14 +123,14 @@ def _short(name: str) -> str:
 # ------------------------------------------------------------------------------------------------ frames of bytes
 def _schema_frame(raw: bytes) -> tuple[str | None, bytes]:
     """Return the frame of a schema registry before the JSON, and what follows it."""
-    if raw[:1] == b"\0" and len(raw) > 5:
+    if raw[:1] == b"\0" and len(raw) > 5 and not _WIDE.match(raw):
         schema = int.from_bytes(raw[1:5])
         for size in (5, 9):  # Apicurio's own ids have eight bytes
             if _is_json(raw[size:]):
                 return f"the frame of a schema registry (schema {schema})", raw[size:]
         raise NotJson(
             f"begins with the frame of a schema registry (byte 0, schema {schema}), and no JSON follows, so it is Avro "
-            "or Protobuf: set value.serializer to KafkaJsonSchemaSerializer, or to a serializer of plain JSON"
+            f"or Protobuf: {_PLAIN}"
         )
     if raw[:1] == b"\x03" and len(raw) > _GLUE and raw[1] in (_UNCOMPRESSED, 5):
         if raw[1] == _UNCOMPRESSED and _is_json(raw[_GLUE:]):

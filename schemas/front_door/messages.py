@@ -8,6 +8,7 @@ keeps its place, and what was sent in it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -21,13 +22,30 @@ Json = Mapping[str, JsonValue]
 
 _TEXTS: Final = ("text", "refusal", "transcript")
 """Fields of a part that hold its text."""
+_TEXTS_OF_TEXT: Final = (*_TEXTS, "content", "value")
+"""The same for a part of the type text."""
+_LISTS: Final = ("parts", "blocks", "contents")
+"""Fields of a message that hold its parts where `content` is empty: Gemini and the AI SDK, LlamaIndex."""
+_WORDS: Final = ("text", "message", "refusal")
+"""Fields of a message that hold its text where `content` is empty."""
+_WITHOUT_WORDS: Final = frozenset(
+    {"role", "type", "content", "name", "id", "created_at", "createdAt", "timestamp", "metadata", "status", "model"}
+    | {"tool_call_id", "toolCallId"}
+)
+"""Fields of a message that say nothing. A message with no others has nothing to read."""
+_TOOL_CALLS: Final = ("tool_calls", "toolCalls", "function_call", "toolInvocations")
+"""Fields of a message that says nothing because it is about tools."""
 _SILENT: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 """Types of parts whose text nobody said."""
-_CALLS: Final = frozenset({"tool_use", "tool_call", "tool-call", "function_call", "toolUse", "functionCall"})
-_RESULTS: Final = frozenset({"tool_result", "tool-result", "function_call_output", "toolResult", "functionResponse"})
+_CALLS: Final = frozenset({"tooluse", "toolcall", "functioncall", "servertooluse", "mcptooluse"})
+_RESULTS: Final = frozenset(
+    {"toolresult", "functioncalloutput", "functionresponse", "toolinvocation", "dynamictool", "codeexecutionresult"}
+)
+"""Types of parts without case and hyphens."""
 _CALL_NAMES: Final = ("name", "toolName", "tool_name")
 _CALL_INPUTS: Final = ("input", "arguments", "args")
-_RESULT_FIELDS: Final = ("content", "output", "result", "response")
+_RESULT_FIELDS: Final = ("content", "output", "result", "response", "errorText")
+_SEPARATORS: Final = re.compile("[-_]")
 _PART: Final = "part"
 """The type of a part that names none."""
 
@@ -59,6 +77,9 @@ def _read(sent: JsonValue, *, divides: bool) -> list[TurnMessage]:
         sent = sent[UNREAD]  # written by memstream, when it masked a secret of the turn
     if not isinstance(sent, dict):
         return [_unread(sent)]
+    inner = _unwrapped(sent)
+    if inner is not None:
+        return _read(inner, divides=divides)
     item = _item(sent)
     if item is not None:
         return [item]
@@ -66,6 +87,8 @@ def _read(sent: JsonValue, *, divides: bool) -> list[TurnMessage]:
     if role is None:
         return [_unread(sent)]
     content = _content(sent)
+    if content is None and _says_elsewhere(sent):
+        return [_unread(sent)]
     if content is None or isinstance(content, str):
         return [_message(sent, role, content)]
     own, of_tools = _divided(content, role)
@@ -77,6 +100,32 @@ def _read(sent: JsonValue, *, divides: bool) -> list[TurnMessage]:
         return [_message(sent, "tool", (*own, *of_tools))]
     both = [_message(sent, role, own), _message(sent, "tool", of_tools)]
     return both[::-1] if role == "user" else both  # a user answers after the results of tools
+
+
+def _unwrapped(sent: Json) -> dict[str, JsonValue] | None:
+    """Return the message within one of LangChain's, which writes it with its class or its type around it."""
+    kind = sent.get("type")
+    if kind == "constructor" and isinstance(sent.get("kwargs"), dict):
+        inner, names = sent["kwargs"], sent.get("id")
+        kind = names[-1] if isinstance(names, list) and names else None
+    else:
+        inner = sent.get("data")
+    if "role" in sent or "content" in sent or not isinstance(kind, str) or not isinstance(inner, dict):
+        return None
+    return {**inner, "role": inner.get("role") or kind} if known_role(_class_role(kind)) is not None else None
+
+
+def _class_role(kind: str) -> str:
+    """Return the role that LangChain's name of a class holds: `HumanMessage`, `AIMessageChunk`."""
+    return kind.removesuffix("Chunk").removesuffix("Message")
+
+
+def _says_elsewhere(sent: Json) -> bool:
+    """Return whether a message without content has a text in a field that nobody knows."""
+    if "content" in sent or any(sent.get(name) for name in _TOOL_CALLS):
+        return False
+    others = (each for name, each in sent.items() if name not in _WITHOUT_WORDS)
+    return any(isinstance(each, str | list | dict) and each for each in others)
 
 
 def _unread(sent: JsonValue) -> TurnMessage:
@@ -91,7 +140,7 @@ def _message(sent: Json, role: Role, content: str | Sequence[ContentPart] | None
 def _role(sent: Json) -> Role | None:
     """Return the role that a message names. LangChain names it in `type`."""
     name = sent.get("role") or (sent.get("type") if "content" in sent else None)
-    return known_role(name) if isinstance(name, str) else None
+    return known_role(_class_role(name)) if isinstance(name, str) else None
 
 
 # ------------------------------------------------------------------------------------------------ items
@@ -114,15 +163,15 @@ def _content(sent: Json) -> str | list[JsonValue] | None:
         content = next((sent[name] for name in _others(sent)), content)
     if content is None or isinstance(content, str):
         return content
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        content = content["parts"]
     return content if isinstance(content, list) else [content]
 
 
 def _others(sent: Json) -> Iterator[str]:
     """Yield the fields of a message that hold what is said where its content is empty."""
-    if isinstance(sent.get("parts"), list) and sent["parts"]:
-        yield "parts"
-    if isinstance(sent.get("refusal"), str) and sent["refusal"]:
-        yield "refusal"
+    yield from (name for name in _LISTS if isinstance(sent.get(name), list) and sent[name])
+    yield from (name for name in _WORDS if isinstance(sent.get(name), str) and sent[name])
     audio = sent.get("audio")
     if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
         yield "audio"
@@ -165,19 +214,22 @@ def _part(given: JsonValue) -> _Part:
     kind = _type_of(given)
     if kind in _SILENT or given.get("thought") is True:
         return _Part("other", _other(given, kind if kind in _SILENT else "thought"))
-    inner = given.get(kind)
-    fields = inner if isinstance(inner, dict) and "type" not in given else given
-    if kind in _CALLS or kind.endswith("_tool_use"):
+    inner = given.get("toolInvocation") if kind == "tool-invocation" else None if "type" in given else given.get(kind)
+    fields = inner if isinstance(inner, dict) else given
+    plain = _SEPARATORS.sub("", kind).lower()
+    if plain in _CALLS or plain.endswith("tooluse"):
         text = _call_text(fields)
         return _Part("other", _other(given, kind)) if text is None else _Part("tool", _text(text))
-    if kind in _RESULTS or kind.endswith("_tool_result"):
-        text = _result_text(fields)
+    is_tool = "toolCallId" in given and kind.startswith("tool-")  # of the AI SDK: `tool-weather`
+    if is_tool or plain in _RESULTS or plain.endswith("toolresult"):
+        text = _result_text(fields) or _call_text({"name": kind.removeprefix("tool-"), **fields})
         return _Part("other", _other(given, kind)) if text is None else _Part("tool", _text(text))
-    text = _said(given)
+    texts = _TEXTS_OF_TEXT if plain == "text" else _TEXTS
+    text = _said(given, texts)
     if text is not None:
-        rest = {name: each for name, each in given.items() if name not in _TEXTS and name != "type"}
+        rest = {name: each for name, each in given.items() if name not in texts and name != "type"}
         return _Part("said", ContentPart.model_validate({**rest, "type": "text", "text": text}))
-    if kind == "text" and given.get("text") is None:
+    if kind == "text" and all(each is None for name, each in given.items() if name != "type"):
         return _Part("said", ContentPart(type="text"))
     if kind == "text":
         return _Part("broken", ContentPart.model_validate({"type": UNREAD, UNREAD: given}))
@@ -187,6 +239,8 @@ def _part(given: JsonValue) -> _Part:
 def _type_of(part: Json) -> str:
     """Return the type of a part. Gemini and Bedrock name it by the field that holds it: `{"toolUse": {…}}`."""
     kind = part.get("type")
+    if not isinstance(kind, str):
+        kind = part.get("block_type")  # of LlamaIndex
     if isinstance(kind, str):
         return kind
     if any(name in part for name in _TEXTS):
@@ -194,11 +248,11 @@ def _type_of(part: Json) -> str:
     return next((name for name in part if name != "type"), _PART)
 
 
-def _said(part: Json) -> str | None:
-    for name in _TEXTS:
+def _said(part: Json, texts: Sequence[str] = _TEXTS) -> str | None:
+    for name in texts:
         value = part.get(name)
         if isinstance(value, dict):  # OpenAI's Assistants API
-            value = value.get("value")
+            value = value.get("value", value.get("text"))
         if isinstance(value, str):
             return value
     return None
@@ -244,6 +298,8 @@ def _answered(part: JsonValue) -> str | None:
         return text
     if "json" in part:
         return _compact(part["json"])
+    if part.get("type") in ("json", "text", "error-text", "error-json") and part.get("value") is not None:
+        return _compact(part["value"])  # of the AI SDK
     return _compact(part) if "type" not in part and "image" not in part and "document" not in part else None
 
 

@@ -16,8 +16,10 @@ _UNITS_MAX: Final = 4
 _DIGITS: Final = re.compile(r"[-+]?\d+(?:\.\d*)?")
 _NUMBER: Final = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
 """A number in a text. Fewer digits may be a year or a date."""
-_ZONE: Final = re.compile(r"\[[A-Za-z0-9_+/:-]{1,64}\]$")
-"""The name of a zone behind the offset, as java.time and Temporal write it."""
+_ZONE: Final = re.compile(r"(?:\[!?[A-Za-z0-9_+/:=-]{1,64}\])+$")
+"""The name of a zone and of a calendar behind the offset, as java.time and Temporal write them."""
+_LEAST: Final = 100_000_000
+"""A whole number from 1 up to this (March 1973) may be a year or a date, such as 20261120."""
 _AWARE: Final = TypeAdapter[datetime](AwareDatetime)
 _WANTED: Final = "send a text such as 2026-11-20T10:00:00Z, or the seconds or milliseconds since 1970"
 
@@ -35,7 +37,7 @@ def read_time(value: JsonValue) -> datetime:
 
 
 def _of_number(number: float) -> datetime:
-    if isinstance(number, float) and not math.isfinite(number):
+    if not math.isfinite(number) if isinstance(number, float) else 0 < number < _LEAST:
         raise ValueError(f"is no time: {_WANTED}")
     unit = 1
     for _ in range(_UNITS_MAX):

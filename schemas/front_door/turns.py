@@ -9,7 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from ..cloudevents import MAJOR_VERSION, major_of_type
 from ..errors import Poison
-from ..turns import MESSAGES_MAX, TURN_MAX_BYTES, UNREAD_CONTENT, Role, Turn, TurnMessage
+from ..turns import MESSAGES_MAX, NO_CONTENT, TURN_MAX_BYTES, UNREAD_CONTENT, Role, Turn, TurnMessage
 from .faults import FieldFault, InvalidFields, faults_of
 from .framing import Unframed, refusal_of, unframe
 from .json_text import NotJson, repair
@@ -114,6 +114,8 @@ def _messages(fields: dict[str, JsonValue]) -> tuple[tuple[TurnMessage, ...] | N
 
 def _refusal(place: int, message: TurnMessage) -> FieldFault:
     """Return why a message of a turn is refused in which none can be read."""
+    if message.unread == NO_CONTENT:
+        return FieldFault(("messages", place, "content"), "is missing: send a text or a list of parts")
     if message.unread == UNREAD_CONTENT:
         return FieldFault(("messages", place, "content"), "is neither a text nor a list of parts")
     return FieldFault(("messages", place, "role"), f"{message.unread} is not known: send {', '.join(get_args(Role))}")

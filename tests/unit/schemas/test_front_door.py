@@ -67,6 +67,8 @@ def refusal(value: bytes) -> Poison:
         (" Developer ", "system"),
         ("tool", "tool"),
         ("function", "tool"),
+        ("HumanMessage", "user"),
+        ("AIMessageChunk", "assistant"),
     ],
 )
 def test_the_names_that_producers_give_to_roles_are_known(name: str, role: str) -> None:
@@ -92,6 +94,12 @@ UNREADABLE: list[tuple[Any, str]] = [
     ({"type": "item_reference", "id": "x"}, "an item item_reference"),
     ({"type": "web_search_call", "status": "completed"}, "an item web_search_call"),
     ({"type": "image_generation_call", "result": "AAAA"}, "an item image_generation_call"),
+    ({"role": "user", "body": SAID}, "no content"),
+    ({"role": "user", "name": "ana", "input": [{"type": "text", "text": SAID}]}, "no content"),
+    ({"role": "tool", "tool_call_id": "c1", "output": "12 degrees"}, "no content"),
+    ({"role": "assistant", "audio": {"id": "a1"}}, "no content"),
+    ({"type": "chat", "data": {"content": SAID}}, "an item chat"),
+    ({"type": "constructor", "id": ["schema", "Document"], "kwargs": {"content": SAID}}, "an item constructor"),
 ]
 
 
@@ -175,6 +183,32 @@ CALLED = 'weather {"city":"Porto"}'
          [("tool", "12")], 0),
         ({"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "select 1"}, [("tool", "sql select 1")],
          0),
+        # the text is in another field of the message
+        ({"role": "user", "text": SAID}, [("user", SAID)], 0),
+        ({"role": "USER", "message": SAID}, [("user", SAID)], 0),
+        ({"role": "user", "content": None, "blocks": [{"block_type": "text", "text": SAID}]}, [("user", SAID)], 0),
+        ({"role": "user", "contents": [{"text": SAID}]}, [("user", SAID)], 0),
+        ({"role": "user", "content": {"content_type": "text", "parts": [SAID]}}, [("user", SAID)], 0),
+        ({"type": "human", "data": {"content": SAID, "type": "human"}}, [("user", SAID)], 0),
+        ({"lc": 1, "type": "constructor", "id": ["langchain", "schema", "HumanMessage"], "kwargs": {"content": SAID}},
+         [("user", SAID)], 0),
+        # or of the part
+        ({"role": "user", "content": [{"type": "text", "content": SAID}]}, [("user", SAID)], 0),
+        ({"role": "user", "content": [{"type": "text", "value": SAID}, IMAGE]}, [("user", SAID)], 1),
+        ({"role": "user", "content": [{"type": "text", "text": {"text": SAID}}]}, [("user", SAID)], 0),
+        # tools of the AI SDK, and of Gemini's client for Python
+        ({"role": "assistant", "parts": [{"type": "step-start"},
+          {"type": "tool-weather", "toolCallId": "c1", "state": "output-available", "input": {}, "output": {"t": 12}}]},
+         [("tool", '{"t":12}')], 1),
+        ({"role": "assistant", "parts": [{"type": "tool-weather", "toolCallId": "c1", "input": {"city": "Porto"}}]},
+         [("tool", CALLED)], 0),
+        ({"role": "assistant", "content": "", "parts": [{"type": "tool-invocation",
+          "toolInvocation": {"state": "result", "toolName": "weather", "args": {}, "result": "12"}}]},
+         [("tool", "12")], 0),
+        ({"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c1", "toolName": "weather",
+          "output": {"type": "text", "value": "12"}}]}, [("tool", "12")], 0),
+        ({"role": "user", "content": [{"function_response": {"name": "weather", "response": {"t": 12}}},
+          {"text": SAID}]}, [("tool", '{"t":12}'), ("user", SAID)], 0),
     ],
 )  # fmt: skip
 def test_the_text_of_every_common_form_is_read(
@@ -274,6 +308,8 @@ SECONDS = 1_795_168_800
         (str(SECONDS * 1_000 + 123), AT),
         (0, datetime(1970, 1, 1, tzinfo=UTC)),
         (-86_400, datetime(1969, 12, 31, tzinfo=UTC)),
+        ("2026-11-20T07:00:00.123-03:00[America/Sao_Paulo][u-ca=iso8601]", AT),
+        ("2026-11-20T05:00:00.123\u221205:00", AT),
     ],
 )
 def test_a_time_is_read_in_every_common_form(given: Any, at: datetime) -> None:
@@ -289,6 +325,8 @@ def test_a_time_is_read_in_every_common_form(given: Any, at: datetime) -> None:
         ("", "is no time"),
         ("2026", "is no time"),
         ("20261120", "is no time"),
+        (20_261_120, "is no time"),
+        (2026, "is no time"),
         (True, "is no time"),
         (float("nan"), "is no time"),
         (float("inf"), "is no time"),
@@ -302,6 +340,31 @@ def test_a_time_is_read_in_every_common_form(given: Any, at: datetime) -> None:
 def test_what_is_no_time_is_refused_with_what_to_send(given: Any, why: str) -> None:
     refused = refusal(json.dumps({**LEAST, "occurred_at": given}).encode())
     assert (refused.reason, str(refused).startswith(f"occurred_at: {why}")) == ("invalid", True), str(refused)
+
+
+MESSAGE_TIMES: list[tuple[Any, datetime | None]] = [
+    ("2026-11-20T10:00:00.123Z", AT),
+    ("2026-11-20T10:00:00.123", AT),
+    ("2026-11-20T11:00:00.123+01:00[Europe/Paris]", AT),
+    ("2026-11-20T05:00:00.123\u221205:00", AT),
+    (SECONDS + 0.123, AT),
+    (f"{SECONDS}.123", AT),
+    (SECONDS * 1_000 + 123, AT),
+    (SECONDS * 1_000_000 + 123_000, AT),
+    (str(SECONDS * 1_000_000 + 123_000), AT),
+    (SECONDS * 1_000_000_000 + 123_000_000, AT),
+    (str(SECONDS * 1_000_000_000 + 123_000_000), AT),
+    ("2026-11-20", AT.replace(hour=0, microsecond=0)),
+    *((each, None) for each in (0, -1, "-86400", "0", 20_261_120, "0001-01-01T00:00:00Z", "now", "", True, [2026], {})),
+]
+
+
+@pytest.mark.parametrize(("sent", "at"), MESSAGE_TIMES)
+def test_the_time_of_a_message_is_read_as_that_of_a_turn_or_is_absent(sent: Any, at: datetime | None) -> None:
+    for name in ("created_at", "createdAt"):
+        turn = read(with_messages({**USER, name: sent})).turn
+        assert turn.messages[0].created_at == at
+        assert read_turn(turn.to_bytes()).turn.messages[0].created_at == at
 
 
 @given(
@@ -407,6 +470,11 @@ def test_frames_are_taken_off(value: bytes) -> None:
     [
         (REGISTRY + b"\x08acme\x04u1", "undecodable", ["schema registry", "schema 42", "KafkaJsonSchemaSerializer"]),
         (REGISTRY + b"\0\x0a\x04acme", "undecodable", ["schema registry", "value.serializer"]),
+        # the length of the first field is `"` or `{`, so the bytes look like JSON
+        (REGISTRY + b'"' + b"a" * 17 + b"\x04u1", "undecodable", ["schema 42", "Avro or Protobuf", "value.serializer"]),
+        (REGISTRY + b"\0\x0a\x02u1{a", "undecodable", ["schema 42", "Avro or Protobuf", "value.serializer"]),
+        (REGISTRY + b"\x04\x02\x04\x0a" + b'"' + b"a" * 34, "undecodable", ["schema 42", "Avro or Protobuf"]),
+        (REGISTRY + PLAIN[:-1] + b",}", "undecodable", ["schema 42", "is not valid JSON"]),
         (b"\x03\x05" + b"\x11" * 16 + b"x\x9c", "undecodable", ["AWS Glue", "compressionType"]),
         (b"\x1f\x8b\x08" + PLAIN, "undecodable", ["gzip", "compression.type"]),
         (b"\xac\xed\0\x05sr", "undecodable", ["serialized Java object", "value.serializer"]),
@@ -415,6 +483,8 @@ def test_frames_are_taken_off(value: bytes) -> None:
         (b"<turn/>", "undecodable", ["XML"]),
         (PLAIN.decode().encode("utf-16"), "undecodable", ["UTF-16", "UTF-8"]),
         (PLAIN.decode().encode("utf-16-le"), "undecodable", ["UTF-16"]),
+        (PLAIN.decode().encode("utf-16-be"), "undecodable", ["UTF-16"]),
+        (PLAIN.decode().encode("utf-32-be"), "undecodable", ["UTF-16"]),
         (PLAIN.replace(b"work", b"caf\xe9"), "undecodable", ["is not UTF-8", "byte"]),
         (PLAIN + PLAIN, "undecodable", ["more than one JSON value", "one turn a record"]),
         (PLAIN + b"\n" + PLAIN, "undecodable", ["more than one JSON value"]),
@@ -428,6 +498,11 @@ def test_frames_are_taken_off(value: bytes) -> None:
         (encoded({"op": "c", "before": None, "after": LEAST}), "invalid", ["Debezium", "ExtractNewRecordState"]),
         (encoded({"schema": None, "payload": {"op": "c", "after": LEAST}}), "invalid", ["Debezium", "Kafka Connect"]),
         (encoded({"headers": {}, "body": LEAST}), "invalid", ["in its field body"]),
+        (encoded({"payload": PLAIN.decode()}), "invalid", ["in its field payload, as a JSON text"]),
+        (encoded({"Type": "Notification", "Message": PLAIN.decode()}), "invalid", ["in its field Message"]),
+        (encoded({"Records": [{"body": PLAIN.decode()}]}), "invalid", ["in its field Records.0.body"]),
+        (encoded({"records": [{"key": "k", "value": LEAST}]}), "invalid", ["in its field records.0.value"]),
+        (encoded(EVENT), "invalid", ["CloudEvent without data"]),
         (encoded({**EVENT, "data": {}}), "invalid", ["CloudEvent in structured mode", "tenant_id"]),
         (encoded({**EVENT, "data_base64": "!"}), "undecodable", ["data_base64"]),
         (encoded({**EVENT, "type": "memstream.turn.v2", "data": LEAST}), "unsupported_version", ["version 2"]),
