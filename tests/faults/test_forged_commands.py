@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memstream.schemas.commands import Command, SessionRef
 from memstream.schemas.topics import COMMANDS, COMMANDS_SESSION, RESULTS
-from memstream.schemas.turns import Owner
-from memstream.streams.log.partitioner import partition_for
 from tests.support.conversation import different_each_time
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, wait_for
+from tests.support.sent_commands import edit, send
 
 pytestmark = [pytest.mark.timeout(240)]
 
@@ -32,31 +28,6 @@ async def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         async with running(made) as ready:
             ready.cli("topics", "create")
             yield ready
-
-
-def edit(pipeline: Pipeline, kind: str, args: dict[str, Any], *, session: bool = False) -> Command:
-    return Command(
-        command_id=f"{kind}-{session}",
-        kind=kind,
-        args=args,
-        tenant_id=pipeline.tenant,
-        owner=None if session else Owner(scope="user", id="u1"),
-        session=SessionRef(user_id="u1", session_id="s1") if session else None,
-        issued_by="test",
-        issued_at=datetime.now(UTC),
-    )
-
-
-async def send(pipeline: Pipeline, command: Command, *, key: str | None = None) -> None:
-    """Send a command to the partition of its own key, perhaps under another one."""
-    topic = COMMANDS_SESSION if command.session is not None else COMMANDS
-    partitions = await pipeline.log.partitions(topic.name) or 1
-    await pipeline.log.append(
-        topic.name,
-        key=(key or command.key).encode(),
-        value=command.to_bytes(),
-        partition=partition_for(command.key.encode(), partitions),
-    )
 
 
 @pytest.mark.fault(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memstream.schemas.commands import Command, SessionRef
 from memstream.schemas.topics import (
     COMMANDS,
-    COMMANDS_SESSION,
     EPISODES_RECORDED,
     FACTS,
     FACTS_UPDATED,
@@ -23,10 +20,10 @@ from memstream.schemas.topics import (
     TOPICS,
     accesses,
 )
-from memstream.schemas.turns import Owner
 from tests.support.conversation import conversation, different_each_time
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, wait_for
+from tests.support.sent_commands import edit, send
 
 pytestmark = [pytest.mark.timeout(240)]
 ACCESS = {each.principal: each for each in accesses()}
@@ -53,24 +50,6 @@ async def pipeline(tmp_path: Path) -> AsyncIterator[Pipeline]:
         ) as ready:
             ready.cli("topics", "create")
             yield ready
-
-
-def edit(pipeline: Pipeline, kind: str, args: dict[str, Any], *, session: bool = False) -> Command:
-    return Command(
-        command_id=f"{kind}-{session}",
-        kind=kind,
-        args=args,
-        tenant_id=pipeline.tenant,
-        owner=None if session else Owner(scope="user", id="u1"),
-        session=SessionRef(user_id="u1", session_id="s1") if session else None,
-        issued_by="test",
-        issued_at=datetime.now(UTC),
-    )
-
-
-async def send(pipeline: Pipeline, command: Command) -> None:
-    topic = COMMANDS_SESSION if command.session is not None else COMMANDS
-    await pipeline.log.append(topic.name, key=command.key.encode(), value=command.to_bytes())
 
 
 async def test_stages_write_what_the_table_says(pipeline: Pipeline) -> None:
