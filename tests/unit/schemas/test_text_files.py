@@ -22,6 +22,8 @@ def test_utf_8_is_read_with_or_without_a_byte_order_mark(mark: bytes) -> None:
         (TEXT.encode("utf-16"), "is UTF-16"),
         (codecs.BOM_UTF16_BE + TEXT.encode("utf-16-be"), "is UTF-16"),
         (TEXT.encode("utf-16-le"), "is UTF-16"),
+        ("日 = 1".encode("utf-16"), "is UTF-16"),
+        (codecs.BOM_UTF16_BE + "日 = 1".encode("utf-16-be"), "is UTF-16"),
         (TEXT.encode("utf-32"), "is UTF-16"),
         (TEXT.encode("latin-1"), "is not UTF-8: byte 0xeb in line 1"),
         (b'a = 1\nb = "\xff"', "is not UTF-8: byte 0xff in line 2"),
