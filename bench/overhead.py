@@ -27,8 +27,9 @@ from memstream.streams.engine.lane_events import QueuedEvents, RoutedEvent
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls
 from memstream.streams.faust.app import AppSettings
-from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
+from memstream.streams.faust.runner import RunnerSettings, StageRunner
 from memstream.streams.faust.table import open_rows
+from memstream.streams.faust.worker import run_worker
 from memstream.streams.log.port import Record, TopicSpec
 from tests.support.logs import log_at
 

@@ -48,7 +48,8 @@ from ...streams.engine.health import LOOPBACK, AddressRefused, Readiness, served
 from ...streams.engine.metrics import Metrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.app import AppSettings
-from ...streams.faust.runner import StageRunner, run_watched
+from ...streams.faust.runner import StageRunner
+from ...streams.faust.worker import run_watched
 from ...streams.log import topic_admin
 from ...streams.log.port import Log
 from ..errors import usage

@@ -1,39 +1,35 @@
 """A stage on Faust: one app, one consumer group, one agent over all topics of the stage, and lanes between them.
 
-`StageRunner` builds the app and connects nothing. `run_worker` starts one or more runners in this process.
+`StageRunner` builds the app and connects nothing. `run_worker` (worker.py) starts one or more runners in this process.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import structlog
-from aiokafka.errors import KafkaError
-from faust.exceptions import NotReady, ProducerSendError
 from faust.types import TP as FaustTP
 
-from ...schemas.base import describe
-from ...schemas.errors import Fatal, Poison, Relinquished, StageError, Transient
+from ...schemas.errors import Relinquished, Transient
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import TABLES, group_of
 from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
 from ..engine.handler import Handler, Rows, Stage
-from ..engine.hangs import Hang, HangWatch
+from ..engine.hangs import Hang
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
 from ..engine.lane_events import Routed
 from ..engine.lanes import HELD_BYTES, Lanes
 from ..engine.metrics import StageMetrics
 from ..engine.no_rows import NoRows
 from ..engine.parking import read_parked_keys
-from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import BROKER, Calls, is_of_a_tenant
 from ..engine.shared_deaths import NOTE_SECONDS, SharedDeaths
 from ..engine.steps import EventStep, StepScheduler
@@ -41,8 +37,9 @@ from ..engine.unread import UnreadNotes
 from ..log.markers import Range
 from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
-from ..log.write_errors import write_error
-from .app import AppSettings, StageApp, create_app, without_faust
+from .app import AppSettings, create_app
+from .lane_items import EventPlace, LaneItem, LogRereads, record_of
+from .sender import Sender
 from .table import event_scope, open_rows
 from .timer_ownership import TimerOwnership
 
@@ -70,124 +67,6 @@ class RunnerSettings:
     crash: CrashPoint | None = None
     steps: StepScheduler = field(default_factory=StepScheduler)
     """Shared by the stages of one process."""
-
-
-class _EventPlace:
-    """The part of a Faust event that a table needs: its topic and partition. It holds no record."""
-
-    __slots__ = ("__weakref__", "partition", "topic")
-
-    def __init__(self, topic: str, partition: int) -> None:
-        self.topic, self.partition = topic, partition
-
-    @property
-    def message(self) -> _EventPlace:
-        return self
-
-
-@dataclass(slots=True)
-class _Item:
-    """An event in the lanes. It is decoded once, when it begins or an event before it in its lane looks at it."""
-
-    place: _EventPlace
-    record: Record
-    tenant: str
-    hole: Range | None
-    """Offsets before the record that were not delivered."""
-    decoded: Routed[Any] | None = None
-
-
-def record_of(message: Any) -> Record:
-    """Convert a Faust message into a raw record. Faust's timestamps are in seconds, ours in milliseconds."""
-    headers = message.headers or ()
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return Record(
-        position=Position(message.topic, message.partition, message.offset),
-        key=message.key,
-        value=message.value,
-        headers=tuple((name, value or b"") for name, value in pairs),
-        timestamp=round((message.timestamp or 0) * 1000),
-    )
-
-
-def not_sent(record: OutRecord, error: Exception) -> StageError:
-    """Translate an error of the producer: Transient, or Fatal where another attempt cannot help."""
-    cause = error.__cause__ or error
-    if isinstance(cause, Poison):  # of the log on disk
-        return Fatal(f"a record of our own is larger than {record.topic} takes: {cause} (look at max.message.bytes)")
-    return write_error(record.topic, cause, timestamp=record.timestamp)
-
-
-class Sender:
-    """A sender over the app's producer (`Send` of streams/engine/handler.py)."""
-
-    def __init__(self, app: StageApp, calls: Calls) -> None:
-        self._app = app
-        self._calls = calls
-
-    async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
-        """Hand a record to the producer. The future is done when the broker has the record.
-
-        Raises, at once or through the future:
-            LeaseLost: other workers may own the partitions of this worker.
-            Transient: the broker did not take the record.
-            Fatal: the broker will never take the record.
-            DeploymentFault: the broker will never take a record there.
-        """
-        self._app.check_lease()
-        try:
-            sent: asyncio.Future[Any] = await self._app.producer.send(
-                record.topic,
-                record.key,
-                record.value,
-                None,
-                None if record.timestamp is None else record.timestamp / 1000,
-                list(record.headers),
-            )
-        except (KafkaError, ProducerSendError, Poison, NotReady) as error:  # NotReady: the worker starts, or stops
-            raise not_sent(record, error) from error
-        durable: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def settle(sent: asyncio.Future[Any]) -> None:
-            if durable.done():  # its waiter was cancelled
-                return
-            error = None if sent.cancelled() else sent.exception()
-            if sent.cancelled():
-                durable.cancel()
-            elif error is None:
-                durable.set_result(sent.result())
-            elif isinstance(error, KafkaError | ProducerSendError | Poison):
-                durable.set_exception(not_sent(record, error))
-            else:
-                durable.set_exception(error)
-
-        sent.add_done_callback(settle)
-        return durable
-
-    async def durable(self, record: OutRecord) -> None:
-        """Send one record, again while the broker is away, and wait until it is durable."""
-
-        async def send() -> None:
-            await (await self(record))
-
-        await self._calls.call(BROKER, send)
-
-
-class _LogRereads:
-    """Sets records aside, and reads them again from the log (`Rereads` of streams/engine/lanes.py)."""
-
-    def __init__(self, log_client: Log) -> None:
-        self._log = log_client
-
-    def strip(self, item: _Item) -> int:
-        item.record, item.decoded = replace(item.record, value=None, headers=()), None
-        return item.record.size()  # its key, which is also the lane's
-
-    def read(self, tp: TP, offset: int) -> AsyncGenerator[Record]:
-        return self._log.read(tp[0], start={tp[1]: offset})
-
-    def restore(self, item: _Item, record: Record) -> None:
-        item.record = record
 
 
 class StageRunner:
@@ -253,7 +132,7 @@ class StageRunner:
             enter=self.steps.enter,
         )
         self.app.assignment_begins = self._assignment_begins
-        self._lanes: Lanes[_Item] = Lanes(
+        self._lanes: Lanes[LaneItem] = Lanes(
             handle=self._handle,
             commit=self._commit,
             acknowledged=self._end_after_commit if self.handler.ends_after_commit() else None,
@@ -268,7 +147,7 @@ class StageRunner:
             has_room_again=lambda: self.app.consumer.has_room_again(),
             partitions=lambda: sum(topic in self.app.sources for topic, _ in self.app.assigned()),
             drain_timeout=self._settings.drain_timeout,
-            rereads=_LogRereads(log_client),
+            rereads=LogRereads(log_client),
             shares=self.steps.shares,
         )
         self.app.lanes = self._lanes
@@ -340,7 +219,7 @@ class StageRunner:
                 (message.topic, message.partition),
                 message.offset,
                 lane,
-                _Item(_EventPlace(message.topic, message.partition), record, tenant, hole),
+                LaneItem(EventPlace(message.topic, message.partition), record, tenant, hole),
                 committed=self.app.consumer._committed_offset.get(message.tp),
                 current=message.generation_id == self.app.consumer_generation_id,
                 tenant=tenant,
@@ -373,7 +252,7 @@ class StageRunner:
             await self._table.note_lost(topic, partition, lost)
             log.info("offsets_passed_over", stage=self.name, topic=topic, partition=partition, offsets=lost)
 
-    async def _handle(self, item: _Item) -> None:
+    async def _handle(self, item: LaneItem) -> None:
         if self._learning is not None and not self._learning.done():
             await asyncio.wait([self._learning])
         if (hole := item.hole) is not None:
@@ -383,10 +262,10 @@ class StageRunner:
             step = EventStep(self.name, item.record.position)
             await self.steps.run(self._in_steps(item), tenant=item.tenant, step=step, size=item.record.size())
 
-    async def _in_steps(self, item: _Item) -> None:
+    async def _in_steps(self, item: LaneItem) -> None:
         await self.handler.run(item.record, self._decoded(item))
 
-    def _decoded(self, item: _Item) -> Routed[Any]:
+    def _decoded(self, item: LaneItem) -> Routed[Any]:
         if item.decoded is None:
             with self.steps.within(EventStep(self.name, item.record.position)):
                 item.decoded = self.handler.route(item.record)
@@ -551,54 +430,3 @@ class StageRunner:
         if not self.app.assigned():
             return True, SPARE
         return True, "; ".join(each for each in (self.handler.parked.told(), self.calls.paused_told()) if each)
-
-
-async def run_watched(runners: Sequence[StageRunner], *, stopping: asyncio.Event, watch: HangWatch) -> int:
-    """Run the stages as `run_worker` does, with a watch over the event loop."""
-    hang = watch.last()
-    for runner in runners:
-        if hang is not None and hang.stage == runner.name:
-            runner.note_hang(hang)
-            await runner.tell_hangs()  # before it joins the group: the record may be another worker's by then
-    watch.forget()
-    with watch.over([runner.steps for runner in runners]):
-        return await run_worker(runners, stopping=stopping)
-
-
-async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:
-    """Run the stages in this process until `stopping` is set or one of them ends. Return the exit code.
-
-    A clean stop drains, commits and leaves the groups. A crash of one stage ends all of them, and the supervisor starts
-    the worker again.
-    """
-    for runner in runners:
-        runner.prepare()
-    apps = [runner.app for runner in runners]
-    waits = [asyncio.ensure_future(stopping.wait())]
-    try:
-        started = [asyncio.ensure_future(app.start()) for app in apps]
-        for app in apps:
-            waits += [asyncio.ensure_future(app._crashed.wait()), asyncio.ensure_future(app._stopped.wait())]
-        await _first(*waits, asyncio.gather(*started))
-        if not any(wait.done() for wait in waits):
-            log.info("worker_started", stages=[runner.name for runner in runners])
-            await _first(*waits)
-    finally:
-        stops = await asyncio.gather(*(app.stop() for app in apps), return_exceptions=True)
-        for wait in waits:
-            wait.cancel()
-    failed = [without_faust(stop) for stop in stops if isinstance(stop, BaseException)]
-    for error in failed:
-        log.error("stage_stopped_badly", error=describe(error))
-    reasons = [app.crash_reason for app in apps if app.crash_reason is not None]
-    reasons += failed
-    if reasons:
-        tell_end(reasons[0])
-    return exit_code_for(reasons[0]) if reasons else DONE
-
-
-async def _first(*futures: asyncio.Future[Any]) -> None:
-    """Wait until one of them is done, and raise its exception, if any."""
-    done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-    for future in done:
-        future.result()

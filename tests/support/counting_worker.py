@@ -41,7 +41,8 @@ from memstream.streams.faust import bulk_load, recovery
 from memstream.streams.faust.app import AppSettings
 from memstream.streams.faust.bulk_load import BulkLoad, ChangelogSource
 from memstream.streams.faust.bulk_writes import Entry
-from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_watched
+from memstream.streams.faust.runner import RunnerSettings, StageRunner
+from memstream.streams.faust.worker import run_watched
 from tests.support.counting_stage import Counting
 from tests.support.logs import log_at
 

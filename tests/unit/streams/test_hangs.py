@@ -18,7 +18,7 @@ from memstream.streams.engine.error_boundary import CRASHES_MAX, CrashCounter, E
 from memstream.streams.engine.hangs import HangWatch, StillLoop
 from memstream.streams.engine.process_exit import BROKEN, DONE
 from memstream.streams.engine.steps import EventStep, StepScheduler
-from memstream.streams.faust.runner import run_watched
+from memstream.streams.faust.worker import run_watched
 from memstream.streams.log.port import Position
 from tests.support.polling import wait_for
 

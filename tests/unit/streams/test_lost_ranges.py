@@ -14,7 +14,8 @@ from memstream.schemas.topics import TURNS, changelog_of, group_of
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls
 from memstream.streams.faust.app import AppSettings
-from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
+from memstream.streams.faust.runner import RunnerSettings, StageRunner
+from memstream.streams.faust.worker import run_worker
 from memstream.streams.log import sqlite_tables, topic_admin
 from memstream.streams.log.markers import LOST_KEPT, Growth, Marker, some_marker
 from memstream.streams.log.port import Log

@@ -25,7 +25,10 @@ from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, Lea
 from memstream.streams.engine.retry import BROKER, Calls, RetryPolicy
 from memstream.streams.engine.steps import StepScheduler
 from memstream.streams.faust.app import StageApp
-from memstream.streams.faust.runner import Sender, StageRunner, record_of, run_worker
+from memstream.streams.faust.lane_items import record_of
+from memstream.streams.faust.runner import StageRunner
+from memstream.streams.faust.sender import Sender
+from memstream.streams.faust.worker import run_worker
 from memstream.streams.log.port import Record
 from tests.support.polling import wait_for
 
