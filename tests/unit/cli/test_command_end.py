@@ -40,6 +40,11 @@ def fails(error: BaseException) -> Callable[[], object]:
     return command
 
 
+def caused(error: BaseException, cause: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
 def system(number: int, path: str | None = None) -> OSError:
     return OSError(number, os.strerror(number), path)
 
@@ -53,6 +58,11 @@ ENDS = {
     "wrong usage of click": (fails(click.UsageError("no such option")), 2, "Error: no such option\n"),
     "Ctrl-C": (fails(KeyboardInterrupt()), 130, "memstream: stopped\n"),
     "Ctrl-C at a prompt": (fails(click.Abort()), 130, "memstream: stopped\n"),
+    "Ctrl-C behind another error": (
+        fails(caused(Fatal("a stage ended"), KeyboardInterrupt())),
+        130,
+        "memstream: stopped\n",
+    ),
     "a server": (fails(Transient("store", "away", remedy="start it")), 3, "memstream: store: away (start it)\n"),
     "an invariant": (fails(Fatal("broken")), 4, "memstream: broken\n"),
     "no rights": (
@@ -119,7 +129,9 @@ def test_lost_output_is_exit_1(
         try:
             console.say("text")
         except Exception as error:
-            raise (Fatal("a stage ended") if wrapped else error) from error
+            if wrapped:
+                raise Fatal("a stage ended") from error
+            raise
 
     monkeypatch.setattr(sys, "stdout", Refusing(number))
     assert ended(command) == 1
