@@ -54,6 +54,7 @@ ENDS = {
     "its own exit code": (lambda: 3, 3, ""),
     "SystemExit": (fails(SystemExit(4)), 4, ""),
     "SystemExit without a code": (fails(SystemExit()), 0, ""),
+    "SystemExit with a line": (fails(SystemExit("no")), 1, "no\n"),
     "wrong usage": (fails(usage("what\nto do")), 2, "memstream: what\nmemstream: to do\n"),
     "wrong usage of click": (fails(click.UsageError("no such option")), 2, "Error: no such option\n"),
     "Ctrl-C": (fails(KeyboardInterrupt()), 130, "memstream: stopped\n"),
@@ -71,6 +72,16 @@ ENDS = {
         f"memstream: /data/log: Permission denied (give this process (uid {os.getuid()}) access to it, or name another "
         "path)\n",
     ),
+    "a read-only disk": (
+        fails(system(errno.EROFS, "/data/log")),
+        2,
+        "memstream: /data/log: Read-only file system (name a path on a file system that can be written)\n",
+    ),
+    "a path in bytes": (
+        fails(OSError(errno.ENOENT, os.strerror(errno.ENOENT), b"/data/\xe9")),
+        2,
+        "memstream: /data/\\udce9: No such file or directory\n",
+    ),
     "no file name": (fails(system(errno.ELOOP)), 2, "memstream: Too many levels of symbolic links\n"),
     "a full disk": (
         fails(system(errno.ENOSPC, "/data/log")),
@@ -79,6 +90,11 @@ ENDS = {
         "lost)\n",
     ),
     "a group": (fails(BaseExceptionGroup("tasks", [usage("first"), ValueError()])), 2, "memstream: first\n"),
+    "a cancelled task": (
+        fails(asyncio.CancelledError("by its owner")),
+        4,
+        "memstream: unexpected error, `memstream -v …` shows where: CancelledError: by its owner\n",
+    ),
     "a bug": (
         fails(ZeroDivisionError("by zero")),
         4,
@@ -136,6 +152,27 @@ def test_lost_output_is_exit_1(
     monkeypatch.setattr(sys, "stdout", Refusing(number))
     assert ended(command) == 1
     assert capsys.readouterr().err == line
+
+
+class RefusingToFlush(Refusing):
+    """A stream that keeps text, and whose device takes nothing."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        raise system(self.number)
+
+
+def test_output_lost_at_the_last_flush_is_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command() -> None:
+        sys.stdout.write("text")
+
+    monkeypatch.setattr(sys, "stdout", RefusingToFlush(errno.ENOSPC))
+    assert ended(command) == 1
+    assert capsys.readouterr().err == "memstream: standard output cannot be written: No space left on device\n"
 
 
 def test_an_error_that_cannot_be_printed_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
