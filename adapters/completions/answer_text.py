@@ -95,7 +95,8 @@ def _all_fit(items: Sequence[JsonValue], known: frozenset[str] | None, least: in
     if known is None:
         return bool(items) and all(isinstance(item, str | int) and not isinstance(item, bool) for item in items)
     return bool(items) and all(
-        isinstance(item, dict) and (not known or len(known.intersection(item)) >= min(least, len(known)))
+        isinstance(item, dict)
+        and (not known or len(known.intersection(name.lower() for name in item)) >= min(least, len(known)))
         for item in items
     )
 
@@ -139,16 +140,31 @@ def _read(text: str, shape: _Shape) -> JsonValue:
 
 
 def _fitting(found: Sequence[_Found], shape: _Shape) -> JsonValue:
-    """Return the last value that fits the schema, else all values that are single items, as a list. None: none fits."""
+    """Return the last value that fits the schema, with those that it follows line by line, else all values that are
+    single items, as a list. None: none fits."""
     fitting: JsonValue = None
     items: list[JsonValue] = []
+    before: JsonValue = None
     for each in found:
         if _is_item(each.value, shape):
             items += [] if each.in_damaged else [each.value]
+            before = None
             continue
         shaped = _shaped(each, shape)
-        fitting = fitting if shaped is None else shaped
+        if each.follows and isinstance(before, dict) and isinstance(shaped, dict):
+            shaped = _joined(before, shaped, shape)
+        before, fitting = shaped, fitting if shaped is None else shaped
     return _from_list(items, shape) if fitting is None and items else fitting
+
+
+def _joined(one: dict[str, JsonValue], other: dict[str, JsonValue], shape: _Shape) -> dict[str, JsonValue]:
+    """Return the second of two answers with the items of both."""
+    joined = {**one, **other}
+    for name in shape.lists:
+        lists = [each[name] for each in (one, other) if isinstance(each.get(name), list)]
+        if lists:
+            joined[name] = [item for each in lists if isinstance(each, list) for item in each]
+    return joined
 
 
 def _wanted(shape: _Shape) -> str:
@@ -166,6 +182,8 @@ class _Found:
     value: JsonValue
     is_whole: bool = False
     """The text, or a code fence in it, has nothing else."""
+    follows: bool = False
+    """Nothing is between it and the value before it."""
     in_damaged: bool = False
     """It may be a part of a value that could not be decoded."""
 
@@ -173,7 +191,7 @@ class _Found:
 def _values(said: str, decode: Callable[[str, int], tuple[JsonValue, int]], places: int) -> list[_Found]:
     """Return the objects and lists of a text, in their order."""
     found: list[_Found] = []
-    place, in_damaged = 0, False
+    place, in_damaged, end = 0, False, -1
     for _ in range(places):
         begin = _BEGINS.search(said, place)
         if begin is None:
@@ -185,7 +203,9 @@ def _values(said: str, decode: Callable[[str, int], tuple[JsonValue, int]], plac
             continue
         before = said[max(0, begin.start() - 40) : begin.start()]
         is_whole = bool(_FENCE_BEFORE.search(before) and _FENCE_AFTER.match(said, place))
-        found.append(_Found(value, is_whole=is_whole, in_damaged=in_damaged))
+        follows = end >= 0 and not said[end : begin.start()].strip(", ;\r\n\t")
+        found.append(_Found(value, is_whole=is_whole, follows=follows, in_damaged=in_damaged))
+        end = place
     return found
 
 
@@ -240,7 +260,12 @@ def _shaped(found: _Found, shape: _Shape, *, nested: int = MAX_NESTED) -> JsonVa
     if isinstance(value, list):
         if not value:
             return {next(iter(shape.lists)): []} if found.is_whole and len(shape.lists) == 1 else None
-        return None if found.in_damaged else _from_list(value, shape)
+        if found.in_damaged:
+            return None
+        shaped = _from_list(value, shape)
+        if shaped is None and len(value) == 1 and isinstance(value[0], dict):  # a list of one call of a tool
+            return _shaped(replace(found, value=value[0]), shape, nested=nested - 1)
+        return shaped
     if not isinstance(value, dict):
         return None
     if _is_item(value, shape):
@@ -264,18 +289,29 @@ def _with_lists(value: dict[str, JsonValue], shape: _Shape) -> dict[str, JsonVal
     for name in shape.lists.keys() & value.keys():
         known, given = shape.lists[name], value[name]
         if isinstance(given, str):
-            given = _decoded(given.strip()) or given
+            decoded = _decoded(given.strip())
+            given = given if decoded is None else decoded
         if isinstance(given, dict):
             given = _items_of(given, known)
             if given is None:
                 return None
         if isinstance(given, list) and known is not None and given:
+            given = _opened(given)
             if not any(isinstance(item, dict) for item in given):
                 return None
         elif given is not None and not isinstance(given, list):
             return None
         shaped[name] = given
     return shaped
+
+
+def _opened(given: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return the items of a list whose items are lists, or JSON in texts."""
+    opened: list[JsonValue] = []
+    for item in given:
+        inner = _decoded(item.strip()) if isinstance(item, str) else item
+        opened += inner if isinstance(inner, list) else [inner if isinstance(inner, dict) else item]
+    return opened
 
 
 def _items_of(given: dict[str, JsonValue], known: frozenset[str] | None) -> list[JsonValue] | None:

@@ -7,6 +7,7 @@ absent. answer_text.py reads the texts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,8 @@ _CUT: Final = frozenset({"length", "max_tokens", "max_output_tokens", "model_len
 _FILTERED: Final = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "recitation"})
 """Values of `finish_reason`, in lower case. A number says nothing: it means something else on each server."""
 _DONE: Final = "[DONE]"
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+"""The ends of lines of the protocol. Texts within JSON may have others, such as U+2028."""
 _SPOKEN_PARTS: Final = frozenset({"text", "output_text", "json"})
 """Types of content parts that belong to the answer. Others are reasoning, references and images."""
 
@@ -51,7 +54,10 @@ def decode_reply(body: bytes) -> ChatReply | None:
         return _reply(_joined(chunks), usage=_last_usage(chunks)) if chunks else None
     if not isinstance(sent, dict) or not isinstance(sent.get("choices"), list):
         return None
-    return _reply(_first_choice(sent), usage=sent.get("usage"))
+    choice = _first_choice(sent)
+    if isinstance(choice.get("error"), dict):  # a gateway whose provider failed
+        return None
+    return _reply(choice, usage=sent.get("usage"))
 
 
 def answer_of(reply: ChatReply, schema: Mapping[str, JsonValue]) -> JsonValue:
@@ -131,7 +137,8 @@ def _usage(sent: JsonValue) -> Usage | None:
     """Read the usage. None: it is absent, or its numbers are none."""
     if not isinstance(sent, dict):
         return None
-    read, written = sent.get("prompt_tokens"), sent.get("completion_tokens")
+    read = sent.get("prompt_tokens", sent.get("input_tokens"))
+    written = sent.get("completion_tokens", sent.get("output_tokens"))
     read, written = (0 if each is None else each for each in (read, written))
     if not (_is_count(read) and _is_count(written)):
         return None
@@ -145,9 +152,11 @@ def _is_count(value: JsonValue) -> bool:
 # ------------------------------------------------------------------------------------------------ server-sent events
 def _events(text: str) -> Iterator[dict[str, JsonValue]]:
     """Yield the chunks of a body of server-sent events. Nothing: the body is something else."""
-    for line in text.splitlines():
+    for line in _LINE_END.split(text):
         name, colon, data = line.partition(":")
-        if not colon or name.strip() != "data" or data.strip() == _DONE:
+        if line.startswith("{"):  # a stream of lines of JSON
+            data = line
+        elif not colon or name.strip() != "data" or data.strip() == _DONE:
             continue
         try:
             chunk: JsonValue = json.loads(data)

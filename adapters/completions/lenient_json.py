@@ -43,6 +43,7 @@ _WORDS: Final[Mapping[str, bool | None]] = {
     "none": None,
     "nil": None,
     "undefined": None,
+    **dict.fromkeys(("nan", "inf", "infinity")),
 }
 _ESCAPES: Final[Mapping[str, str]] = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _CODE: Final = re.compile(r"u([0-9a-fA-F]{4})")
@@ -150,8 +151,9 @@ class _Reader:
 
     def _word(self) -> JsonValue:
         word = self._take(_BARE)
-        if word.lower() in _WORDS:
-            return _WORDS[word.lower()]
+        plain = word.lower().lstrip("+-")
+        if plain in _WORDS:
+            return _WORDS[plain]
         if _NUMBER.fullmatch(word) and len(word) < 40:
             return int(word) if word.lstrip("+-").isdigit() else float(word)
         raise DamagedValue("a word without quotes")

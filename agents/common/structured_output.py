@@ -40,12 +40,25 @@ class Item(BaseModel):
 
     @classmethod
     def given(cls, raw: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return what an item gives, by the names of the fields. A field's own name goes before its other names."""
-        found: dict[str, JsonValue] = {name: value for name, value in raw.items() if value is not None}
-        for other, name in cls.other_names.items():
-            if other in found and name not in found:
-                found[name] = found.pop(other)
+        """Return what an item gives, by the names of the fields. A field's own name goes before its other names, in any
+        spelling (`isCorrection`, `Is correction`)."""
+        given: dict[str, JsonValue] = {}
+        for name, value in raw.items():
+            if value is not None and (name in cls.model_fields or _plain(name) not in given):
+                given[_plain(name)] = value
+        found: dict[str, JsonValue] = {}
+        for other, name in (*((each, each) for each in cls.model_fields), *cls.other_names.items()):
+            if name not in found and _plain(other) in given:
+                found[name] = given[_plain(other)]
         return found
+
+
+def _plain(name: str) -> str:
+    """Return a field's name without case and separators."""
+    return _SEPARATORS.sub("", name).lower()
+
+
+_SEPARATORS = re.compile(r"[\s_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +159,13 @@ def short_id(value: object) -> str | None:
         value = value[0] if value else None
     if value is None:
         return None
-    text = str(value).strip().lower()
+    text = str(value.get("id") if isinstance(value, dict) else value).strip().lower()
     shown = _SHOWN_ID.match(text)
     text = shown.group(1) if shown else text.removeprefix("[").removesuffix("]").strip()
     return None if text in _NO_ID else text
 
 
-_SHOWN_ID = re.compile(r"\[?\s*([a-z]\d{1,4})(?:\s*\]|\s*:|\s|$)")
+_SHOWN_ID = re.compile(r"\[?\s*(?:(?:entry|observation|id)\s+)?#?([a-z]\d{1,4})(?:\s*\]|\s*:|\s|$)")
 _NO_ID = frozenset({"", "null", "none", "n/a", "-", "false", "undefined"})
 _PERIOD = re.compile(r"(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?")
 

@@ -77,7 +77,10 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*")
-_USERS: Final = frozenset({"the user", "the person the assistant serves"})
+_USERS: Final = frozenset(
+    {"the user", "the person the assistant serves", "users", "user's", "the user's", "current user", "this user"}
+    | {"i", "me", "myself", "self", "speaker", "the speaker", "human", "the human"}
+)
 
 
 def category(value: object) -> object:
@@ -150,11 +153,16 @@ def user_of(subject: str) -> str:
     return "user" if subject in _USERS else subject
 
 
+def _text_of(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return next((value[name] for name in ("quote", "text", "content", "evidence") if name in value), None)
+
+
 def quote(value: object) -> object:
-    """Read a quote: of a list the longest text, and the beginning of a text that is too long."""
-    if isinstance(value, list):
-        texts = [each for each in value if isinstance(each, str)]
-        value = max(texts, key=len, default=None)
+    """Read a quote: of a list the longest text, of an object its text, and the beginning of a text that is too long."""
+    texts = [_text_of(each) for each in (value if isinstance(value, list) else [value])]
+    value = max((each for each in texts if isinstance(each, str)), key=len, default=None)
     if not isinstance(value, str) or len(value) <= QUOTE_MAX:
         return value
     cut = value[:QUOTE_MAX]

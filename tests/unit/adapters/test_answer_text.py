@@ -76,6 +76,9 @@ FORMS: Final[dict[str, str]] = {
     "JSON in a JSON string twice": json.dumps(json.dumps(GOOD)),
     "the list in a JSON string": json.dumps({"observations": f"[{ONE}]"}),
     "an object around a JSON string": json.dumps({"output": GOOD}),
+    "an item as JSON in a string": json.dumps({"observations": [ONE]}),
+    "a list in the list": f'{{"observations": [[{ONE}]]}}',
+    "a list of one call of a tool": f'[TOOL_CALLS][{{"name": "observations", "arguments": {GOOD}}}]',
     "trailing commas": GOOD.replace("}]", ",},]"),
     "a comment": GOOD.replace("[{", "[ // what was said\n{"),
     "single quotes": GOOD.replace('"', "'"),
@@ -89,6 +92,19 @@ FORMS: Final[dict[str, str]] = {
 }
 OTHER_SHAPES: Final[dict[str, tuple[str, Mapping[str, JsonValue], JsonValue]]] = {
     "JSON Lines": (f"{ONE}\n{json.dumps(OTHER)}", SCHEMA, {"observations": [ITEM, OTHER]}),
+    "answers line by line": (
+        f"{GOOD}\n{json.dumps({'observations': [OTHER]})}", SCHEMA, {"observations": [ITEM, OTHER]},
+    ),
+    "an empty answer on the next line": (f'{GOOD}\n{{"observations": []}}', SCHEMA, {"observations": [ITEM]}),
+    "an empty list in a JSON string": ('{"observations": "[]"}', SCHEMA, {"observations": []}),
+    "no number in an item": (
+        GOOD.replace("0.5", "NaN").replace("0.1", "-Infinity"), SCHEMA,
+        {"observations": [{**ITEM, "emotion": {"valence": None, "arousal": None}}]},
+    ),
+    "names in capitals": (
+        json.dumps([{"Content": "Likes tea", "Evidence": "tea"}]), SCHEMA,
+        {"observations": [{"Content": "Likes tea", "Evidence": "tea"}]},
+    ),
     "a numbered list": (f"1. {ONE}\n2. {json.dumps(OTHER)}", SCHEMA, {"observations": [ITEM, OTHER]}),
     "two items by name": (
         json.dumps({"observations": {"o1": ITEM, "o2": OTHER}}), SCHEMA, {"observations": [ITEM, OTHER]},

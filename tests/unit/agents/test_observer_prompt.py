@@ -264,9 +264,12 @@ FIELDS: list[tuple[str, Any, Any]] = [
     *[("is_correction", given, False) for given in ("no", None, "maybe", 2, [])],
     *[("turn", given, "t2") for given in ("t2", "[t2]", 2, "2", "T2", "turn 2")],
     *[("replaces", given, "w1") for given in (["w1"], "[w1] Works at Google", "w1: Works at Google")],
-    *[("replaces", given, None) for given in ("null", "None", "n/a", [], "-")],
+    *[("replaces", given, None) for given in ("null", "None", "n/a", [], "-", {})],
+    *[("replaces", given, "w1") for given in ("#w1", "entry w1", {"id": "w1", "content": "Works at Google"})],
+    *[("subject", given, "user") for given in ("I", "me", "Speaker", "the speaker", "user's", "current user")],
     *[("subject", given, "user") for given in ("the user", "The User", "User", None, "x" * 129, ["ann"], 3)],
     ("evidence", ["tea", "I like tea"], "I like tea"),
+    *[("evidence", given, "tea") for given in ({"quote": "tea", "turn": "t1"}, [{"text": "tea"}], {"content": "tea"})],
     ("evidence", "word " * 101, ("word " * 100).strip()),
 ]
 
@@ -283,6 +286,10 @@ def test_a_wrong_minor_field_costs_that_field(field: str, given: Any, read: Any)
 def test_minor_fields_may_be_missing_and_have_other_names() -> None:
     ((_, one),) = items({"text": "Likes tea", "quote": "tea", "type": "hobby"}).items
     assert (one.content, one.evidence, one.category, one.importance) == ("Likes tea", "tea", "preference", 0.5)
+    spelt = {"Content": "Likes tea", "evidenceQuote": "tea", "isCorrection": True, "Valid From": "2026-03"}
+    ((_, one),) = items(spelt).items
+    assert (one.content, one.evidence, one.is_correction) == ("Likes tea", "tea", True)
+    assert one.valid_from == datetime(2026, 3, 1, tzinfo=UTC)
     ((_, both),) = items(item(text="Hates tea", quote="other")).items
     assert (both.content, both.evidence) == ("Likes tea", "tea"), "a field's own name goes first"
 
