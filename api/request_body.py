@@ -27,7 +27,7 @@ async def read_body(request: Request, *, limit: int) -> bytes:
     A body without a content type is refused too: a web page can send one to another site without asking.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise unsupported_media_type("send JSON, with Content-Type: application/json")
     return await _read(request, limit=limit)
 

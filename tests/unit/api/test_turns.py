@@ -309,3 +309,23 @@ async def test_a_turn_may_be_dated_a_little_ahead_of_the_servers_clock(log: NoLo
     at = (now + timedelta(seconds=ahead)).isoformat()
     answer = await called(app_over(log=log, now=lambda: now)).post("/v1/turns", json=TURN | {"occurred_at": at})
     assert answer.status_code == status
+
+
+EVENT: dict[str, Any] = {"specversion": "1.0", "id": "1", "source": "/acme", "type": "com.acme.turn.v2"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("application/cloudevents+json", {**EVENT, "data": TURN}, 202),
+        ("application/cloudevents+json; charset=UTF-8", {**EVENT, "data": TURN}, 202),
+        ("Application/CloudEvents-Batch+JSON", [{**EVENT, "data": TURN}], 202),
+        ("application/vnd.acme.turn+json", TURN, 202),
+        ("text/json+json", TURN, 415),
+        ("application/xml", TURN, 415),
+        ("application/x-www-form-urlencoded", TURN, 415),
+    ],
+)
+async def test_a_body_has_a_type_of_json(api: httpx.AsyncClient, log: NoLog, kind: str, body: Any, status: int) -> None:
+    answer = await api.post("/v1/turns", content=json.dumps(body), headers={"Content-Type": kind})
+    assert (answer.status_code, len(log.appended)) == (status, 1 if status == 202 else 0)
