@@ -337,6 +337,9 @@ def _from_inside(value: dict[str, JsonValue], shape: _Shape, *, nested: int) -> 
     lists = [each for each in value.values() if isinstance(each, list)]
     if len(lists) == 1 and (name := shape.list_for(lists[0])) is not None:
         return {name: lists[0]}
+    items = list(value.values())
+    if len(items) > 1 and (name := shape.list_for(items, least=2)) is not None and shape.lists[name]:
+        return {name: items}  # items by name
     for each in value.values():
         if isinstance(each, dict) or (isinstance(each, str) and each.lstrip()[:1] in ("{", "[")):
             shaped = _shaped(_Found(each), shape, nested=nested - 1)

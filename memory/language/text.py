@@ -20,6 +20,7 @@ _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 """Invisible copies of ASCII in Unicode."""
 _PUNCTUATION: Final = str.maketrans("„“”«»‹›‟〝〞‘’‚‛ʼ´‐‑‒։∶", '"' * 10 + "'" * 6 + "---::")
+_DASHES: Final = dict.fromkeys(map(ord, "–—―−"), "-")
 _MARK: Final = r"\[ ?[twcefpo] ?\d+ ?\]"
 _LABELS: Final = (
     r"(?:user|assistant|tool|system|developer|function|human|known|new|working entries|earlier messages|known facts"
@@ -92,10 +93,10 @@ def one_line(text: str) -> str:
 
 def folded(text: str) -> str:
     """Return the form in which quotes are compared: as a reader sees it, without regard to case, kinds of quotation
-    marks and spaces, and without the backslashes of prompts."""
+    marks, dashes and spaces, and without the backslashes of prompts."""
     plain = text
     if not text.isascii():
-        plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION)
+        plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION).translate(_DASHES)
     if "\\" in plain:
         plain = _LEADING_BACKSLASH.sub("", unescape_markers(plain))
     if plain.isascii():

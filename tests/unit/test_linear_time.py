@@ -87,7 +87,8 @@ def _turn(message: str) -> Turn:
 def _prompt(message: str) -> object:
     shown = observer_prompt.ShownTurn.of(_turn(message), AT, POLICY.capture)
     recent = observer_prompt.recent_messages((), shown, POLICY.capture)
-    prompt = observer_prompt.ObservePrompt((shown,), WorkingSet(), recent, POLICY.capture)
+    turns = observer_prompt.with_names((shown,), recent)
+    prompt = observer_prompt.ObservePrompt(turns, WorkingSet(), recent, POLICY.capture)
     return prompt.messages(), prompt.texts_before("t1")
 
 
@@ -196,6 +197,7 @@ COVERED: Final[dict[str, str]] = {
     "adapters.completions.offline_prompt.read_prompt": "observe",
     "adapters.completions.lenient_json.decode_leniently": "read_answer",
     "agents.observer.turn_cut.cut_to_size": "recent_messages",
+    "agents.observer.prompt.with_names": "recent_messages",
 }
 """Functions that another reader calls with the whole text."""
 SHORT: Final = (

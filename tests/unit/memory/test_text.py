@@ -13,6 +13,7 @@ from memstream.memory.language.text import escape_markers, quote_found, unescape
         ("I joined Stripe", "Well, I joined Stripe last week.", True),
         ("i JOINED   stripe", "Well, I joined\n Stripe last week.", True),
         ("cafe\u0301", "My café is closed", True),
+        ("open 9-5 - always", "We are open 9–5 — always.", True),
         ("I work at Google", "Well, I joined Stripe last week.", False),
         ("", "anything", False),
         ("  ", "anything", False),
