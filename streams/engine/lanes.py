@@ -299,9 +299,6 @@ class Lanes(Generic[T]):
         except Transient as away:
             log.warning("record_not_read_again", topic=window.tp[0], partition=window.tp[1], why=str(away))
             await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
-        except Exception as failure:  # noqa: BLE001 - whatever it is, the worker ends with it
-            if not self._is_over(epoch):
-                self._end(epoch, failure)
         finally:
             window.reading_again = False
             if not self._is_over(epoch):
