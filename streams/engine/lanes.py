@@ -17,8 +17,6 @@ These rules always hold:
 - An event may be done together with the one before it in its lane (`cover`), and then never starts.
 - `submit` never waits. Each partition has bounds of its own, in events and in bytes. Beyond them `has_room` is False,
   the consumer fetches no more of that partition, and all others go on.
-- Beyond the bytes, records of the tenant that holds most are set aside and read again when it is their turn
-  (`Rereads`). So one tenant's backlog of large records does not keep others from being delivered.
 """
 
 from __future__ import annotations
@@ -26,17 +24,13 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import partial
-from itertools import takewhile
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from ...schemas.errors import OverBudget, Relinquished, Transient
-from ..log.port import Record
 from .error_boundary import failure_of
 from .fair_queue import FairQueue
 from .held_events import TP, BeyondTheEnd, Epoch, Lane, LaneStats, LostDelivery, Slot, Window, beyond_the_end
@@ -61,20 +55,6 @@ FEW = 16
 EFFECTS = 4
 """Events that may run for each slot: one that is being decided, and others whose effects are on their way."""
 T = TypeVar("T")
-Item = TypeVar("Item", contravariant=True)
-
-
-class Rereads(Protocol[Item]):
-    """Records that the lanes set aside, and read again from the log. Only the runner knows what an item holds."""
-
-    def strip(self, item: Item) -> int:
-        """Let an item hold its record no longer. Return the bytes that it still holds."""
-
-    def read(self, tp: TP, offset: int) -> AsyncGenerator[Record]:
-        """Read the records of a partition from an offset on. Raises Transient."""
-
-    def restore(self, item: Item, record: Record) -> None:
-        """Give an item its record again."""
 
 
 class Lanes(Generic[T]):
@@ -91,7 +71,6 @@ class Lanes(Generic[T]):
     `lease_ok()`: whether this worker surely owns its partitions.
     `has_room_again()`: the consumer may fetch again of a partition that had no room.
     `partitions()`: how many partitions this worker reads; they share `held_bytes`.
-    `rereads`: sets records aside. None: a partition that holds its bytes is not fetched.
     `shares`: what each tenant has used of the processor, for the order of tenants with as many slots.
     """
 
@@ -114,11 +93,9 @@ class Lanes(Generic[T]):
         held_bytes: int = HELD_BYTES,
         drain_timeout: float = 20.0,
         finish_timeout: float = 10.0,
-        rereads: Rereads[T] | None = None,
         shares: ProcessorShares | None = None,
     ) -> None:
         self._handle = handle
-        self._rereads = rereads
         self._acknowledged = acknowledged
         self._passed_over = passed_over
         self._commit = commit
@@ -142,7 +119,7 @@ class Lanes(Generic[T]):
         """Running events."""
         self._deciding: set[asyncio.Task[None]] = set()
         """Those of them that hold a slot."""
-        self._background: set[asyncio.Task[None]] = set()
+        self._asides: set[asyncio.Task[None]] = set()
         """Checks of holes, and the end of the worker."""
         self._stopping = False
         self.stats = LaneStats()
@@ -183,8 +160,7 @@ class Lanes(Generic[T]):
         if follow and window.gathering is None:
             window.gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._gathered, epoch, window)
         self._feed(epoch, window)
-        window.fill()
-        if not follow or window.full:
+        if not follow:
             self._gathered(epoch, window)
 
     def has_room(self, tp: TP) -> bool:
@@ -200,10 +176,9 @@ class Lanes(Generic[T]):
                 self._end(epoch, BeyondTheEnd(beyond_the_end(window.tp, window.began)))
             elif slot.offset > window.expected and (slot.follows is None or slot.follows > window.expected):
                 window.checking = True
-                self._in_background(self._check_hole(epoch, window, slot))
+                self._aside(self._check_hole(epoch, window, slot))
             else:
                 self._admit(epoch, window)
-        self._make_room(epoch, window)
         self._dispatch()
 
     def _admit(self, epoch: Epoch[T], window: Window[T]) -> None:
@@ -220,9 +195,7 @@ class Lanes(Generic[T]):
         if lane is None:
             lane = epoch.lanes[place] = Lane(place, slot.tenant)
         lane.slots.append(slot)
-        if tenant in window.aside:
-            self._set_aside(epoch, slot)
-        elif len(lane.slots) == 1 and not lane.busy:
+        if len(lane.slots) == 1 and not lane.busy:
             if window.gathering is None or self.stats.held_by[tenant] <= FEW:
                 self._ready.push(lane.tenant, lane)
             else:
@@ -234,89 +207,8 @@ class Lanes(Generic[T]):
         if epoch is not self._epoch or epoch.broken:
             return
         for lane in lanes:
-            self._line_up(lane)
-        self._dispatch()
-
-    def _line_up(self, lane: Lane[T]) -> None:
-        """Let the next event of a lane wait for a slot, if it can start."""
-        if lane.slots and not lane.busy and not lane.slots[0].aside:
             self._ready.push(lane.tenant, lane)
-
-    # ------------------------------------------------------------------------------------------------ set aside
-    def _make_room(self, epoch: Epoch[T], window: Window[T]) -> None:
-        """Set records aside while the window is full of bytes, and read them again when it has room."""
-        if self._rereads is None or epoch.broken or self._finishing:
-            return
-        while (slot := window.excess()) is not None:
-            window.times_set_aside += 1
-            self._set_aside(epoch, slot)
-        stuck = not self._tasks and not self._ready  # each lane waits for a record, perhaps of another topic's window
-        if window.aside and not window.reading_again and (stuck or window.wants_records()):
-            window.reading_again = True
-            self._in_background(self._read_again(epoch, window))
-
-    def _set_aside(self, epoch: Epoch[T], slot: Slot[T]) -> None:
-        assert self._rereads is not None
-        assert slot.item is not None
-        lane = epoch.lanes[slot.window.tp[1], slot.key]
-        if lane.slots[0] is slot and not lane.busy and not self._ready.remove(lane.tenant, lane):
-            gathered = slot.window.gathered
-            if lane in gathered:
-                gathered.remove(lane)
-        left = self._rereads.strip(slot.item)
-        self.stats.resize(left - slot.size)
-        slot.window.set_aside(slot, left)
-
-    async def _read_again(self, epoch: Epoch[T], window: Window[T]) -> None:
-        """Read records that were set aside, the oldest first, as far as the window has room for them."""
-        assert self._rereads is not None
-        try:
-            slots = deque(window.set_aside_slots())
-            until, restored = window.times_set_aside, False
-            if slots:
-                async with aclosing(self._rereads.read(window.tp, slots[0].offset)) as records:
-                    async for record in records:
-                        while slots and not slots[0].aside:  # done together with one before it
-                            slots.popleft()
-                        if (
-                            not slots
-                            or self._is_over(epoch)
-                            or window.times_set_aside != until  # an older one was set aside meanwhile
-                            or (restored and not window.takes_records())
-                        ):
-                            return
-                        if record.position.offset > slots[0].offset:
-                            break
-                        if record.position.offset == slots[0].offset:
-                            restored = True
-                            self._restore(epoch, slots.popleft(), record)
-                lost = next((slot for slot in slots if slot.aside), None)
-                if lost is not None and not self._is_over(epoch):
-                    where = f"{window.tp[0]}[{window.tp[1]}]"
-                    self._end(
-                        epoch, LostDelivery(f"{where}: {lost.offset} was delivered and is not in the log any more")
-                    )
-        except Transient as away:
-            log.warning("record_not_read_again", topic=window.tp[0], partition=window.tp[1], why=str(away))
-            await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
-        finally:
-            window.reading_again = False
-            if not self._is_over(epoch):
-                self._make_room(epoch, window)
-
-    def _is_over(self, epoch: Epoch[T]) -> bool:
-        return epoch is not self._epoch or epoch.broken or self._finishing
-
-    def _restore(self, epoch: Epoch[T], slot: Slot[T], record: Record) -> None:
-        assert self._rereads is not None
-        assert slot.item is not None
-        self._rereads.restore(slot.item, record)
-        self.stats.resize(record.size() - slot.size)
-        slot.window.restore(slot, record.size())
-        lane = epoch.lanes[slot.window.tp[1], slot.key]
-        if lane.slots[0] is slot:
-            self._line_up(lane)
-            self._dispatch()
+        self._dispatch()
 
     async def _check_hole(self, epoch: Epoch[T], window: Window[T], slot: Slot[T]) -> None:
         """Ask the log whether no existing event was skipped before this one. Other partitions go on meanwhile.
@@ -350,10 +242,10 @@ class Lanes(Generic[T]):
                 await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
         return None
 
-    def _in_background(self, work: Coroutine[object, object, None]) -> None:
+    def _aside(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
 
     # ------------------------------------------------------------------------------------------------ work
     def _dispatch(self) -> None:
@@ -364,7 +256,7 @@ class Lanes(Generic[T]):
                 return
             _, lane = found
             slot = lane.slots.popleft()
-            slot.started = lane.busy = True
+            lane.busy = True
             slot.window.begun = max(slot.window.begun, slot.offset)
             self.stats.running += 1
             self.stats.most_running = max(self.stats.most_running, self.stats.running)
@@ -380,15 +272,12 @@ class Lanes(Generic[T]):
         self._ready.release(lane.tenant)
         lane.busy = False
         if lane.slots:
-            self._line_up(lane)
+            self._ready.push(lane.tenant, lane)
         elif epoch.lanes.get(lane.place) is lane:
             del epoch.lanes[lane.place]
         if slot.item is not None:
             self._drop(slot)
         self._give_slot_back(task)
-        if not self._tasks and epoch is self._epoch:
-            for window in epoch.windows.values():
-                self._make_room(epoch, window)
 
     def running_by(self) -> Mapping[str, int]:
         """Return how many events run, by tenant; no tenant without one."""
@@ -445,7 +334,6 @@ class Lanes(Generic[T]):
             return  # of a drained epoch, `drain` commits
         if moved:
             self._feed(epoch, window)
-        self._make_room(epoch, window)
         if window.reopen():
             self._has_room_again()
         if moved and self._acknowledged is not None and window.next_offset is not None:
@@ -474,7 +362,7 @@ class Lanes(Generic[T]):
         async def crash() -> None:
             await self._crash(failure)
 
-        self._in_background(crash())
+        self._aside(crash())
 
     async def _lease_back(self, epoch: Epoch[T]) -> bool:
         """Wait until the lease is back; False when the epoch ends before."""
@@ -503,14 +391,15 @@ class Lanes(Generic[T]):
                 dropped += 1
         for lane in list(epoch.lanes.values()):
             keep = 0
-            while needed and keep < len(lane.slots) and lane.slots[keep].is_needed:
+            while needed and keep < len(lane.slots) and lane.slots[keep].offset < lane.slots[keep].window.begun:
                 keep += 1
             while len(lane.slots) > keep:
                 self._drop(lane.slots.pop())
                 dropped += 1
         self._ready.clear()
         for lane in epoch.lanes.values():
-            self._line_up(lane)
+            if lane.slots and not lane.busy:
+                self._ready.push(lane.tenant, lane)
         return dropped
 
     # ------------------------------------------------------------------------------------------------ looking
@@ -520,8 +409,7 @@ class Lanes(Generic[T]):
         Called by `handle` within its own task. Events of a later assignment are not among them.
         """
         _, lane = self._running()
-        slots = takewhile(lambda slot: not slot.aside, lane.slots)
-        return (slot.item for slot in slots if slot.item is not None)
+        return (slot.item for slot in lane.slots if slot.item is not None)
 
     def _running(self) -> tuple[Epoch[T], Lane[T]]:
         task = asyncio.current_task()

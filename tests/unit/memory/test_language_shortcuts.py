@@ -33,7 +33,11 @@ def _visible(shown: str) -> str:
 
 
 def _folded(shown: str) -> str:
-    plain = text.INVISIBLE.sub("", unicodedata.normalize("NFKC", shown)).translate(text._PUNCTUATION).translate(text._DASHES)
+    plain = (
+        text.INVISIBLE.sub("", unicodedata.normalize("NFKC", shown))
+        .translate(text._PUNCTUATION)
+        .translate(text._DASHES)
+    )
     plain = text._LEADING_BACKSLASH.sub("", text.unescape_markers(plain))
     return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
 
