@@ -369,7 +369,7 @@ class TestJudge:
         assert [each["dropped"] for each in logs if each["event"] == "selection_items_dropped"] == [5]
         await made.close()
 
-    @pytest.mark.parametrize("answer", ['{"ids": "f1"}', "[]", "the first one"])
+    @pytest.mark.parametrize("answer", ['{"ids": "f1"}', '[{"a": 1}]', "the first one"])
     async def test_an_answer_of_another_shape_is_repaired_once_then_refused(
         self, server: ModelServer, answer: str
     ) -> None:
