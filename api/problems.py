@@ -251,11 +251,19 @@ def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None
 
 
 def _methods(app: FastAPI, request: Request) -> str:
-    """Return all methods of a path. The router names only those of the first route that matches."""
+    """Return all methods of a path. The router names only those of the first route that matches.
+
+    `/v1/working/advance` also matches the route of an entry that has this id. Its methods are not those of the path.
+    """
+    template = getattr(request.scope.get("route"), "path_format", "")
+    documented = {method.upper() for method in app.openapi()["paths"].get(template, ())}
+    if "GET" in documented:
+        documented.add("HEAD")
     return ", ".join(
         method
         for method in METHODS
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in app.routes)
+        if (not documented or method in documented)
+        and any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in app.routes)
     )
 
 
