@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+import structlog
+import structlog.testing
 
 from memstream.adapters.completions.factory import create_completions
 from memstream.adapters.completions.router import CompletionsByTask
@@ -48,24 +50,24 @@ async def test_accounts_are_kept_where_something_can_be_spent(
     assert not needs_accounts(ceilings(tier, BudgetPolicy()), made("offline"))
 
 
-async def test_what_is_paused_and_what_has_no_price_is_said(
-    paid: CompletionsByTask, capfd: pytest.CaptureFixture[str]
-) -> None:
-    tell(("consolidation",), tier="free", policy=BudgetPolicy(), completions=paid)
-    assert "consolidation_paused" in capfd.readouterr().out
-    tell(("consolidation",), tier="cheap", policy=BudgetPolicy(), completions=paid)
-    said = capfd.readouterr().out
-    assert (said.count("budget_without_price"), 'prices."unpriced"' in said) == (1, True)
-    tell(
-        ("consolidation",),
-        tier="cheap",
-        policy=BudgetPolicy(prices={"unpriced": Price(0, 0)}),
-        completions=paid,
-    )
-    tell(("consolidation",), tier="free", policy=BudgetPolicy(), completions=made("offline"))
-    said = capfd.readouterr().out
-    assert "budget" not in said
-    assert "paused" not in said
+async def test_what_is_paused_and_what_has_no_price_is_said(paid: CompletionsByTask) -> None:
+    with structlog.testing.capture_logs() as logs:
+        tell(("consolidation",), tier="free", policy=BudgetPolicy(), completions=paid)
+    assert "consolidation_paused" in str(logs)
+    with structlog.testing.capture_logs() as logs:
+        tell(("consolidation",), tier="cheap", policy=BudgetPolicy(), completions=paid)
+    assert [each["event"] for each in logs].count("budget_without_price") == 1
+    assert 'prices."unpriced"' in str(logs)
+    with structlog.testing.capture_logs() as logs:
+        tell(
+            ("consolidation",),
+            tier="cheap",
+            policy=BudgetPolicy(prices={"unpriced": Price(0, 0)}),
+            completions=paid,
+        )
+        tell(("consolidation",), tier="free", policy=BudgetPolicy(), completions=made("offline"))
+    assert "budget" not in str(logs)
+    assert "paused" not in str(logs)
 
 
 class TestPhases:
