@@ -44,6 +44,14 @@ sys.exit(asyncio.run(until_stopped(work, name="work")))
 DEADLINE = 30.0
 
 
+@pytest.fixture(autouse=True)
+def _no_nohup() -> Iterator[None]:
+    """A process inherits what is ignored: a run of the tests may itself ignore hangups."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @contextmanager
 def working(folder: Path, *, stdout: int, before: Callable[[], None]) -> Iterator[subprocess.Popen[bytes]]:
     """Run the program. `before` runs in its process before it begins."""
