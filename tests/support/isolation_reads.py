@@ -24,6 +24,7 @@ from memstream.recall.paging import Page
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import ReadSession
 from memstream.recall.shared import SharedRecall
+from memstream.recall.turn_trace import TurnRef, TurnTracer
 from memstream.schemas import ids
 from memstream.schemas.blocks import NamedRecord
 from memstream.schemas.facts import FactUpdated
@@ -265,6 +266,17 @@ async def trace(world: World, store: VectorStore, asked: Asked) -> Told:
     return told + [row_told(each) for each in chain.turns]
 
 
+async def turn_trace(world: World, store: VectorStore, asked: Asked) -> Told:
+    chain = await world.tracing(store).trace(world.ref(asked))
+    told: list[Any] = []
+    for turn_id in {each.turn_id for each in chain.turns} if chain is not None else ():
+        user = asked.who.user if asked.by_owner else None
+        ref = TurnRef(tenant_id=asked.who.tenant, turn_id=turn_id, user_id=user, ceiling=asked.ceiling)
+        found = await TurnTracer(store=store, log=world.log).trace(ref)
+        told += [row_told(message) for turn in found.turns for message in turn.messages]
+    return told
+
+
 # ------------------------------------------------------------------------------------------------ over HTTP
 def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, method: str = "GET") -> Read:
     """Asked with a token of the tenant; with `by_owner` a token of the user alone. `told`: the field where ids stand;
@@ -393,6 +405,7 @@ READS: dict[str, Read] = {
     "FactTracer.fact": traced_fact,
     "FactTracer.history": history,
     "FactTracer.trace": trace,
+    "TurnTracer.trace": turn_trace,
     "GET /v1/recall": over_http("/v1/recall", told="id", takes=RECALL),
     "POST /v1/recall": over_http("/v1/recall", told="id", takes=RECALL, method="POST"),
     "POST /v1/context": over_http(
