@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
+
+from ..schemas.hosts import is_loopback
 
 DEFAULT_HOST = "api.openai.com"
 HTTP = ("http", "https")
@@ -17,7 +18,7 @@ def leaves_out_proxy(base_url: str | None) -> bool:
     host, proxies = url.hostname or "", getproxies_environment()
     if not proxies:
         return False
-    if _is_loopback(host):
+    if is_loopback(host):
         return True
     proxy = proxies.get(url.scheme) or proxies.get("all") or ""
     scheme = urlsplit(proxy).scheme if "://" in proxy else ""
@@ -27,12 +28,3 @@ def leaves_out_proxy(base_url: str | None) -> bool:
             f"Model calls go through http:// and https:// proxies only: name such a proxy, or {host} in NO_PROXY"
         )
     return False
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

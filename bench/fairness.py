@@ -67,7 +67,7 @@ Mark = Callable[[Record], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is sent where, and where its effect is seen. `processes`: the stages of each process."""
+    """Records of one kind, and the topic that shows their effect. `processes`: the stages of each process."""
 
     what: str
     source: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 
 import httpx
 
+from ..schemas.hosts import is_loopback
 from .errors import Misconfigured
 
 VARIABLES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE"
@@ -28,13 +28,3 @@ def open_http(url: httpx.URL, *, timeout: float, headers: Mapping[str, str] | No
     except (ValueError, OSError, httpx.InvalidURL) as error:
         why = str(error) or type(error).__name__
         raise Misconfigured(f"{url.host}: the environment cannot be used ({VARIABLES}): {why}") from error
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -69,7 +69,7 @@ class UnreadMessage(Contract):
     index: Annotated[int, Field(ge=0)]
     """Its place in the turn, as in `message_index` of the session log."""
     why: ShortName
-    """What was seen: a role that is not known, the type of an item, or the types of its parts."""
+    """An unknown role, the type of an item, or the types of its parts."""
 
 
 class TurnMessage(_Open):
@@ -163,7 +163,7 @@ class Turn(Contract):
         TimeZoneName,
         Field(validation_alias=AliasChoices("time_zone", "timeZone", "timezone"), exclude_if=lambda name: name is None),
     ] = None
-    """Where the speakers are. Null: the offset of `occurred_at` tells."""
+    """Where the speakers are. Null: the offset of `occurred_at` counts."""
     agent_id: GivenId | None = None
     org_id: GivenId | None = None
     group_id: GivenId | None = None

@@ -276,7 +276,7 @@ def _shaped(found: _Found, shape: _Shape, *, nested: int = MAX_NESTED) -> JsonVa
 
 
 def _is_item(value: JsonValue, shape: _Shape) -> bool:
-    """Whether a value is one item of the schema's only list: it has two of the names of an item at least."""
+    """Return whether a value is one item of the schema's only list: it has two of the names of an item at least."""
     if not isinstance(value, dict) or not shape.names.isdisjoint(value):
         return False
     name = shape.list_for([value], least=2)

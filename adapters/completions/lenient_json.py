@@ -32,7 +32,7 @@ _AFTER_NAME: Final = re.compile(r"\s*:")
 _AFTER_VALUE: Final = re.compile(
     r"\s*(?:[,}\]]|\Z|//|/\*|(?P<quote>[\"'“”])[\w$ -]{1,64}[\"'“”]\s*:|[\w$-]{1,64}\s*:\s*[\"'“”\[{])"
 )
-"""What follows the quote that ends a value. The last two are the next name, where a comma is missing."""
+"""Text after the quote that ends a value. The last two alternatives are the next name after a missing comma."""
 _BARE: Final = re.compile(r"[^\s,:{}\[\]\"'“”]+")
 _NAME: Final = re.compile(r"[\w$-]+")
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")

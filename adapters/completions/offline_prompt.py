@@ -40,7 +40,7 @@ class ShownItem:
     subject: str
     content: str
     speaker: str = USER
-    """Of an earlier message of a user: the subject of what its speaker says of themselves."""
+    """The speaker's own subject, for an earlier message of a user."""
 
 
 @dataclass(frozen=True, slots=True)

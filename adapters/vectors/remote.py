@@ -24,6 +24,7 @@ from qdrant_client.common.response_parsing import parse_response
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from yarl import URL
 
+from ...schemas.hosts import is_loopback
 from .server_engine import ServerEngine
 
 log = structlog.get_logger(__name__)
@@ -175,7 +176,7 @@ def _said(body: bytes) -> str:
 
 def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> ServerEngine:
     """Build an engine that connects with its first call."""
-    on_this_machine = urlsplit(address.url).hostname in ("localhost", "127.0.0.1", "::1")
+    on_this_machine = is_loopback(urlsplit(address.url).hostname or "")
     return ServerEngine(
         requests=RestTransport(address=address, seconds=seconds, look=look),
         url=address.base,

@@ -39,7 +39,7 @@ CATEGORIES: Final[Mapping[str, Category]] = {
     **dict.fromkeys(("activity", "experience", "appointment", "travel", "meeting", "milestone", "episode"), "event"),
     **dict.fromkeys(("todo", "reminder", "action", "errand", "request"), "task"),
 }
-"""Category by the word that stands for it, in the singular and in lower case."""
+"""Category by a word that means it, in the singular and in lower case."""
 DURABILITIES: Final[Mapping[str, Durability]] = {
     **{name: name for name in get_args(Durability)},
     **dict.fromkeys(("momentary", "temporary", "ephemeral", "short", "shortterm", "moment", "fleeting"), "transient"),
@@ -67,13 +67,12 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text", "statement", "observation", "fact", "memory", "description"), "content"),
     **dict.fromkeys(("quote", "source_quote", "evidence_quote", "verbatim", "source_text", "citation"), "evidence"),
     **dict.fromkeys(("type", "kind"), "category"),
-    **dict.fromkeys(("turn_id", "turnId"), "turn"),
-    **dict.fromkeys(("correction", "isCorrection"), "is_correction"),
-    **dict.fromkeys(("dueAt", "due_date", "due"), "due_at"),
-    **dict.fromkeys(("validFrom",), "valid_from"),
-    **dict.fromkeys(("validTo", "valid_until"), "valid_to"),
+    "turn_id": "turn",
+    "correction": "is_correction",
+    **dict.fromkeys(("due_date", "due"), "due_at"),
+    "valid_until": "valid_to",
 }
-"""Names that models give to fields."""
+"""Names that models give to fields, besides other spellings of a field's own name."""
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*")

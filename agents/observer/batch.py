@@ -317,7 +317,7 @@ def _checked(
 
 
 def _changes_memory(shown: ShownTurn, each: ValidObservation) -> bool:
-    """Whether an observation replaces, corrects or retracts something, or is to be remembered: a cap takes it last."""
+    """Return whether an observation replaces, corrects or retracts something, or is pinned: a cap takes it last."""
     item = each.item
     changes = bool(each.replaces) or item.is_correction or item.pinned
     return changes or is_forget_request(item.evidence, shown.own_texts)
@@ -394,8 +394,8 @@ class _Names:
         return self._named.get(name)
 
     def may_replace(self, name: str, role: Role, subject: str) -> bool:
-        """Whether a statement of this role about this subject may replace the named one: lower trust never replaces
-        higher, and a statement about one speaker none about another."""
+        """Return whether a statement of this role about this subject may replace the named one. Lower trust never
+        replaces higher trust. A statement about one speaker never replaces one about another speaker."""
         trusted = TRUST_ORDER.index(role) <= TRUST_ORDER.index(self._roles.get(name, role))
         other = self._subjects.get(name, subject)
         return trusted and (other == subject or not {other, subject} <= self.people)

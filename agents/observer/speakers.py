@@ -48,7 +48,7 @@ _NO_NAMES: Final = frozenset(
         *("user", "human", "assistant", "ai", "bot", "system", "developer", "tool", "function", "me", "you", "i"),
     )
 )
-"""Words that stand before a colon and name nobody."""
+"""Words before a colon that name nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ def _written_name(message: ShownMessage) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A message in which a quote stands."""
+    """A message that contains a quote."""
 
     speaker: str
-    """Who says it. For a message of another role: the one whom it answers."""
+    """The subject of its speaker. A message of another role has the speaker whom it answers."""
     at: datetime | None = None
     """The message's own time; None: the turn's."""
     place: int = 0
@@ -123,9 +123,9 @@ class Spoken:
 def spoken_in(
     quote: str, role: Role, messages: Sequence[ShownMessage], texts: Sequence[SaidText]
 ) -> tuple[Spoken, ...]:
-    """Return where a quote stands, the first place of each speaker: in messages of this role, else in any.
+    """Return the first message of each speaker that contains a quote: of messages of this role, else of any role.
 
-    An empty quote may stand anywhere. `texts`: of the messages.
+    Any message contains an empty quote. `texts`: the texts of the messages.
     """
     wanted, speaker, place = folded(quote), USER, -1
     own: dict[str, Spoken] = {}

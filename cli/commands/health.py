@@ -19,7 +19,7 @@ from ..process.health_address import LOOPBACK, origin_of
 
 SECONDS = 3.0
 SERVE_PORT = 8000
-"""Port of `memstream serve`, unless told otherwise."""
+"""Port of `memstream serve`, by default."""
 
 
 @click.command()

@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 ANY_ORIGIN = "*"
 OWN_SEGMENTS = frozenset({"v1", "mcp", "docs", "openapi.json", "livez", "readyz", "metrics"})
-"""First segments of this server's paths. A prefix that begins with one could not be told from them."""
+"""First segments of this server's paths. A prefix that begins with one would look like them."""
 
 
 def _root_path(context: click.Context, parameter: click.Parameter, value: str) -> str:

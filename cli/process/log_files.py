@@ -33,8 +33,8 @@ class LogFile:
 
 
 def log_files() -> tuple[LogFile, ...]:
-    """Return the files to which standard output and standard error were redirected. A system without /proc does not
-    tell their paths."""
+    """Return the files to which standard output and standard error were redirected. Their paths are not known on
+    a system without /proc."""
     found = []
     for descriptor in (STDOUT, STDERR):
         try:

@@ -61,7 +61,7 @@ def check_access(folder: Path) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is such a path. Unlike `Path.exists`, raises OSError for a loop or a name that is too long."""
+    """Return whether a path exists. Unlike `Path.exists`, raises OSError for a loop or a name that is too long."""
     try:
         path.stat()
     except FileNotFoundError:

@@ -28,7 +28,7 @@ class CapturePolicy:
     threshold: float = 0.4
     """Importance below which an observation stays in the working set."""
     max_per_message: int = 8
-    """Observations of one message of a user and its answer, at most. What is left out stands in the record's cause."""
+    """Observations of one message of a user and its answer, at most. The record's cause names what is left out."""
     observation_tokens: int = 2_000
     """Tokens of a turn's observations together, statements and quotes, at most. A token is 4 characters."""
     max_assistant_chars: int = 500

@@ -1,4 +1,4 @@
-"""What is wrong with a turn, by field."""
+"""Faults of a turn, by field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPES: Final = frozenset({"str", "tuple[ContentPart, ...]"})
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """What is wrong with one field, without its content."""
+    """A fault of one field, without its content."""
 
     path: Path
     why: str

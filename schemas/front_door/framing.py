@@ -36,7 +36,7 @@ class Unframed:
 
     value: JsonValue
     frames: tuple[str, ...] = ()
-    """What was taken off, the outermost first."""
+    """Names of the frames that were taken off, the outermost first."""
     type: str | None = None
     """The type that a CloudEvent in structured mode names."""
 

@@ -92,7 +92,7 @@ def read_fields(sent: dict[str, JsonValue]) -> ReadTurn:
 
 
 def _messages(fields: dict[str, JsonValue]) -> tuple[tuple[TurnMessage, ...] | None, list[FieldFault]]:
-    """Return the messages, and their faults. With a fault something stands for them, so that the other fields are
+    """Return the messages, and their faults. After a fault a stand-in takes their place, so that the other fields are
     checked. None: there is no such field."""
     if "messages" not in fields:
         return None, []

@@ -13,7 +13,7 @@ NO_CREDENTIALS = "credentials are not supported"
 
 
 def is_embedded(broker: str) -> bool:
-    """Whether an address means the log on disk. Raises `Fatal` for an address of neither kind, and for one with
+    """Return whether an address means the log on disk. Raises `Fatal` for an address of neither kind, and for one with
     credentials. No message repeats those."""
     if broker.startswith(EMBEDDED):
         return True

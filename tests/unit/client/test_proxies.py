@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from memstream.client import Misconfigured, connect
-from memstream.client.proxies import is_loopback, open_http
+from memstream.client.proxies import open_http
+from memstream.schemas.hosts import is_loopback
 
 NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 AWAY = "http://memory.example"
