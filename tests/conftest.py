@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+import structlog
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -37,3 +39,14 @@ def pytest_runtestloop() -> None:
     """
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def log_configuration() -> Iterator[None]:
+    """Restore the configuration of logs after each test: a command that runs in process changes it."""
+    before = structlog.get_config() if structlog.is_configured() else None
+    yield
+    if before is None:
+        structlog.reset_defaults()
+    else:
+        structlog.configure(**before)

@@ -80,6 +80,6 @@ async def test_a_policy_holds_without_a_restart_and_what_was_decided_keeps_its_o
         await pipeline.verified()
         rows = pipeline.shown("facts")[pipeline.tenant]["facts"]
         (vienna,) = [each for each in rows if "Vienna" in each["content"]]
-        traced = pipeline.cli("trace", vienna["fact_id"], "--tenant", pipeline.tenant)
+        traced = " ".join(pipeline.cli("trace", vienna["fact_id"], "--tenant", pipeline.tenant).split())
         assert "by the persona coach: capture.threshold 0.3, capture.max_per_message 9, capture.emotion true" in traced
         pipeline.stop()

@@ -67,10 +67,11 @@ async def test_what_has_an_emotion_counts_more(valence: float, importance: float
 
 
 async def test_openness_takes_one_more_observation() -> None:
-    four = [item("t1", name) for name in ("one", "two", "three", "four")]
-    it = world(AwayModel(four, four), {"coach": {"openness": 0.7}})
+    most = policy().capture.max_per_message
+    said = [item("t1", f"statement {n}") for n in range(most + 2)]
+    it = world(AwayModel(said, said), {"coach": {"openness": 0.7}})
     await it.deliver(it.turn(SAID, "t1", agent_id="coach"), it.turn(SAID, "t2"))
-    assert [len(each.observations) for each in it.observed()] == [4, 3]
+    assert [len(each.observations) for each in it.observed()] == [most + 1, most]
 
 
 async def test_turns_of_two_personas_are_shown_in_two_calls() -> None:
