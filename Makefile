@@ -34,9 +34,10 @@ faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table 
 	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
-lint: $(VENV)/.ready-dev ## ruff, import rules, generated files against the code
+lint: $(VENV)/.ready-dev ## ruff, import rules, plain words, generated files against the code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python .ci/prose.py
 	$(BIN)/lint-imports
 	@for module in $(GENERATORS); do $(BIN)/python -m $$module --check || exit 1; done
 
