@@ -51,8 +51,9 @@ SOAK_ARGS ?=
 soak: $(VENV)/.ready-dev ## 20 minutes under load while things break (SEED=n, SOAK_ARGS=--embedded …): docs/notes/soak.md
 	$(BIN)/python -m bench.soak --seed $(SEED) $(SOAK_ARGS)
 
-docs: $(VENV)/.ready-dev ## the documentation as pages, under build/site
-	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+docs: $(VENV)/.ready-dev ## the documentation as pages: users' under build/site, developers' under build/site/developers
+	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict --quiet --config-file mkdocs.developers.yml
 
 up: ## Kafka, Qdrant and the stages in containers (docker compose)
 	docker compose up --build --detach --wait

@@ -40,7 +40,8 @@ def tracked() -> tuple[str, ...]:
 
 
 def test_every_page_stands_in_the_navigation_once() -> None:
-    named = re.findall(r"^ +- .*?([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    sites = "".join((ROOT / name).read_text() for name in ("mkdocs.yml", "mkdocs.developers.yml"))
+    named = re.findall(r"^ +- .*?([\w/-]+\.md)$", sites, re.MULTILINE)
     pages = [str(page.relative_to(DOCS)) for page in PAGES if page.name != "0000-template.md"]
     assert sorted(name for name in named if name != "adr/0000-template.md") == sorted(pages)
 
