@@ -1,4 +1,4 @@
-"""Appends on their way to a log, a bounded number at a time."""
+"""Limit on the number of pending appends to a log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Awaitable
 
 RECORDS = 500
 BYTES = 16 * 1024 * 1024
-"""Appends that are on their way at a time, and bytes of their values."""
+"""Maximum number of pending appends, and maximum bytes of their values."""
 
 
 class AppendWindow:
-    """Begins appends in the order of the calls."""
+    """A bounded set of pending appends. They begin in the order of the calls."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Future[object]] = []
@@ -25,7 +25,7 @@ class AppendWindow:
             await self.durable()
 
     async def durable(self) -> None:
-        """Wait for all of them. Raises the first error when all have ended."""
+        """Wait until all pending appends have ended, then raise the first error, if any."""
         tasks, self._tasks, self._bytes = self._tasks, [], 0
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, BaseException):

@@ -13,8 +13,11 @@ NO_CREDENTIALS = "credentials are not supported"
 
 
 def is_embedded(broker: str) -> bool:
-    """Return whether an address means the log on disk. Raises `Fatal` for an address of neither kind, and for one with
-    credentials. No message repeats those."""
+    """Return whether a broker address is embedded (the log on disk).
+
+    Raises `Fatal` for an unknown kind of address, and for an address with credentials. The message never contains the
+    credentials.
+    """
     if broker.startswith(EMBEDDED):
         return True
     if "@" in broker:
@@ -28,7 +31,7 @@ def is_embedded(broker: str) -> bool:
 
 
 def embedded_folder(broker: str) -> Path:
-    """Return the folder of an embedded address. Raises `Fatal` without an absolute path."""
+    """Return the folder of an embedded address. Raises `Fatal` when its path is not absolute."""
     folder = broker.removeprefix(EMBEDDED)
     if not is_embedded(broker) or not folder.startswith("/"):
         raise Fatal(f"MEMSTREAM_BROKER={broker!r}: expected embedded:///folder with an absolute path")
@@ -38,7 +41,7 @@ def embedded_folder(broker: str) -> Path:
 def kafka_servers(broker: str) -> tuple[str, ...]:
     """Return `host:port` of each server of a Kafka address. Raises `Fatal` for any other address."""
     if is_embedded(broker):
-        raise Fatal(f"MEMSTREAM_BROKER={broker!r} is no Kafka address")
+        raise Fatal(f"MEMSTREAM_BROKER={broker!r} is not a Kafka address")
     servers = []
     for part in broker.removeprefix(KAFKA).rstrip("/").split(","):
         host, colon, port = part.strip().rpartition(":")

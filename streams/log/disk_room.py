@@ -1,4 +1,4 @@
-"""Free space of a disk, checked before a write: a full disk ends RocksDB, and a mapped file ends the process."""
+"""Check of free disk space before a write: a full disk stops RocksDB, and kills a process with mapped files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 from ...schemas.errors import no_room
 
 LOG_ROOM: Final = 64 << 20
-"""Bytes that appends leave free, for what was appended before: its handling, its offsets, the clean-up, and a start.
-The store stops earlier, so what it cannot take yet waits in the log."""
+"""Bytes that appends leave free: handling earlier records, committing offsets, clean-up and a start need space. The
+store's limit is higher, so the store stops first and its work waits in the log."""
 TABLES_ROOM: Final = 64 << 20
-"""Bytes that rows leave free: RocksDB merges its files, and ends when it has no room for a new one."""
+"""Bytes that rows leave free: RocksDB merges its files, and fails without space for a new file."""
 
 
 def check_room(component: str, folder: Path, *, needed: int) -> None:

@@ -17,7 +17,7 @@ from .sqlite_tables import LogRow, LogTopic
 
 
 class EmbeddedLog:
-    """The log in the folder of an `embedded:///folder` address. Any number of processes may use it at once."""
+    """The log in the folder of an `embedded:///folder` address. Several processes may use it at the same time."""
 
     def __init__(self, *, folder: Path) -> None:
         self._folder = folder
@@ -86,7 +86,7 @@ class EmbeddedLog:
                     rows, positions[partition] = opened.read(parts[partition], positions[partition], ends[partition])
                     for row in rows:
                         yield _record(topic, partition, row)
-                    await asyncio.sleep(0)  # a long read lets other tasks run
+                    await asyncio.sleep(0)  # lets other tasks run during a long read
                 if not behind:
                     if not follow:
                         return

@@ -1,9 +1,9 @@
-"""Fan-out of a topic to many readers without a consumer group, each from offsets of its own.
+"""Fan-out of a topic to many readers without a consumer group, each from its own offsets.
 
 New records are read once, by one shared reader (`_Tail`). A reader that begins at earlier offsets first reads the older
-records with a log reader of its own, and then joins the shared one. New records wait in its queue meanwhile, so it
-misses none and gets none twice. A reader that is too slow for its queue is ended with a reason. It can begin again
-after the last record that it got.
+records with its own log reader, and then joins the shared one. Meanwhile new records wait in its queue, so it misses
+no record and gets no record twice. A reader whose queue is full is ended with a reason. It can start again after the
+last record that it received.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ log = structlog.get_logger(__name__)
 CANCEL_AGAIN = 0.2
 """Seconds between two cancellations of a task that does not end."""
 CLOSE = 100
-"""Records behind the end at which a reader joins the shared one."""
+"""Distance from the end, in records, at which a reader joins the shared reader."""
 
 Ended = Literal["slow", "unavailable", "gone", "shutdown", "busy"]
-"""Why a reader ended: it was too slow, the log does not answer, the log no longer has its offsets, this process stops,
-or somebody else needed its place."""
+"""Reason why a reader ended: it was too slow, the log does not answer, the log no longer has its offsets, this process
+stops, or another caller needed its place."""
 Select = Callable[[Record], bool]
-"""A filter of the records that a reader gets. The others only move its offsets."""
+"""Filter of the records that a reader gets. Other records only advance its offsets."""
 
 
 CatchingUp = Callable[[], AbstractAsyncContextManager[Callable[[], None]]]
-"""Takes a place, and gives a function that gives it back."""
+"""Context manager that takes a place among the readers that catch up. Its value is a function that frees the place."""
 
 
 class OffsetsLost(Exception):
-    """The log no longer has these offsets: retention deleted records after them, or the topic was created again."""
+    """The log no longer has these offsets: retention deleted later records, or the topic was created again."""
 
 
 class TooManyReaders(Exception):
-    """The greatest number of readers is reached."""
+    """The maximum number of readers is reached."""
 
 
 Begin = Offsets | Literal["beginning", "now"]
@@ -57,7 +57,7 @@ class _Subscription:
     select: Select
     places: Offsets
     waiting: asyncio.Queue[PositionedRecord | None]
-    """None marks the end."""
+    """The queue; None marks the end."""
     ended: Ended | None = None
 
     def offer(self, record: Record, places: Offsets) -> None:
@@ -95,7 +95,7 @@ class _Tail:
         self._starting = asyncio.Lock()
 
     async def join(self, select: Select, *, room: int) -> _Subscription:
-        """Subscribe to new records, of which at most `room` may wait. `places` of the result is where they begin."""
+        """Subscribe to new records; at most `room` of them wait. They begin at the offsets `places` of the result."""
         async with self._starting:
             if self._reading is None or self._reading.done():
                 self._places = Offsets(await self._log.ends(self._topic))
@@ -118,7 +118,7 @@ class _Tail:
             async with aclosing(self._log.read(self._topic, start=start, follow=True)) as records:
                 async for record in records:
                     if record.position.offset < self._places.of(record.position.partition):
-                        why = "gone"  # the client began again, because the log no longer had its offsets
+                        why = "gone"  # the Kafka client restarted at the beginning: the log no longer has its offsets
                         break
                     self._places = self._places.after(record.position)
                     for subscription in self._subscriptions:
@@ -136,7 +136,7 @@ class TopicReader:
 
     begins: Offsets
     behind: bool
-    """Whether it still reads older records."""
+    """True while it reads older records."""
     ended: Ended | None = None
     _read: Offsets = field(init=False)
     """The offsets after the last record that was delivered or skipped."""
@@ -150,7 +150,7 @@ class TopicReader:
     async def next(self, *, within: float) -> PositionedRecord | None:
         """Return the next selected record in the order of the log.
 
-        None: no record came within these seconds, or the reader has ended (see `ended`).
+        None: no record came within `within` seconds, or the reader has ended (see `ended`).
         """
         try:
             async with asyncio.timeout(within):
@@ -159,29 +159,29 @@ class TopicReader:
             return None
 
     def place(self) -> Offsets:
-        """Return the offsets to go on from when `next` returned nothing. Skipped records lie before them."""
+        """Return the offsets from which to continue when `next` returned None. Skipped records are before them."""
         if self._subscription is None or not self._subscription.waiting.empty():
             return self._read
         return self._read.at_least(self._subscription.places)
 
     def end(self, why: Ended) -> None:
-        """End at once. Records that were not delivered are read again by the next reader from here."""
+        """End immediately. A later reader that starts at `place` reads the undelivered records again."""
         self.ended = self.ended or why
         if self._handed.empty():
             self._handed.put_nowait(None)
 
     async def take(self, record: Record, places: Offsets, *, selected: bool) -> None:
-        """Deliver a record or skip it. Waits while the reader is slow."""
+        """Deliver a record or skip it. Wait while the reader is slow."""
         if selected:
             await self._handed.put(PositionedRecord(record, places))
         self._read = places
 
     def when_caught_up(self, call: Callable[[], None]) -> None:
-        """Call once when no older records are left to read."""
+        """Register a function that is called once, when no older records are left to read."""
         self._caught_up = call
 
     def catch_up(self) -> None:
-        """Note that no older records are left to read."""
+        """Mark that no older records are left to read, and call the registered function."""
         self.behind = False
         if self._caught_up is not None:
             self._caught_up()
@@ -202,7 +202,7 @@ class TopicReader:
 
 @dataclass(frozen=True, slots=True)
 class FanoutBounds:
-    """The number of readers, of readers that catch up, and of records that wait for a slow reader (`room`)."""
+    """Maximum numbers of readers, of readers that catch up, and of records that wait for a slow reader (`room`)."""
 
     readers: int
     catching_up: int
@@ -232,7 +232,7 @@ class TopicFanout:
     async def follow(
         self, begin: Begin, select: Select, *, catching_up: CatchingUp | None = None
     ) -> AsyncIterator[TopicReader]:
-        """Follow the topic. `catching_up`: the place of a reader that is far behind; without it the bound counts.
+        """Follow the topic. `catching_up` gives a reader that is far behind its place; without it, the bound applies.
 
         Raises OffsetsLost, TooManyReaders, and Transient when the log does not answer.
         """
@@ -240,10 +240,10 @@ class TopicFanout:
         places = starts if begin == "beginning" else ends if begin == "now" else begin
         self._check(places, starts, ends)
         if self._closed or len(self._readers) >= self._bounds.readers:
-            raise TooManyReaders(f"{self._bounds.readers} streams are open, as many as may be")
+            raise TooManyReaders(f"{self._bounds.readers} streams are open, which is the maximum")
         behind = _distance(places, ends) > CLOSE
         if behind and catching_up is None and self.catching_up >= self._bounds.catching_up:
-            raise TooManyReaders(f"{self._bounds.catching_up} streams are still far behind the end, as many as may be")
+            raise TooManyReaders(f"{self._bounds.catching_up} streams are far behind the end, which is the maximum")
         reader = TopicReader(places, behind=behind)
         async with AsyncExitStack() as stack:
             if behind and catching_up is not None:
@@ -272,9 +272,9 @@ class TopicFanout:
     def _check(self, places: Offsets, starts: Offsets, ends: Offsets) -> None:
         """Check that the log has all records after these offsets. Raises OffsetsLost."""
         if places.behind(starts):
-            raise OffsetsLost(f"retention has deleted records of {self._topic} that came after this place")
+            raise OffsetsLost(f"retention has deleted records of {self._topic} after this position")
         if ends.behind(places):
-            raise OffsetsLost(f"{self._topic} was made anew, or has lost its end: this place lies beyond it")
+            raise OffsetsLost(f"this position is past the end of {self._topic}: it was created again or lost records")
 
     async def _feed(self, reader: TopicReader, select: Select) -> None:
         try:
@@ -301,7 +301,7 @@ class TopicFanout:
             reader.end("unavailable")
 
     async def _catch_up(self, reader: TopicReader, select: Select) -> None:
-        """Read older records until near the end, each when the reader has taken the one before."""
+        """Read older records until the reader is close to the end. It takes one record at a time."""
         while True:
             _, ends = await self._offsets()
             if _distance(reader.read, ends) <= CLOSE:
@@ -310,7 +310,7 @@ class TopicFanout:
             await self._read_older(reader, select, until=ends)
 
     async def _read_older(self, reader: TopicReader, select: Select, *, until: Offsets) -> None:
-        """Read the records before `until` with a log reader of its own. Raises OffsetsLost."""
+        """Read the records before `until` with a separate log reader. Raises OffsetsLost."""
         behind = reader.read.behind(until)
         if not behind:
             return
@@ -329,9 +329,9 @@ def _distance(places: Offsets, ends: Offsets) -> int:
 
 
 async def cancelled(task: asyncio.Task[None]) -> None:
-    """Cancel a task again and again until it has ended.
+    """Cancel a task repeatedly until it has ended.
 
-    A closing aiokafka consumer takes the first cancellation for its own (`consumer/fetcher.py`, `Fetcher.close`).
+    A closing aiokafka consumer mistakes the first cancellation for its own (`consumer/fetcher.py`, `Fetcher.close`).
     """
     while not task.done():
         task.cancel()

@@ -1,7 +1,7 @@
 """The lock of a consumer group in the embedded folder: one live process works for a group.
 
-The operating system holds the lock (`filelock`, flock), so it is free at the same moment at which its process ends,
-also after kill -9, and no heartbeat can be late. A file beside the lock names the holder's pid for messages.
+The operating system holds the lock (`filelock`, flock) and releases it when the process ends, also after kill -9. No
+heartbeat is needed. A file next to the lock has the holder's pid, for error messages.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from filelock import FileLock, Timeout
 from ...schemas.errors import Fatal
 
 WAIT_SECONDS: Final = 10.0
-"""A restarted worker may come while its predecessor is still closing."""
+"""Time to wait for the lock: a restarted worker may start while its predecessor is still closing."""
 POLL_SECONDS: Final = 0.05
 PROBE_SECONDS: Final = 0.1
-"""Two processes that look at the same moment must not take each other for a worker."""
+"""Time to wait in a probe. A probe takes the lock briefly; another probe must not mistake it for a worker."""
 MODE: Final = 0o600
 _held: Final[set[FileLock]] = set()
-"""A lock that is garbage-collected is released, so those that this process holds stand here."""
+"""The locks that this process holds. Without a reference, garbage collection would release a lock."""
 
 
 def lock_file(folder: Path, group: str) -> Path:
-    """The path of a group's lock file. A name too long for a file system is replaced by its hash."""
+    """Return the path of a group's lock file. A name that is too long for a file system is replaced by its hash."""
     name = quote(group, safe="")
     if len(name) > 120:
         name = hashlib.sha256(group.encode()).hexdigest()
@@ -38,7 +38,7 @@ def lock_file(folder: Path, group: str) -> Path:
 
 
 async def held(folder: Path, group: str) -> bool:
-    """Whether a live process works for the group."""
+    """Return whether a live process works for the group."""
     path = lock_file(folder, group)
     if not path.exists():
         return False
@@ -79,7 +79,7 @@ def _lock(path: Path) -> FileLock:
 
 
 async def _acquire(lock: FileLock, wait: float) -> bool:
-    """Try for `wait` seconds, at least once."""
+    """Try to take the lock for `wait` seconds, at least once. Return whether it succeeded."""
     deadline = monotonic() + wait
     while True:
         try:

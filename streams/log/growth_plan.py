@@ -1,7 +1,8 @@
-"""Which rows of a compacted topic move when it gets more partitions. Pure: the records come in, the steps go out.
+"""Plan of the row moves when a compacted topic gets more partitions. Pure: records in, steps out.
 
-A row moves in two steps: it is written to the partition of its key, and when that is durable, a tombstone takes it off
-the partition where it was. So it is never in no place. A plan made after any of the steps takes the rest.
+A row moves in two steps. First it is written to the new partition of its key. When that write is durable, a tombstone
+removes it from the old partition. So the row always exists on at least one partition. After an interruption, a new plan
+contains the remaining steps.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from .partitioner import partition_for
 from .port import Record
 
 SHOWN = 5
-"""Rows that an error names."""
+"""Maximum number of rows named in an error."""
 KeyOf = Callable[[bytes], bytes]
-"""Return the key whose partition a row belongs to. Raises ValueError for a row that has none."""
+"""Function from a row's key to the key that decides its partition. Raises ValueError for a row without such a key."""
 
 
 class Unplaceable(Fatal):
-    """Rows whose partition cannot be found, or that are in two places with different values. Nothing was moved."""
+    """Rows whose partition cannot be found, or that have different values on two partitions. Nothing was moved."""
 
 
 def event_key(row_key: bytes) -> bytes:
-    """Return the key of the events that write a table's row: of the session, or of the owner. Raises ValueError."""
+    """Return the key of the events that write a table's row: a session key or an owner key. Raises ValueError."""
     key = partition_key(row_key.decode())
     if key is None or not all(key.split("/")):
         raise ValueError("it does not begin with the key of a session or an owner")
@@ -39,7 +40,7 @@ def event_key(row_key: bytes) -> bytes:
 
 
 def own_key(key: bytes) -> bytes:
-    """Return the key of a record whose own key chooses the partition."""
+    """Return the key unchanged: the record's own key decides its partition."""
     return key
 
 
@@ -49,22 +50,22 @@ class Row:
 
     offset: int
     digest: bytes
-    """Of the value."""
+    """Digest of the value."""
 
 
 @dataclass(slots=True)
 class CompactedPartition:
-    """What compaction keeps of a partition. Some 200 bytes a row."""
+    """The latest row of each key in a partition, as after compaction. Takes about 200 bytes per row."""
 
     rows: dict[bytes, Row] = field(default_factory=dict)
     erased: set[bytes] = field(default_factory=set)
-    """Keys whose last record is a tombstone, apart from rows that were moved away."""
+    """Keys whose last record is a tombstone, except rows that were moved to another partition."""
     marker: Marker | None = None
     epochs: SessionEpochs = field(default_factory=SessionEpochs)
-    """Of the observer's table."""
+    """Session epochs, which only the observer's table has."""
 
     def take(self, record: Record) -> None:
-        """Take the next record."""
+        """Apply the next record of the partition."""
         key = record.key
         if key is None:
             return
@@ -73,7 +74,7 @@ class CompactedPartition:
         elif key == SESSION_EPOCHS.encode():
             self.epochs = SessionEpochs.read(record.value)
         elif key.startswith((OWN_KEYS.encode(), INDEX_BUILT.encode())):
-            return  # of the partition: the next worker builds the index for the new count
+            return  # belongs to the partition, not to a row; the next worker builds the index for the new count
         elif record.value is not None:
             self.rows[key] = Row(record.position.offset, hashlib.blake2b(record.value, digest_size=16).digest())
             self.erased.discard(key)
@@ -85,7 +86,7 @@ class CompactedPartition:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A row to be moved. `copy`: its value is not on the target yet."""
+    """A row to be moved. `copy` is True when its value is not on the target yet."""
 
     key: bytes
     source: int
@@ -104,7 +105,7 @@ class MoveStep:
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """What moves, and what the topic has afterwards: the digest of each row's value, by key."""
+    """The moves, and the topic's rows afterwards: the digest of each row's value, by key."""
 
     moves: Sequence[Move]
     rows: Mapping[bytes, bytes]
@@ -118,10 +119,10 @@ def plan_moves(
     key_of: KeyOf,
     newest_on_target: bool = False,
 ) -> MovePlan:
-    """Plan the moves to the partitions of `partitions`.
+    """Plan the moves for a new count of `partitions`. Raises Unplaceable.
 
-    `newest_on_target`: producers have written by the new count already, so what the target has of a key is its last
-    state. Otherwise two values of one key contradict each other. Raises Unplaceable.
+    `newest_on_target`: producers already write by the new count, so a key's value on its target partition is the latest
+    one. Otherwise two values of one key are an error.
     """
     moves: list[Move] = []
     rows: dict[bytes, bytes] = {}
@@ -151,8 +152,7 @@ def plan_moves(
 
 
 def steps(moves: Sequence[Move]) -> Iterator[Sequence[MoveStep]]:
-    """Return the steps in groups. A group begins when the one before is durable; within one the order does not
-    matter."""
+    """Yield the steps in groups. A group begins when the previous group is durable; the order within one is free."""
     for _, group in groupby(sorted(moves, key=_source), key=_source):
         here = list(group)
         yield [MoveStep("copy", move) for move in here if move.copy]
@@ -164,7 +164,7 @@ def _source(move: Move) -> int:
 
 
 def misplaced_rows(plan: MovePlan, image: Sequence[CompactedPartition], partitions: int, *, key_of: KeyOf) -> list[str]:
-    """Compare a topic after the moves with its plan. Return what is wrong: nothing when each row is in its place."""
+    """Compare a topic after the moves with its plan. Return the problems, none when each row is in its place."""
     problems: list[str] = []
     found: dict[bytes, bytes] = {}
     for partition, part in enumerate(image):

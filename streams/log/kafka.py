@@ -35,13 +35,13 @@ MAX_REQUEST = 4 * 1024 * 1024
 PAUSE = 0.05
 #: milliseconds that one fetch waits for records
 FETCH_WAIT = 200
-#: the same for who follows a topic. A record that comes ends the wait, and nothing else waits on that connection
+#: milliseconds that one fetch of a follower waits. A new record ends the wait, and the connection has no other user
 FOLLOW_WAIT = 5_000
-#: milliseconds after which clients learn of new partitions
+#: milliseconds after which a client refreshes its metadata and sees new partitions
 METADATA_AGE = 30_000
-#: seconds between two attempts of a call that the broker cannot answer yet
+#: seconds between two attempts of a call with a retriable error
 BACKOFF = 0.2
-#: a topic whose records have the broker's time (`clock_ahead`)
+#: topic whose records are stamped by the broker (`clock_ahead`)
 CLOCK_TOPIC = "memory-clock"
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class KafkaLog:
         self._handing_over = asyncio.Lock()
 
     async def start(self) -> None:
-        """Connect in one attempt. A caller that waits for the broker calls it again."""
+        """Connect in one attempt. A caller that waits for the broker repeats the call."""
         decode_headers_leniently()
         async with self._reach("connect"):
             try:
@@ -92,7 +92,7 @@ class KafkaLog:
                 for part in parts:
                     await part.stop()
         except TimeoutError:
-            pass  # no broker answers: each append has its result or its error already
+            pass  # no broker answers; each append already has its result or its error
         finally:
             if admin is not None:
                 await admin.close()
@@ -110,8 +110,7 @@ class KafkaLog:
     ) -> Position:
         producer = self._started_part(self._producer)
         try:
-            # One after the other: while this or the producer looks the topic up, later appends of a caller would
-            # overtake earlier ones.
+            # One append at a time: during a lookup of the topic, later appends of a caller could overtake earlier ones.
             async with self._handing_over:
                 await self._check_exists(topic)
                 async with self._reach(f"append to {topic}"):
@@ -135,10 +134,10 @@ class KafkaLog:
         return Position(topic, meta.partition, meta.offset)
 
     async def _usable_producer(self) -> Any:
-        """Return the producer, a new one after a failure.
+        """Return the producer; after a failure, a new one.
 
-        aiokafka uses up a sequence number also for a batch that it drops (`producer/message_accumulator.py:487`, no
-        leader and too old). From then on the broker refuses every later batch of that partition as out of order.
+        aiokafka also uses up a sequence number for a batch that it drops (`producer/message_accumulator.py:487`, no
+        leader and too old). The broker then refuses every later batch of that partition as out of order.
         """
         if self._failed is not None and self._failed is self._producer:
             failed, self._producer = self._producer, await self._new_producer()
@@ -148,7 +147,7 @@ class KafkaLog:
         return self._started_part(self._producer)
 
     async def _end(self, producer: Any) -> None:
-        """Stop a replaced producer. The callers of its records have their errors, or get them at their time-outs."""
+        """Stop a replaced producer. The callers of its records get their errors at their time-outs at the latest."""
         with suppress(KafkaError, OSError, TimeoutError):
             async with asyncio.timeout(self._timeout):
                 await producer.stop()
@@ -159,7 +158,7 @@ class KafkaLog:
         )
 
     async def _check_exists(self, topic: str) -> None:
-        """Check that a topic exists: the producer would look for it until its time-out. Raises Fatal."""
+        """Check that a topic exists; raise Fatal if not. The producer itself would look for it until its time-out."""
         if topic in self._known:
             return
         if await self.partitions(topic) is None:
@@ -174,7 +173,7 @@ class KafkaLog:
         places: dict[TopicPartition, int] = {}
         for p in wanted:
             asked = firsts[p] if start is None else start[p]
-            # Beyond the end the broker would answer "out of range", and the consumer would begin again at the start.
+            # Past the end the broker would answer "out of range", and the consumer would restart at the beginning.
             places[TopicPartition(topic, p)] = min(max(asked, firsts[p]), ends[p])
         open_ = {tp for tp, place in places.items() if follow or place < ends[tp.partition]}
         if not open_:
@@ -319,7 +318,7 @@ class KafkaLog:
             while not await self._has_leaders(topic, at_least=partitions):  # noqa: ASYNC110 - the broker sends no notice
                 await asyncio.sleep(PAUSE)
             clients = [self._started_part(self._producer).client, self._started_part(self._probe)._client]
-            for client in clients:  # they would learn of the partitions in five minutes
+            for client in clients:  # otherwise they see the new partitions only after METADATA_AGE
                 while len(client.cluster.partitions_for_topic(topic) or ()) < partitions:
                     client.add_topic(topic)
                     await client.force_metadata_update()
@@ -389,7 +388,7 @@ class KafkaLog:
         return part
 
     async def _call(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a call while its error is retriable: a new broker has no coordinator for a while."""
+        """Repeat a call while its error is retriable: a new broker has no coordinator at first."""
         async with self._reach(what):
             while True:
                 try:
@@ -425,7 +424,7 @@ class KafkaLog:
         return tuple(found[tp] for tp in places)
 
     async def _place(self, consumer: Any, tp: TopicPartition) -> int:
-        """Return the position, which also moves past compacted records and transaction markers."""
+        """Return the consumer's position, which also moves past compacted records and transaction markers."""
         async with self._reach(f"position in {tp.topic}"):
             return int(await consumer.position(tp))
 

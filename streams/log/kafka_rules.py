@@ -1,4 +1,4 @@
-"""Rules of Kafka that the log on disk follows, too, so that a program for one works with the other."""
+"""Kafka's rules for the log on disk, so that a program behaves the same with both logs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unknown_topic(name: str) -> DeploymentFault:
 
 
 def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-    """Check a record's size. Raises `Poison` above the topic's `max.message.bytes`."""
+    """Check a record's size. Raises `Poison` when it exceeds the topic's `max.message.bytes`."""
     size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)
     limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
     if size > limit:
@@ -40,24 +40,29 @@ def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers:
 
 
 def check_timestamp(topic: LogTopic, timestamp: int | None, *, now: int) -> None:
-    """Check a record's timestamp (ms since 1970). Raises `Poison` further ahead than the topic's
-    `message.timestamp.after.max.ms`."""
+    """Check a record's timestamp (ms since 1970).
+
+    Raises `Poison` when it is later than `now` by more than the topic's `message.timestamp.after.max.ms`.
+    """
     limit = int(topic.config.get("message.timestamp.after.max.ms", _AHEAD_MS))
     if timestamp is not None and timestamp - now > limit:
         raise timestamp_refused(topic.name)
 
 
 def timestamp_refused(topic: str) -> Poison:
-    """Return the error for a record whose timestamp lies too far in the future."""
+    """Return the error for a record whose timestamp is too far in the future."""
     return Poison(
         "invalid",
-        f"{topic} takes no record that is dated further ahead than its message.timestamp.after.max.ms (an hour, unless "
-        "the topic says otherwise): set the clock of the machine that wrote it",
+        f"{topic} refuses a record with a timestamp further in the future than its message.timestamp.after.max.ms (an "
+        "hour by default): set the clock of the machine that wrote it",
     )
 
 
 def choose_partition(topic: LogTopic, key: bytes | None, partition: int | None) -> int:
-    """Return the given partition, else murmur2 of the key, else any. Raises `Fatal` for a number out of range."""
+    """Return the given partition, else the key's (murmur2), else a random one.
+
+    Raises `Fatal` for a number out of range.
+    """
     count = len(topic.parts)
     if partition is None:
         return random.randrange(count) if key is None else partition_for(key, count)

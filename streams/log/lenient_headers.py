@@ -1,10 +1,10 @@
 r"""Lenient decoding of header names that are not UTF-8. Any producer may write them, as the broker does not check.
 
 aiokafka's parser decodes names strictly inside the fetcher (`aiokafka/record/_crecords/default_records.pyx`). One such
-record ends every consumer that reaches it, again after each restart, before our code sees it. Here aiokafka's fast
-parser runs first, unchanged: a wrapper around each batch and record took a third of a bulk load's time. Where it fails,
-aiokafka's slow parser reads the rest of the fetch, with names decoded leniently (`b"\xff"` becomes `\xff` in four
-characters). The record is then handled like any other.
+record stops every consumer that reaches it, also after a restart, before our code sees it. Here aiokafka's fast parser
+runs first, unchanged: a wrapper around each batch and record took a third of a bulk load's time. When it fails,
+aiokafka's slow parser reads the rest of the fetch and decodes names leniently (`b"\xff"` becomes the four characters
+`\xff`). The record is then handled like any other.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from aiokafka.record.util import decode_varint_py
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
-"""Bytes: a batch begins with its base offset, followed by the length of the rest."""
+"""Byte position of a batch's length. The base offset comes before it; the length counts the bytes after it."""
 _MAGIC_AT = 16
 _WITH_HEADERS = 2
 """The first format ("magic") whose records have headers."""
 
 
 class RawRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
-    """aiokafka's parser of the batches of one partition, together with the bytes that it parses."""
+    """aiokafka's parser of one partition's batches, with a reference to the raw bytes."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -37,7 +37,7 @@ class RawRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
 
 
 class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
-    """The records of one partition for the fetcher. As long as all names are UTF-8, aiokafka's parser reads them."""
+    """The records of one partition for the fetcher. aiokafka's parser reads them while all names are UTF-8."""
 
     _records: Any
     _records_iterator: Any
@@ -50,7 +50,7 @@ class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
             except StopIteration:
                 self._records_iterator = None  # as in aiokafka: breaks a reference cycle
                 raise
-            except (UnicodeDecodeError, CorruptRecordException):  # the slow parser raises the second for the first
+            except (UnicodeDecodeError, CorruptRecordException):  # the slow parser wraps the first in the second
                 if self._lenient:
                     raise
                 self._lenient = True
@@ -59,7 +59,7 @@ class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
 
 
 class _LenientRecords:
-    """A lenient `MemoryRecords`, from the first batch on that reaches offset `behind` or further."""
+    """A lenient `MemoryRecords`. It skips batches that end before offset `behind`."""
 
     def __init__(self, data: bytes, *, behind: int) -> None:
         self._data = data
@@ -103,15 +103,18 @@ class _LenientBatch:
 
 
 class _CheckedBatch(_DefaultRecordBatchPy):  # type: ignore[misc,unused-ignore]
-    """aiokafka's slow parser with bounds checks. Its compiled `decode_varint` reads past the end of a batch that claims
-    more records than it has, which can end the process."""
+    """aiokafka's slow parser with bounds checks.
+
+    Its compiled `decode_varint` reads past the end of a batch that claims more records than it has. That can crash the
+    process.
+    """
 
     def _read_msg(self) -> Any:
         return super()._read_msg(decode_varint=decode_varint_py)
 
 
 def _leniently(raw: memoryview) -> Iterator[Any]:
-    """Iterate over the records of a batch. Raises CorruptRecordException where more than a name is wrong."""
+    """Iterate over the records of a batch. Raises CorruptRecordException when more than a header name is invalid."""
     batch: Any = _CheckedBatch(raw)
     batch._maybe_uncompress()
     batch._buffer = _LenientBytes(batch._buffer)
@@ -132,7 +135,8 @@ class _LenientBytes(bytearray):
 def decode_headers_leniently() -> None:
     """Make every aiokafka consumer of this process decode header names leniently.
 
-    The fetcher creates its parsers by these two names and keeps the bytes to itself, so there is no object to wrap.
+    It replaces two names in aiokafka's fetcher module: the fetcher creates its parsers itself, so there is no object to
+    wrap.
     """
     fetcher.MemoryRecords = RawRecords
     fetcher.PartitionRecords = TolerantPartition

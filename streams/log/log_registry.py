@@ -1,4 +1,4 @@
-"""Registry of the logs on disk that are open in this process: one a folder, for any number of users."""
+"""Registry of the logs on disk that are open in this process: one log per folder, with any number of users."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .sqlite_log import SqliteLog
 class _OpenLogs:
     """The open logs by folder, each with the number of its holders.
 
-    Several apps and the admin side of one process must share one writing thread: it wakes their readers at once, and
-    one fsync serves all of them. Faust builds transports from a URL, so no constructor can pass the log in. Like
-    SQLite's list of open files, the registry is global to the process.
+    Several apps and the admin side of one process must share one writer thread: it wakes their readers immediately, and
+    one fsync serves all of them. The registry is global to the process, because Faust builds transports from a URL and
+    no constructor can pass the log in.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class _OpenLogs:
             return opened
 
     def release(self, opened: SqliteLog) -> bool:
-        """Give a log back. Return whether this was the last holder, who must stop the log."""
+        """Give a log back. Return whether this was the last holder; the last holder must stop the log."""
         name = str(opened.folder)
         with self._lock:
             _, holders = self._open[name]
@@ -46,7 +46,7 @@ _OPEN = _OpenLogs()
 
 
 async def open_log(folder: Path) -> SqliteLog:
-    """Open the log in a folder, and create it where there is none. Each call needs one `close_log`."""
+    """Open the log in a folder; create it if it does not exist. Each call needs one `close_log`."""
     opened = _OPEN.acquire(folder)
     try:
         await asyncio.to_thread(opened.start)
@@ -58,6 +58,6 @@ async def open_log(folder: Path) -> SqliteLog:
 
 
 async def close_log(opened: SqliteLog) -> None:
-    """Give back a log of `open_log`."""
+    """Give back a log from `open_log`."""
     if _OPEN.release(opened):
         await asyncio.to_thread(opened.stop)

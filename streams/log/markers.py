@@ -1,7 +1,7 @@
-"""The marker of a changelog partition: from where on it is whole, and the partition count that it was written under.
+"""The marker of a changelog partition: the offset from which it is complete, and the partition count of its rows.
 
-Each partition of a changelog carries one entry of its own (`streams/faust/changelog_check.py` says what it is for). A
-growth of the topics (`growth.py`) writes it anew with the new count, and notes what was done under the earlier count.
+Each partition of a changelog has one marker (`streams/faust/changelog_check.py` explains its purpose). A growth of the
+topics (`growth.py`) replaces it: the new marker has the new count, and records the progress under the earlier count.
 """
 
 from __future__ import annotations
@@ -15,37 +15,38 @@ from ...schemas.topics import STAGES, changelog_of
 from .port import Log
 
 OWN_KEYS = "__memstream\0"
-"""The prefix of keys of our own. The key of a row never has a control character."""
+"""Prefix of internal keys. The NUL character distinguishes them from the keys of rows."""
 MARKER_KEY = OWN_KEYS + "marker__"
 Offset = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 TopicOffsets = dict[str, tuple[Offset, ...]]
-"""An offset for each partition of a topic, by topic."""
+"""Offsets of a topic's partitions, by topic."""
 Range = tuple[Offset, Offset]
-"""Offsets from the first up to before the second."""
+"""Offset range: the first is included, the second is not."""
 LOST_KEPT = 32
-"""Ranges of lost records that a marker keeps of a topic. Beyond, the oldest two become one, with all between them."""
+"""Maximum number of lost ranges per topic in a marker. Above it, the two oldest ranges and the offsets between them
+become one range."""
 
 
 class Growth(BaseModel):
-    """A growth of the topics, as a marker notes it."""
+    """A past growth of the topics."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     partitions: Count
-    """The count before."""
+    """The partition count before the growth."""
     until: TopicOffsets
-    """What the stage's group had committed of each topic that it reads, when the rows were moved. Events below had all
-    of their effects, and were judged by the count before."""
+    """Committed offsets of the stage's group when the rows were moved, for each topic that the stage reads. Events
+    below them have all of their effects; they were checked against the earlier count."""
     sent_again: TopicOffsets = Field(default_factory=dict)
-    """Records from `until` up to here were sent again to the partitions of the new count."""
+    """Records from `until` up to these offsets were sent again to the partitions of the new count."""
 
 
 class Marker(BaseModel):
-    """The entry.
+    """The marker of one changelog partition.
 
-    `identity` distinguishes two topics of one name. From offset `whole_from` on the log has all entries. The marker
-    itself lies at `written_at` or shortly behind it.
+    `identity` distinguishes two topics with the same name. The log has all entries from offset `whole_from` on. The
+    marker's own offset is `written_at` or slightly higher.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -54,18 +55,18 @@ class Marker(BaseModel):
     whole_from: Offset
     written_at: Offset
     partitions: Count | None = None
-    """The partition count that the rows lie by. None: an earlier version wrote the marker."""
+    """The partition count by which the rows are placed. None when an earlier version wrote the marker."""
     growths: tuple[Growth, ...] = ()
     """Oldest first."""
     lost: tuple[tuple[str, Range], ...] = ()
-    """Topic, and offsets of this partition whose records the log lost before the group had committed them, rising."""
+    """Topic and offset range of records in this partition that the log lost before the group committed them, rising."""
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json(exclude_defaults=True).encode()
 
     @classmethod
     def of(cls, raw: bytes | None) -> Marker | None:
-        """Decode a marker; None where there is none that this version can read."""
+        """Decode a marker. Return None for a missing value and for a value that this version cannot read."""
         if raw is None:
             return None
         try:
@@ -74,7 +75,7 @@ class Marker(BaseModel):
             return None
 
     def with_lost(self, topic: str, lost: Range) -> Marker:
-        """Return the marker with one more range of lost records, behind those that it has."""
+        """Return the marker with one more range of lost records, which comes after its existing ranges."""
         ranges = [*self._lost(topic), lost]
         if len(ranges) > LOST_KEPT:
             ranges[:2] = [(ranges[0][0], ranges[1][1])]
@@ -85,8 +86,10 @@ class Marker(BaseModel):
         return [each for name, each in self.lost if name == topic]
 
     def passed_over(self, topic: str, partition: int) -> tuple[Range, ...]:
-        """Return the ranges of a partition that the group's offset has passed over without handling their records: the
-        log lost them, or a growth sent them again."""
+        """Return the offset ranges of a partition that the group passed over without handling their records.
+
+        The log lost these records, or a growth sent them again.
+        """
         again = [
             (growth.until[topic][partition], growth.sent_again[topic][partition])
             for growth in self.growths
@@ -95,9 +98,9 @@ class Marker(BaseModel):
         return (*self._lost(topic), *again)
 
     def applied_before(self, topic: str, partition: int) -> int | None:
-        """Return the offset below which the events of a partition had all of their effects when rows were moved last.
+        """Return the offset below which all events of a partition had taken effect at the last growth.
 
-        None: no growth says so.
+        None: no growth has an offset for this partition.
         """
         for growth in reversed(self.growths):
             offsets = growth.until.get(topic, ())
@@ -112,9 +115,10 @@ def marker_entry(marker: Marker) -> tuple[bytes, bytes]:
 
 
 async def some_marker(log: Log, topic: str) -> Marker | None:
-    """Return the marker of a partition of a changelog, of the shortest that has one; None where there is none.
+    """Return the marker of the shortest changelog partition that has one, or None.
 
-    It reads the partition, because an earlier marker stays until compaction removes it. Raises Transient.
+    It reads the whole partition and takes the last marker: an earlier one stays until compaction removes it. Raises
+    Transient.
     """
     places = enumerate(zip(await log.starts(topic), await log.ends(topic), strict=True))
     for size, partition, start in sorted((end - start, partition, start) for partition, (start, end) in places):

@@ -1,6 +1,6 @@
-"""Offsets of a topic's partitions as one position, and the token that carries it between processes.
+"""Offsets of a topic's partitions as one position, and the token that passes it between processes.
 
-The module needs nothing but the standard library, so that the client imports it without the server's packages.
+The module uses only the standard library, so that the client can import it without the server's packages.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .port import Position, Record
 TOKEN_VERSION = "1."
 TOKEN_MAX = 16 * 1024
 OFFSET_DIGITS = 19
-NOT_A_TOKEN = "is not a position that this topic has given"
+NOT_A_TOKEN = "is not a position token of this topic"
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The offset of the next record of each partition. A partition that the topic got later starts at 0."""
+    """The offset of the next record of each partition. A partition that was added later starts at 0."""
 
     offsets: tuple[int, ...]
 
@@ -28,21 +28,21 @@ class Offsets:
         return self.offsets[partition] if partition < len(self.offsets) else 0
 
     def after(self, position: Position) -> Offsets:
-        """Return these offsets, moved past a record."""
+        """Return these offsets, advanced past a record."""
         return self.at_least({position.partition: position.offset + 1})
 
     def at_least(self, other: Offsets | dict[int, int]) -> Offsets:
-        """Return the later offset of both, partition by partition."""
+        """Return the higher offset of both, for each partition."""
         given = dict(enumerate(other.offsets)) if isinstance(other, Offsets) else other
         count = max(len(self.offsets), max(given, default=-1) + 1)
         return Offsets(tuple(max(self.of(p), given.get(p, 0)) for p in range(count)))
 
     def behind(self, other: Offsets) -> dict[int, int]:
-        """Return partition → offset for the partitions in which `other` is further on."""
+        """Return partition → offset for the partitions in which `other` has a higher offset."""
         return {p: self.of(p) for p, end in enumerate(other.offsets) if self.of(p) < end}
 
     def token(self) -> str:
-        """Return these offsets as opaque text, which `read` takes back."""
+        """Return these offsets as an opaque text for `read`."""
         text = ",".join(map(str, self.offsets))
         return TOKEN_VERSION + base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
@@ -59,14 +59,14 @@ class Offsets:
         if not all(part.isdigit() and len(part) <= OFFSET_DIGITS for part in parts):
             raise ValueError(NOT_A_TOKEN)
         offsets = cls(tuple(map(int, parts)))
-        if offsets.token() != token:  # base64 skips characters that are not of its alphabet
+        if offsets.token() != token:  # base64 skips characters outside its alphabet
             raise ValueError(NOT_A_TOKEN)
         return offsets
 
 
 @dataclass(frozen=True, slots=True)
 class PositionedRecord:
-    """A record, and the position after it."""
+    """A record and the offsets after it."""
 
     record: Record
     places: Offsets

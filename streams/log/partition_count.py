@@ -1,7 +1,7 @@
-"""The partition count of now. An event that seems misplaced is judged by it, before anything follows from that.
+"""Check of the current partition count, made before an event is treated as misplaced.
 
-A worker learns its count at the start. When somebody adds partitions while it runs, producers choose partitions by the
-new count, and good events look misplaced to the worker. It then ends: its table lies by the earlier count.
+A worker reads the count at its start. When partitions are added while it runs, producers choose partitions by the new
+count, and valid events look misplaced to the worker. The worker then ends, because its table has the earlier count.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .port import Log, Record
 
 
 class CountChanged(Fatal):
-    """The topics have another partition count than this worker, or than a table lies by. Nothing was handled."""
+    """The topics have another partition count than this worker or its table. Nothing was handled."""
 
 
 def grow_advice(partitions: int) -> str:
-    """Return what to do about counts that differ."""
+    """Return the remedy for partition counts that differ."""
     return (
         f"stop all workers and run `memstream topics grow --partitions {partitions}`, which moves every row to the "
         f"partition of its key; then start them with MEMSTREAM_PARTITIONS={partitions}"
@@ -35,7 +35,7 @@ class _Answers:
 
 
 class CountCheck:
-    """Checks the count of a worker whose topics have `partitions` partitions, as it knows."""
+    """Comparison of the topics' partition count with the count that the worker read at its start (`partitions`)."""
 
     def __init__(self, log: Log, *, partitions: int) -> None:
         self._log = log
@@ -43,26 +43,26 @@ class CountCheck:
         self._answers: defaultdict[str, _Answers] = defaultdict(_Answers)
 
     def misplaces(self, record: Record, key: bytes) -> bool:
-        """Whether a record of this key lies on another partition than the known count says."""
+        """Return whether a record of this key is on another partition than the known count gives."""
         return partition_for(key, self._partitions) != record.position.partition
 
     async def confirm(self, *topics: str) -> None:
-        """Ask the log for the count of these topics, and compare.
+        """Read the count of these topics from the log and compare it with the known count.
 
         Raises:
-            CountChanged: a topic has another count by now.
+            CountChanged: a topic now has another count.
             Transient: the log does not answer.
         """
         for topic in topics:
             found = await self._ask(topic)
             if found is not None and found != self._partitions:
                 raise CountChanged(
-                    f"{topic} has {found} partitions, and this worker works by {self._partitions}: "
+                    f"{topic} has {found} partitions, and this worker was started with {self._partitions}: "
                     + grow_advice(max(found, self._partitions))
                 )
 
     async def _ask(self, topic: str) -> int | None:
-        """Return the count as it was after the call. Calls that wait at the same time share a question."""
+        """Return the count from a request that began after this call. Concurrent calls share one request."""
         answers = self._answers[topic]
         came = answers.begun
         async with answers.lock:

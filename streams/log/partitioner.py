@@ -1,6 +1,6 @@
 """The partition of a key: murmur2 modulo the partition count, the default of Java, aiokafka, kafka-python and KafkaJS.
 
-murmur2 stands here because the light client has no Kafka library; a test compares it with aiokafka's.
+murmur2 is implemented here because the light client has no Kafka library; a test compares it with aiokafka's.
 Source: `org.apache.kafka.common.utils.Utils.murmur2`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 KEYS_KEPT = 8_192
-"""Keys whose partition is kept: an event asks for that of its key several times."""
+"""Size of the cache of partitions by key: handling one event looks its key up several times."""
 SEED, FACTOR, SHIFT = 0x9747B28C, 0x5BD1E995, 24
 MASK = 0xFFFFFFFF
 

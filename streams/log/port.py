@@ -31,7 +31,7 @@ class Record:
 
     @property
     def written_at(self) -> datetime | None:
-        """Return the timestamp as a time; None when it is none: a producer can set any number."""
+        """Return the timestamp as a datetime, or None when it is out of range: a producer can set any number."""
         try:
             return datetime.fromtimestamp(self.timestamp / 1000, tz=UTC)
         except (OverflowError, OSError, ValueError):
@@ -45,17 +45,17 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class PartitionBacklog:
-    """The work that a worker has left in a partition."""
+    """A worker's unfinished records in a partition."""
 
     unread: int
-    """Records that it has not taken in yet, as of its last fetch."""
+    """Records that the worker has not taken in yet, as of its last fetch."""
     held: int
-    """Records that it has taken in and not acknowledged."""
+    """Records that the worker has taken in and not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """A topic as the log has it."""
+    """An existing topic with its partition count and settings."""
 
     name: str
     partitions: int
@@ -89,14 +89,14 @@ class Log(Protocol):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Position:
-        """Append a record durably. Without `partition`, murmur2 of the key chooses it; without a key, any.
+        """Append a record durably. Without `partition`, murmur2 of the key selects it; without a key, it is arbitrary.
 
-        Raises Poison for a `timestamp` that is further ahead than the log allows (an hour by default).
+        Raises Poison for a `timestamp` that is further in the future than the log allows (an hour by default).
         """
         ...
 
     async def partitions(self, topic: str) -> int | None:
-        """Return the number of partitions, None for a topic that does not exist."""
+        """Return the number of partitions, or None for a topic that does not exist."""
         ...
 
     async def ends(self, topic: str) -> tuple[int, ...]:
@@ -110,11 +110,11 @@ class Log(Protocol):
     def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
     ) -> AsyncGenerator[Record]:
-        """Read records of all partitions, or of those in `start` from these offsets on; each partition in order.
+        """Yield records of all partitions, or of the partitions in `start` from their offsets on, each in order.
 
-        It ends at the ends of the time of the call; with `follow` it goes on without end, and raises Transient when the
-        topic has got more partitions: begin again. It uses no consumer group. It holds a connection, so a caller that
-        breaks off must close it (contextlib.aclosing).
+        It stops at the ends that the partitions had at the call. With `follow` it does not stop; it raises Transient
+        when partitions were added, and the caller starts again. It uses no consumer group. It holds a connection, so a
+        caller that stops early must close it (contextlib.aclosing).
         """
         ...
 
@@ -123,7 +123,7 @@ class Log(Protocol):
         ...
 
     async def offset_at(self, topic: str, partition: int, timestamp: int) -> int | None:
-        """Return the offset at which records of this time (milliseconds since 1970) and later begin; None without any.
+        """Return the first offset with a timestamp (milliseconds since 1970) of `timestamp` or later, or None.
 
         It assumes that timestamps rise with offsets. A caller that needs every record must leave a margin.
         """
@@ -144,7 +144,7 @@ class Log(Protocol):
         ...
 
     async def add_partitions(self, topic: str, partitions: int) -> None:
-        """Let a topic have so many partitions, when it has fewer. New ones are empty. Return when they can be used."""
+        """Raise a topic's partition count to `partitions`, if it is lower. Return when new partitions are usable."""
         ...
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
@@ -158,17 +158,17 @@ class Drainable(Protocol):
     """The part of the lanes (streams/engine/lanes.py) that the app and its consumer use."""
 
     def has_room(self, tp: tuple[str, int]) -> bool:
-        """Whether the consumer may fetch more of a partition. Other threads may call it."""
+        """Return whether the consumer may fetch more of a partition. Other threads may call it."""
         ...
 
     def committable(self) -> Mapping[tuple[str, int], int]:
-        """Return the offset that is safe to commit, by partition."""
+        """Return the highest offset that is safe to commit, by partition."""
         ...
 
     def idle(self) -> bool: ...
 
     async def finish(self) -> None:
-        """At a stop, before `drain`: finish events that began and those before them in their partitions."""
+        """Finish the running events and earlier events of their partitions. Called at a stop, before `drain`."""
         ...
 
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:

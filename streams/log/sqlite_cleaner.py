@@ -4,11 +4,11 @@ A pass first makes a plan (`plan`, on a connection of its own: one snapshot, wit
 removes records in short transactions. It works like Kafka's cleaner, with Kafka's settings `cleanup.policy`,
 `retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` and `delete.retention.ms`; it ignores
 `retention.bytes`, `segment.*` and `compression.type`. It removes less than Kafka in two cases. The last record of a
-partition always stays, so that no reader waits for an end that is gone. And retention stops at the lowest committed
-offset of any group, so that a machine that was off for longer than the retention still finds its work.
+partition always stays, so that no reader waits for an end offset that no longer exists. And retention stops at the
+lowest committed offset of any group, so that a machine that was off for longer than the retention still finds its work.
 
-A timestamp after `now` says nothing about a record's age: a clock was wrong. Kafka keeps everything behind such a
-record until its time has come. Here the record is as old as the next one with a possible timestamp (`_old_until`).
+A timestamp after `now` comes from a wrong clock and does not show a record's age. Kafka keeps all records after such a
+record until that time. Here the record counts as old as the next record with a valid timestamp (`_old_until`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 from .sqlite_tables import LogTopic, offset_of, row_id
 
-#: Keys of one pass (some 20 MB of memory). The next pass goes on after them.
+#: Maximum number of keys in one pass (about 20 MB of memory). The next pass continues after them.
 MAX_KEYS = 100_000
-#: Rows removed in one transaction. It takes about a millisecond, so appends hardly wait.
+#: Rows removed in one transaction, which takes about a millisecond, so appends hardly wait.
 STEP = 500
 
 _DAY_MS = 86_400_000
@@ -60,7 +60,7 @@ def plan(conn: sqlite3.Connection, topic: LogTopic, part: int, *, now: int) -> P
         return None
     state = _Part(*row)
     wrong_clock = state.horizon_at > now
-    if wrong_clock:  # the tombstones wait from now on, else they would wait until that time
+    if wrong_clock:  # the tombstones' delay starts now, not at that future time
         state = replace(state, horizon_at=now)
     policies = {policy.strip() for policy in topic.config.get("cleanup.policy", "delete").split(",")}
     made = _retention(conn, topic.config, part, state, now=now) if "delete" in policies else None
@@ -146,17 +146,17 @@ def _compaction(
         else:
             tombstones = tombstones or bool(tombstone)
     cursor.close()
-    # Tombstones stay for `delete.retention.ms` after the pass that first met them, so that every reader sees them. One
-    # horizon at a time is enough: tombstones behind it wait for the next horizon.
+    # Tombstones stay for `delete.retention.ms` after the pass that first read them, so that every reader sees them. One
+    # horizon at a time is enough: tombstones at higher offsets wait for the next horizon.
     waiting = state.horizon and not due
     horizon, horizon_at = (state.horizon, state.horizon_at) if waiting else (cleaned if tombstones else 0, now)
     return Plan(part, tuple(remove), state.first, cleaned, seen - len(remove), horizon, horizon_at)
 
 
 def _old_until(conn: sqlite3.Connection, part: int, offsets: tuple[int, int], oldest: float, *, now: int) -> int:
-    """Return the offset behind the last record that is from `oldest` or before, with only such records before it.
+    """Return the end offset of the leading records dated `oldest` or earlier.
 
-    A timestamp after `now` is passed over: its record was appended before the next one.
+    Timestamps after `now` are ignored: such a record is at least as old as the next record.
     """
     first, end = (row_id(part, each) for each in offsets)
     young = conn.execute(
@@ -171,7 +171,7 @@ def _old_until(conn: sqlite3.Connection, part: int, offsets: tuple[int, int], ol
 
 
 def _latest(conn: sqlite3.Connection, part: int, state: _Part, end: int) -> tuple[dict[bytes, int], int]:
-    """Find the last offset of each key in the part below `end` that was not cleaned yet, and how far it was read."""
+    """Return the last offset of each key in the uncleaned range below `end`, and the offset where the scan stopped."""
     latest: dict[bytes, int] = {}
     cleaned = state.cleaned
     cursor = conn.execute(
@@ -189,7 +189,7 @@ def _latest(conn: sqlite3.Connection, part: int, state: _Part, end: int) -> tupl
 
 
 def steps(made: Plan) -> Iterator[tuple[Plan, bool]]:
-    """Split a plan into pieces of `STEP` rows, each with whether it is the last one."""
+    """Split a plan into pieces of `STEP` rows. Yield each piece with a flag that is True for the last piece."""
     pieces = [made.remove[at : at + STEP] for at in range(0, len(made.remove), STEP)] or [()]
     for number, piece in enumerate(pieces, start=1):
         yield replace(made, remove=piece), number == len(pieces)

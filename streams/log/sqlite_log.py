@@ -1,13 +1,13 @@
-"""A partitioned log on disk: SQLite in WAL mode, one file in a folder, for any number of processes at once.
+"""A partitioned log on disk: SQLite in WAL mode, one file in a folder, shared by any number of processes.
 
-One thread a file and process writes. All waiting operations go into one transaction, so one fsync serves all of them
-(group commit). An append is acknowledged after that fsync. Committed offsets alone cause none: what they claim is on
-the disk before, and older ones only mean that records come again. Reads run on the calling thread: a fetch from the
-page cache takes less time than two thread switches (30 µs at the tail, 2 ms for 500 records), and WAL readers wait for
-no writer. The writing thread wakes readers at once. Appends of other processes are noticed by `PRAGMA data_version`,
-which is queried every `POLL_SECONDS` and does not read the file.
+Each process has one writer thread per file. All waiting operations go into one transaction, so one fsync serves all of
+them (group commit). An append is acknowledged after that fsync. A batch of offset commits alone is not synced: the
+records are already durable, and an older offset only makes records come again. Reads run on the calling thread: a fetch
+from the page cache takes less time than two thread switches (30 µs at the tail, 2 ms for 500 records), and WAL readers
+do not wait for writers. The writer thread wakes readers immediately. Appends of other processes are noticed by
+`PRAGMA data_version`, which is queried every `POLL_SECONDS` and does not read the file.
 
-Methods that return a future must be called on a running event loop and never block it. Calls take effect in their
+Methods that return a future must be called on a running event loop and never block it. Calls take effect in call
 order. Errors: `Transient` (busy, disk full), `Fatal` (not our file), `DeploymentFault` (a deleted topic).
 """
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 Watcher = Callable[[frozenset[int] | None], None]
 
 POLL_SECONDS = 0.015
-#: Operations in one transaction, so that the first of many does not wait for the last.
+#: Maximum number of operations in one transaction. It limits the wait of the first operation.
 MAX_BATCH = 2000
 
 
@@ -64,7 +64,7 @@ class _Commit:
 
 @dataclass(slots=True)
 class _Job(Generic[T]):
-    """Work for the writing thread, and its future. `work` is an append (the hot path, without a closure) or a call."""
+    """Work for the writer thread, and its future. `work` is an append (the hot path, no closure) or a callable."""
 
     work: _Append | Callable[[sqlite3.Connection], T]
     future: asyncio.Future[Any]
@@ -81,7 +81,7 @@ class _Watch:
 
 @dataclass(slots=True)
 class _Known:
-    """Topics and ends as this process knows them. `lock` prevents one thread from overwriting newer values."""
+    """Cached topics and end offsets. `lock` prevents a thread from overwriting newer values."""
 
     topics: Mapping[str, LogTopic] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class _Known:
 
 
 class SqliteLog:
-    """One log, opened once per process (`log_registry.open_log`)."""
+    """A log, opened once per process (`log_registry.open_log`)."""
 
     def __init__(self, *, folder: Path) -> None:
         self.folder = folder
@@ -106,7 +106,7 @@ class SqliteLog:
     # ------------------------------------------------------------------------------------------------------- life
 
     def start(self) -> None:
-        """Open the file, once. Blocks. Raises `Transient` or `Fatal`."""
+        """Open the file; later calls do nothing. Blocks. Raises `Transient` or `Fatal`."""
         with self._start_lock:
             if self._thread is not None:
                 return
@@ -136,11 +136,11 @@ class SqliteLog:
         return self._known.topics
 
     def end(self, part: int) -> int:
-        """Return the offset of the next record. Appends of other processes show after `POLL_SECONDS`."""
+        """Return the offset of the next record. Appends of other processes appear within `POLL_SECONDS`."""
         return self._known.ends.get(part, 0)
 
     def watch(self, callback: Watcher) -> Callable[[], None]:
-        """Call back on this loop when partitions have grown. Return the function that ends the watch."""
+        """Register a callback, called on this event loop when partitions have grown. Return a function to end it."""
         watch = _Watch(asyncio.get_running_loop(), callback)
         with self._known.lock:
             self._watches = (*self._watches, watch)
@@ -156,16 +156,16 @@ class SqliteLog:
     def append(
         self, part: int, *, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: int | None = None
     ) -> asyncio.Future[int]:
-        """Append a record. The future has its offset, once the record is on the disk."""
+        """Append a record. The future returns the record's offset when the record is on the disk."""
         stamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         if not 0 <= stamp < 1 << 62:
-            raise ValueError(f"timestamp {stamp} is no count of milliseconds since 1970")
+            raise ValueError(f"timestamp {stamp} is not a valid number of milliseconds since 1970")
         return self._submit(_Append(part, stamp, key, sql.pack_headers(headers), value))
 
     def commit(self, group: str, offsets: Mapping[int, int]) -> asyncio.Future[None]:
         """Commit offsets of a group: partition number → next offset to read.
 
-        The next append, or the next change of topics, syncs them. Before that a power cut takes them back.
+        The next append or the next change of topics syncs them. Until then, a power cut can undo them.
         """
         return self._submit(_Commit(group, offsets))
 
@@ -193,7 +193,7 @@ class SqliteLog:
         return self._submit(work)
 
     async def clean(self, names: Iterable[str], *, now: int | None = None) -> int:
-        """Apply retention and compaction to topics (see `sqlite_cleaner`). Return how many records were removed."""
+        """Apply retention and compaction to topics (see `sqlite_cleaner`). Return the number of removed records."""
         stamp = time.time_ns() // 1_000_000 if now is None else now
         removed = 0
         for name in names:
@@ -209,7 +209,7 @@ class SqliteLog:
         return removed
 
     def _plans(self, topic: LogTopic, now: int) -> list[sqlite_cleaner.Plan]:
-        """Make the plans on a connection of their own, within a thread: they read partitions from end to end."""
+        """Make the clean-up plans on a separate connection. Runs in a thread, because it reads whole partitions."""
         conn = sql.connect(self.folder)
         try:
             plans = [sqlite_cleaner.plan(conn, topic=topic, part=part, now=now) for part in topic.parts]
@@ -232,7 +232,7 @@ class SqliteLog:
     def read(
         self, part: int, offset: int, end: int, *, max_records: int = 500, max_bytes: int = 4 << 20
     ) -> tuple[list[LogRow], int]:
-        """Read records from `offset` to below `end`. Return them with the offset to read on from."""
+        """Read records from `offset` to below `end`. Return them with the offset of the next read."""
         return self._read(lambda conn: sql.read(conn, part, offset, end, max_records, max_bytes))
 
     def first_at_or_after(self, part: int, offset: int) -> int | None:
@@ -288,7 +288,7 @@ class SqliteLog:
             self._refuse(batch)
 
     def _next_batch(self) -> tuple[list[_Job[Any]], bool]:
-        """Return the waiting jobs, none after `POLL_SECONDS`, and whether the thread shall end."""
+        """Return the waiting jobs, and whether the thread must end. Returns no job after `POLL_SECONDS` of waiting."""
         batch: list[_Job[Any]] = []
         try:
             job = self._writes.get(timeout=POLL_SECONDS)
@@ -302,9 +302,9 @@ class SqliteLog:
         return batch, True
 
     def _write(self, conn: sqlite3.Connection, batch: list[_Job[Any]]) -> frozenset[int] | None:
-        """Write a batch in one transaction: afterwards all of it is on the disk, or nothing.
+        """Write a batch in one transaction: all of it is written, or nothing.
 
-        Only an append to a deleted topic fails alone. Return the partitions that have grown; None: topics changed.
+        Only an append to a deleted topic fails alone. Return the partitions that have grown; None when topics changed.
         """
         ends: dict[int, int] = {}
         layout = False
@@ -326,7 +326,7 @@ class SqliteLog:
             conn.execute("COMMIT")
         except sqlite3.Error as exc:
             error = sql.translate(exc, self.folder)
-            self._tell_failed(error, len(batch))
+            self._log_failed(error, len(batch))
             if conn.in_transaction:
                 conn.rollback()
             for job in batch:
@@ -342,18 +342,18 @@ class SqliteLog:
         return None
 
     def _refuse_without_room(self, batch: list[_Job[Any]]) -> None:
-        """Fail the appends of a batch when the disk is nearly full. Commits of offsets and the clean-up go on."""
+        """Fail the appends of a batch when the disk is nearly full. Offset commits and the clean-up continue."""
         appends = [job for job in batch if isinstance(job.work, _Append)]
         if not appends:
             return
         try:
             check_room("broker", self.folder, needed=LOG_ROOM)
         except Transient as error:
-            self._tell_failed(error, len(appends))
+            self._log_failed(error, len(appends))
             for job in appends:
                 job.error = error
 
-    def _tell_failed(self, error: StageError, operations: int) -> None:
+    def _log_failed(self, error: StageError, operations: int) -> None:
         fields = {"folder": str(self.folder), "error": str(error), "remedy": error.remedy}
         log.warning("log_write_failed", **fields, operations=operations)
 
@@ -381,7 +381,7 @@ class SqliteLog:
         return at
 
     def _refuse(self, jobs: list[_Job[Any]]) -> None:
-        """Fail these and all waiting jobs, because the writing thread has ended."""
+        """Fail these and all waiting jobs, because the writer thread has ended."""
         self._open = False
         error = Transient("broker", f"the log in {self.folder} has been closed")
         while True:
@@ -396,7 +396,7 @@ class SqliteLog:
         self._deliver(jobs, frozenset())
 
     def _poll(self, conn: sqlite3.Connection, seen: int | None) -> int | None:
-        """Notice changes of other processes. On this connection the version does not change by our own commits."""
+        """Read changes of other processes. Commits on this connection do not change its `data_version`."""
         try:
             (version,) = conn.execute("PRAGMA data_version").fetchone()
             if version != seen:
@@ -430,7 +430,7 @@ class SqliteLog:
         return frozenset(grown)
 
     def _deliver(self, jobs: list[_Job[Any]], changed: frozenset[int] | None) -> None:
-        """Pass results and changes to the event loops, with one wake-up a loop."""
+        """Pass results and changes to the event loops, with one wake-up per loop."""
         watches = self._watches if changed is None or changed else ()
         for loop in {job.loop for job in jobs} | {watch.loop for watch in watches}:
             finished = [job for job in jobs if job.loop is loop]
@@ -438,7 +438,7 @@ class SqliteLog:
             try:
                 loop.call_soon_threadsafe(_finish, finished, callbacks, changed)
             except RuntimeError:
-                log.debug("log_caller_gone", operations=len(finished))  # its loop is closed: no caller waits any more
+                log.debug("log_caller_gone", operations=len(finished))  # its loop is closed, so no caller waits
 
 
 def _finish(jobs: list[_Job[Any]], callbacks: list[Watcher], changed: frozenset[int] | None) -> None:

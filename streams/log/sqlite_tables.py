@@ -1,9 +1,9 @@
 """SQL tables of the log on disk, and the statements on them: plain functions over a connection.
 
-Each record is one row in one B-tree. The row id is the partition's number (`part`, which is never reused) above 40 bits
-of offset. So a partition is one contiguous range, an append is one insert without a second index, and a read is one
-range scan. `part.next` is the offset of the next record. It advances in the transaction of the insert, so offsets are
-contiguous and never reused, also when retention has removed every record.
+Each record is one row in one B-tree. The row id has the partition's number (`part`, which is never reused) in its high
+bits and the offset in its low 40 bits. So a partition is one contiguous range, an append is one insert without a second
+index, and a read is one range scan. `part.next` is the offset of the next record. It advances in the transaction of the
+insert, so offsets are contiguous and never reused, even after retention has removed every record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .port import Headers
 FILE = "log.sqlite3"
 OFFSET_BITS = 40
 SCHEMA_VERSION = 1
-#: Another process may hold the write lock for the length of one short transaction (and a checkpoint within it).
+#: Time to wait for the write lock. Another process holds it for one short transaction, possibly with a checkpoint.
 BUSY_SECONDS = 10.0
 
 _SCHEMA = (
@@ -50,7 +50,7 @@ _HEADER = struct.Struct(">II")
 
 @dataclass(frozen=True, slots=True)
 class LogTopic:
-    """A topic with the numbers of its partitions, in order."""
+    """A topic with the database ids of its partitions, in order."""
 
     name: str
     config: Mapping[str, str]
@@ -84,14 +84,14 @@ def translate(exc: sqlite3.Error, folder: Path) -> StageError:
             "SQLITE_FULL": "free some space on this disk",
             "SQLITE_READONLY": "make the folder writable for this user",
             "SQLITE_CANTOPEN": "check that the folder exists and is writable for this user",
-            "SQLITE_BUSY": "another process holds the log: look which one writes for so long",
+            "SQLITE_BUSY": "another process has locked the log: find the process that writes for so long",
         }.get(code, "")
         return Transient("broker", f"the log in {folder} cannot be used: {exc}", remedy=remedy)
-    return Fatal(f"the log in {folder} is damaged or no log of ours: {exc}; restore the folder or move it away")
+    return Fatal(f"the log in {folder} is damaged or not a memstream log: {exc}; restore the folder or move it away")
 
 
 def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
-    """Open the log, and create it the first time. Raises `Transient` or `Fatal`.
+    """Open the log; create it if it does not exist. Raises `Transient` or `Fatal`.
 
     `shared`: several threads use the connection, one at a time.
     """
@@ -104,7 +104,7 @@ def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
         try:
             return _connect(folder, shared)
         except sqlite3.OperationalError as exc:
-            # The switch to WAL does not wait for the busy time-out when two processes do it at once.
+            # SQLite ignores the busy time-out when two processes switch to WAL at the same time.
             if "locked" not in str(exc) or time.monotonic() > deadline:
                 raise translate(exc, folder) from exc
             time.sleep(0.02)
@@ -113,7 +113,7 @@ def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create the folder with its parents, on the disk when this returns. SQLite syncs what is in it."""
+    """Create the folder and its parents durably. SQLite syncs the content of the folder itself."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
@@ -145,8 +145,10 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
 
 
 def sync_commits(conn: sqlite3.Connection, wanted: bool) -> None:
-    """Say whether the next transactions are on the disk when they are committed, with all before them: an acknowledged
-    append survives a power cut, as with acks=all. Without effect within a transaction."""
+    """Set whether a commit waits until it and all earlier commits are on the disk.
+
+    If so, an acknowledged append survives a power cut, as with acks=all. The call has no effect within a transaction.
+    """
     conn.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
 
 
@@ -154,7 +156,7 @@ def _make_tables(conn: sqlite3.Connection) -> int:
     conn.execute("BEGIN IMMEDIATE")
     try:
         (version,) = conn.execute("PRAGMA user_version").fetchone()
-        if version == 0:  # no other process was quicker
+        if version == 0:  # no other process has created the tables meanwhile
             for statement in _SCHEMA:
                 conn.execute(statement)
             conn.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -193,7 +195,7 @@ def starts(conn: sqlite3.Connection, parts: Iterable[int]) -> list[int]:
 
 
 def create(conn: sqlite3.Connection, name: str, partitions: int, config: Mapping[str, str]) -> None:
-    """Create a topic within a transaction. An existing one is not changed."""
+    """Create a topic within a transaction. An existing topic is not changed."""
     cursor = conn.execute("INSERT OR IGNORE INTO topic (name, config) VALUES (?, ?)", (name, json.dumps(dict(config))))
     if cursor.rowcount != 1:
         return
@@ -203,7 +205,7 @@ def create(conn: sqlite3.Connection, name: str, partitions: int, config: Mapping
 
 
 def add_partitions(conn: sqlite3.Connection, name: str, partitions: int) -> None:
-    """Add the partitions that a topic lacks within a transaction."""
+    """Add the missing partitions of a topic within a transaction."""
     row = conn.execute(
         "SELECT topic.id, count(part.id) FROM topic LEFT JOIN part ON part.topic = topic.id WHERE name = ?", (name,)
     ).fetchone()
@@ -275,10 +277,10 @@ def insert(conn: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes | None
 def read(
     conn: sqlite3.Connection, part: int, offset: int, end: int, max_records: int, max_bytes: int
 ) -> tuple[list[LogRow], int]:
-    """Read records from `offset` up to, not including, `end`; at least one if there is one.
+    """Read records from `offset` to below `end`; at least one if there is one.
 
-    Return them with the offset to read on from: after the last record, or `end` when no record is left below it
-    (compaction leaves holes).
+    Return them with the offset of the next read: after the last record, or `end` when no record is left below it
+    (compaction leaves gaps).
     """
     rows: list[LogRow] = []
     size = 0
@@ -296,7 +298,7 @@ def read(
             if len(rows) < max_records:
                 return rows, max(offset, end)
     finally:
-        cursor.close()  # an open cursor would hold the WAL back
+        cursor.close()  # an open cursor would block the WAL checkpoint
     return rows, rows[-1].offset + 1
 
 

@@ -1,7 +1,7 @@
 """Topic admin: create the topics of the catalogue, compare existing ones, and name the remedy for a difference.
 
 `plan` is pure. A difference that would break a stage is refused (`ok` is False): a missing topic, a partition count
-other than the deployment's, compaction on a log, deletion on a compacted topic, a record limit below our records.
+other than the deployment's, compaction on a log, deletion on a compacted topic, a record limit below the catalogue's.
 Other differences (such as another retention) are the operator's choice; `detail` names them. No remedy deletes a topic.
 """
 
@@ -16,13 +16,13 @@ from .port import Log, TopicLayout, TopicSpec
 CREATE = "memstream topics create"
 GROW = "memstream topics grow"
 NAMED = 3
-"""Topics that a problem of many names."""
+"""Maximum number of topic names in one problem."""
 _KAFKA_DEFAULTS = {"cleanup.policy": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """One topic: whether a worker may start on it, the details, and the command that repairs it (empty when ok)."""
+    """The result of one topic's check. `ok`: a worker may use the topic. `fix`: the repair command, empty when ok."""
 
     topic: str
     ok: bool
@@ -32,7 +32,7 @@ class TopicReport:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The topic settings of a deployment. `servers` (`host:port,…`) is for the commands of `fix`; None: embedded."""
+    """The topic settings of a deployment. `servers` (`host:port,…`) is used in `fix` commands; None when embedded."""
 
     partitions: int
     replication: int
@@ -42,7 +42,7 @@ class Deployment:
 def wanted(
     topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment
 ) -> tuple[TopicSpec, ...]:
-    """Return the topics to create, with the partition count of those that exist, else the deployment's."""
+    """Return the topics to create, with the highest count of the existing topics, else the deployment's count."""
     return tuple(
         TopicSpec(
             topic.name,
@@ -56,13 +56,13 @@ def wanted(
 
 
 def plan(topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment) -> list[TopicReport]:
-    """Compare `topics` with the log's `layouts`. Return one report a topic, in their order; others are ignored."""
+    """Compare `topics` with the log's `layouts`. Return one report per topic, in the order of `topics`."""
     remedy = _fix_partitions(layouts, deployment.partitions)
     return [_report(topic, layouts.get(topic.name), deployment=deployment, fix_count=remedy) for topic in topics]
 
 
 def problems(reports: Sequence[TopicReport]) -> list[tuple[str, str]]:
-    """Return what is wrong and its remedy. Topics with the same problem are named together."""
+    """Return each problem with its remedy. Topics with the same problem share one entry."""
     together: dict[tuple[str, str], list[str]] = {}
     for report in reports:
         if not report.ok:
@@ -97,7 +97,7 @@ async def create(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | 
 
 # ------------------------------------------------------------------------------------------------ one topic
 def _present(layouts: Mapping[str, TopicLayout]) -> set[int]:
-    """Return the counts of the existing topics whose count is the deployment's."""
+    """Return the partition counts of the existing topics that have no fixed count."""
     return {
         layouts[topic.name].partitions for topic in catalogue() if topic.partitions is None and topic.name in layouts
     }
@@ -131,8 +131,8 @@ def _report(topic: Topic, layout: TopicLayout | None, *, deployment: Deployment,
 
 def _policy_wrong(topic: Topic, found: str) -> str:
     if topic.clean_up == "delete":
-        return f"cleanup.policy is {found}: compaction would take records from a log that must keep each"
-    return f"cleanup.policy is {found}: deletion would take state that must be kept for ever"
+        return f"cleanup.policy is {found}: compaction would remove records from a log that must keep every record"
+    return f"cleanup.policy is {found}: deletion would remove state that must be kept forever"
 
 
 def _less(found: str, value: str) -> bool:
@@ -140,7 +140,7 @@ def _less(found: str, value: str) -> bool:
 
 
 def _fix_partitions(layouts: Mapping[str, TopicLayout], configured: int) -> str:
-    """Return what to do about counts that differ from each other or from the setting."""
+    """Return the remedy for partition counts that differ from each other or from the setting."""
     present = _present(layouts)
     most = max(present, default=configured)
     if len(present) == 1 and most > configured:
@@ -153,7 +153,7 @@ def _fix_partitions(layouts: Mapping[str, TopicLayout], configured: int) -> str:
 
 def _fix_config(topic: Topic, name: str, value: str, *, deployment: Deployment) -> str:
     if deployment.servers is None:
-        return "a new folder in MEMSTREAM_BROKER: this one was not made by memstream topics create"
+        return "set MEMSTREAM_BROKER to a new folder: this one was not created by memstream topics create"
     return (
         f"kafka-configs.sh --bootstrap-server {deployment.servers} --alter --entity-type topics "
         f"--entity-name {topic.name} --add-config {name}={value}"

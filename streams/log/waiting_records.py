@@ -1,4 +1,4 @@
-"""Records that consumer groups have not handled: how many, and in which order they came over all partitions."""
+"""Records that consumer groups have not handled: their number, and their order across partitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .port import Log, Record
 
 @dataclass(frozen=True, slots=True)
 class WaitingRange:
-    """Offsets `start` to below `end` of a partition wait."""
+    """The unhandled offsets of a partition, from `start` to below `end`."""
 
     start: int
     end: int
@@ -22,7 +22,7 @@ class WaitingRange:
 
 
 async def waiting_ranges(log: Log, groups: Sequence[str], topic: str) -> dict[int, WaitingRange]:
-    """Return what one of the groups has not handled, by partition. Partitions without such records are left out."""
+    """Return the range that at least one group has not handled, by partition. Partitions without one are left out."""
     starts, ends = await log.starts(topic), await log.ends(topic)
     committed = [await log.committed(group, topic) for group in groups]
     found: dict[int, WaitingRange] = {}
@@ -34,7 +34,7 @@ async def waiting_ranges(log: Log, groups: Sequence[str], topic: str) -> dict[in
 
 
 async def in_order(log: Log, topic: str, ranges: Mapping[int, WaitingRange]) -> AsyncGenerator[Record]:
-    """Yield the records of these ranges by timestamp. Records of one partition keep the order of the log."""
+    """Yield the records of these ranges by timestamp. Records of one partition keep their order in the log."""
     async with AsyncExitStack() as stack:
         readers: dict[int, AsyncGenerator[Record]] = {}
         heads: dict[int, Record] = {}

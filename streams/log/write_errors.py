@@ -1,6 +1,6 @@
-"""Translation of the producer's errors: does the record wait, is it at fault, or is the deployment?
+"""Translation of producer errors: send the record again, refuse the record, or stop because of the deployment.
 
-Every write to Kafka passes here: rows, records of stages, dead letters, and what commands and clients append.
+It covers every write to Kafka: rows, records of stages, dead letters, and records that commands and clients append.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...schemas.errors import DeploymentFault, Fatal, StageError, Transient
 
 UNREACHED: Final = "is it up, and may this client write there?"
 OWN_TIME: Final = 60.0
-"""Seconds around this machine's time. A record that was stamped so is stamped by this machine, or by one like it."""
+"""Tolerance in seconds: a timestamp this close to the current time counts as set by this machine's clock."""
 
 
 class InvalidRecordError(BrokerResponseError):
@@ -29,7 +29,7 @@ class InvalidRecordError(BrokerResponseError):
 kafka_errors.setdefault(InvalidRecordError.errno, InvalidRecordError)
 
 PASSES: Final[tuple[type[KafkaError], ...]] = (
-    # aiokafka calls these not retriable; another attempt, or another producer, can succeed
+    # aiokafka marks these as not retriable, but another attempt or another producer can succeed
     kafka.KafkaTimeoutError,
     kafka.KafkaUnavailableError,
     kafka.UnknownError,
@@ -59,18 +59,18 @@ NOT_ALLOWED: Final = (
 
 
 def write_error(topic: str, cause: BaseException, *, timestamp: int | None = None) -> StageError:
-    """Translate an error with which a record did not arrive at `topic`.
+    """Translate the error of a failed write to `topic`.
 
-    `timestamp`: the record's, in milliseconds, where it does not have the time of its sending.
+    `timestamp`: the record's timestamp in milliseconds; None when the record gets the time of sending.
 
     Returns:
-        Transient: it is sent again.
-        DeploymentFault: the broker will never take it, nor any other record there.
-        Fatal: the broker will never take this record.
+        Transient: the record can be sent again.
+        DeploymentFault: the broker refuses this record and every other record of the topic.
+        Fatal: the broker always refuses this record.
     """
     if isinstance(cause, TOO_LARGE):
         error: StageError = Fatal(
-            f"a record of our own is larger than {topic} takes: {cause} (look at max.message.bytes)"
+            f"a record of memstream is larger than {topic} accepts: {cause} (check max.message.bytes)"
         )
     elif not isinstance(cause, KafkaError) or cause.retriable or isinstance(cause, PASSES):
         error = Transient("broker", f"a record for {topic} did not arrive: {cause!r}", remedy=UNREACHED)
@@ -81,13 +81,13 @@ def write_error(topic: str, cause: BaseException, *, timestamp: int | None = Non
         )
     elif isinstance(cause, kafka.InvalidTimestampError) and _is_own_time(timestamp):
         error = DeploymentFault(
-            f"the broker does not take records of {topic} with the time of this machine, "
+            f"the broker refuses records for {topic} with the time of this machine, "
             f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}: {cause!r}",
             remedy="set this machine's clock (NTP), compare it with the broker's: memstream doctor; then start it "
-            "again. The topic's message.timestamp.after.max.ms and before.max.ms say how far a time may be off",
+            "again. The topic's message.timestamp.after.max.ms and before.max.ms limit how far a time may be off",
         )
     elif isinstance(cause, kafka.InvalidTimestampError | InvalidRecordError):
-        error = Fatal(f"the broker refuses a record of our own for {topic}: {cause!r}")
+        error = Fatal(f"the broker refuses a record of memstream for {topic}: {cause!r}")
     else:
         error = DeploymentFault(
             f"the broker refuses every record for {topic}: {cause!r}",
@@ -99,16 +99,16 @@ def write_error(topic: str, cause: BaseException, *, timestamp: int | None = Non
 
 
 def row_error(changelog: str, cause: BaseException) -> StageError:
-    """Translate an error with which a row did not arrive at its changelog.
+    """Translate the error of a failed write of a row to its changelog.
 
-    A row has a key, its size is checked before, and it has the time of its sending. So no refusal is a matter of one
-    row.
+    A row has a key, a size that was checked before, and the time of sending. A refusal therefore concerns the changelog
+    as a whole and is a DeploymentFault.
     """
     error = write_error(changelog, cause)
     if not isinstance(error, Fatal) or isinstance(error, DeploymentFault):
         return error
     fault = DeploymentFault(
-        f"{changelog} does not take the rows of its table: {cause!r}",
+        f"{changelog} refuses the rows of its table: {cause!r}",
         remedy="repair its settings (memstream topics check names them), then start the worker again",
     )
     fault.__cause__ = cause
