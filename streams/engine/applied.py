@@ -1,7 +1,7 @@
-"""The answer to "was this outcome applied?"; see docs/design/stage.md.
+"""Check whether an outcome was applied; see docs/design/stage.md.
 
 An outcome that is not known as applied is applied again, which changes nothing. So a wrong "no" costs a call of the
-store, and a wrong "yes" loses effects. The committed offset of now is no proof: it also moves past records that the
+store, but a wrong "yes" loses effects. The current committed offset is no proof: it also moves past records that the
 log lost.
 """
 
@@ -18,86 +18,86 @@ from .last_keys import LastKeys
 
 TP = tuple[str, int]
 Committed = Callable[[str, int], int | None]
-"""Return the committed offset (the next one to read) of a topic and partition; None when it is not known."""
+"""Function that returns the committed offset (the next one to read) of a topic and partition, None if unknown."""
 KNOWN_ROWS_MAX: Final = 50_000
-"""Rows that this process is known to have applied: the last ones, some 200 bytes each."""
+"""Maximum number of remembered rows that this process has applied, about 200 bytes each."""
 LEFT_MAX: Final = 1_000
-"""Records behind a committed offset that a crash may leave with an outcome: as many as a worker holds of a partition. A
-hole behind so many received records hides no outcome."""
+"""Maximum number of records after a committed offset that can have an outcome after a crash: the number that a worker
+holds of a partition. Missing offsets (a hole) after this many received records hide no outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The offsets that one assignment has received of a partition, without a hole: from `start` to before `end`."""
+    """The latest contiguous offsets of a partition that an assignment has received: from `start` to before `end`."""
 
     start: int
     end: int
     records: int = 0
-    """All records of the assignment."""
+    """Number of all records that the assignment has received of the partition."""
 
     def with_record(self, offset: int) -> Received:
-        """Return the range with one more record. Behind a hole a new range begins."""
+        """Return the range with one more record. After a hole a new range begins."""
         start = offset if offset > self.end else self.start
         return Received(start, max(self.end, offset + 1), self.records + 1)
 
 
 class AppliedOutcomes:
-    """Facts of one worker about outcomes: what it applied, where its assignment began, what it received since.
+    """One worker's knowledge about outcomes: applied rows, start of the assignment, received offsets.
 
-    `committed`: the committed offsets of now. Where `begin` was never called, consumption of a partition began at its
-    committed offset when it was first asked about, or at the event in hand.
+    `committed` returns the current committed offsets. If `begin` was never called, a partition counts as consumed from
+    its committed offset at the first question, or from the current event.
     """
 
     def __init__(self, committed: Committed) -> None:
         self._committed = committed
         self._began: dict[TP, int | None] = {}
-        self._is_told = False
-        """Whether `begin` was called: a partition that it did not name is another worker's."""
+        self._has_begun = False
+        """True when `begin` was called: partitions that it did not name belong to other workers."""
         self._received: dict[TP, Received] = {}
         self._passed_over: dict[TP, list[Range]] = {}
         self._known = LastKeys[int, int](KNOWN_ROWS_MAX)
-        """By hash of partition and key: the hash of the row whose outcome this process has applied in full."""
+        """Hash of the row whose outcome this process has fully applied, by hash of partition and key."""
 
     def begin(
         self, committed: Mapping[TP, int | None], passed_over: Mapping[TP, Sequence[Range]] | None = None
     ) -> None:
-        """Begin an assignment. `committed`: the group's offsets before the first event, of all its partitions.
+        """Begin an assignment. `committed`: the group's offsets before the first event, for all assigned partitions.
 
-        `passed_over`: offsets below them whose records were not handled.
+        `passed_over`: ranges below these offsets whose records were not handled.
         """
-        self._began, self._is_told = dict(committed), True
+        self._began, self._has_begun = dict(committed), True
         self._received = {}
         self._passed_over = {tp: list(ranges) for tp, ranges in (passed_over or {}).items()}
 
     def receive(self, topic: str, partition: int, offset: int) -> Range | None:
-        """Note a record that was delivered. Records of a partition come in the order of offsets.
+        """Record the offset of a delivered record. Records of a partition come in offset order.
 
-        Return the hole before it, unless no outcome can be hidden there. When the log has lost the records of the hole,
-        `pass_over` must be durable before the record is committed.
+        Return the hole before the record, or None if there is none or no outcome can be hidden in it. When the log has
+        lost the records of the hole, `pass_over` must be durable before the record is committed.
         """
         hole = self.hole_before(topic, partition, offset)
         self._received[topic, partition] = self._received_of((topic, partition)).with_record(offset)
         return hole
 
     def hole_before(self, topic: str, partition: int, offset: int) -> Range | None:
-        """Return the hole from the last received record up to an offset; None as for `receive`."""
+        """Return the hole between the last received record and an offset; None as for `receive`."""
         before = self._received_of((topic, partition))
         return (before.end, offset) if before.end < offset and before.records < LEFT_MAX else None
 
     def pass_over(self, topic: str, partition: int, passed_over: Range) -> None:
-        """Note offsets that the group's offset will pass over without handling their records."""
+        """Record a range that the group's offset will pass without handling its records."""
         self._passed_over.setdefault((topic, partition), []).append(passed_over)
 
     def remember(self, partition: int, key: str, row: bytes) -> None:
-        """Note that this process has applied the outcome in a row."""
+        """Record that this process has applied the outcome in a row."""
         self._known.put(hash((partition, key)), hash(row))
 
     def has(self, source: Source, position: Position, *, key: str, row: bytes | None, moved_below: int | None) -> bool:
         """Return whether an outcome is known to have all of its effects.
 
-        `position`: of the event in hand. `key`, `row`: where the outcome is kept, on the partition of the event.
-        `moved_below`: the offset below which a growth of the topics found the events of the source's partition applied.
-        It alone counts for a row that was moved.
+        `position`: the position of the current event. `key`, `row`: the row that has the outcome, on the partition of
+        the event. `moved_below`: the offset below which a growth of the topics found the events of the source's
+        partition applied. For a row that was moved, only this offset counts.
         """
         partition = position.partition
         if row is not None and self._known.get(hash((partition, key))) == hash(row):
@@ -122,7 +122,7 @@ class AppliedOutcomes:
         return self._received.get(tp) or Received(began, began)
 
     def _began_at(self, tp: TP, position: Position) -> int | None:
-        if tp not in self._began and not self._is_told:
+        if tp not in self._began and not self._has_begun:
             in_hand = position.offset if tp == (position.topic, position.partition) else None
             committed = self._committed(*tp)
             self._began[tp] = in_hand if committed is None else committed

@@ -1,6 +1,7 @@
-"""Which member of a group gets which partitions: a pure function of what each member had before.
+"""Assignment of partitions to the members of a group: a pure function of the partitions that each member had before.
 
-A number stands for that partition of every topic of the stage and of its changelogs. So they are always at one member.
+A partition number means that partition in every topic of the stage and in its changelogs. So one member always has all
+of them.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from itertools import chain
 
 @dataclass(frozen=True, slots=True)
 class OwnedPartitions:
-    """What a member had when it joined, by number of the partition.
+    """The partitions that a member had when it joined.
 
-    `generation` counts the assignments of the group: of two members that name a partition, the one that got it in the
-    later generation has it. A member that was away for a while comes with an older generation.
+    `generation` counts the assignments of the group. When two members claim a partition, the member with the later
+    generation has it. A member that was away comes back with an older generation.
     """
 
     generation: int = 0
@@ -26,7 +27,7 @@ class OwnedPartitions:
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What a member gets, in order: the partitions that it handles, and those whose tables it follows for others."""
+    """A member's new partitions, sorted: `actives` it handles; of `standbys` it only keeps the tables up to date."""
 
     actives: tuple[int, ...]
     standbys: tuple[int, ...] = ()
@@ -35,12 +36,12 @@ class MemberAssignment:
 def assign(count: int, owned: Mapping[str, OwnedPartitions], *, replicas: int = 0) -> dict[str, MemberAssignment]:
     """Assign the partitions 0 to `count` - 1 to the members.
 
-    Each partition has one member, and no member has two more than another. A member keeps what it has. It gives up only
-    what it has beyond that balance, and first what a member had that comes back. The result depends on what they owned
-    alone, not on their order.
+    Each partition has one member, and the numbers of two members differ by at most one. A member keeps its partitions
+    and gives up only the surplus, first the partitions that a returning member had before. The result depends only on
+    the owned partitions, not on the order of the members.
 
-    With `replicas`, each partition is also a standby of so many other members, or of all others if there are fewer.
-    Standbys stay where they are as far as their balance allows; it is nearly as good.
+    With `replicas`, each partition is also a standby of `replicas` other members, or of all others if there are fewer.
+    Standbys stay where they are as far as balance allows. Their balance is nearly as good as that of the actives.
 
     Raises:
         ValueError: there is no member.
@@ -87,9 +88,10 @@ def _assign_actives(count: int, owned: Mapping[str, OwnedPartitions], members: l
 
 
 def _quotas(count: int, has: Mapping[str, set[int]], had: set[int]) -> dict[str, int]:
-    """Return how many each member gets. Where the count does not divide, whoever has one more keeps it.
+    """Return the number of partitions of each member. If the count does not divide, a member with one more keeps it.
 
-    `had` is what members had that come back. Who has more besides has to give up less of its own.
+    `had`: the partitions that returning members had before. Among members with equally many partitions, the member with
+    more partitions outside `had` gets the larger quota, so that it gives up fewer of its own.
     """
     least, one_more = divmod(count, len(has))
     largest = sorted(has, key=lambda member: (-min(len(has[member]), least + 1), -len(has[member] - had), member))
@@ -97,7 +99,7 @@ def _quotas(count: int, has: Mapping[str, set[int]], had: set[int]) -> dict[str,
 
 
 def _give_up(has: Mapping[str, set[int]], quotas: Mapping[str, int], had: set[int]) -> set[int]:
-    """Take from each member what it has beyond its quota, first what a member had that comes back."""
+    """Take the surplus above its quota from each member, first the partitions in `had`. Return the taken partitions."""
     given_up = set[int]()
     for member, numbers in has.items():
         excess = len(numbers) - quotas[member]
@@ -115,7 +117,7 @@ def _assign_standbys(
     followers = dict.fromkeys(range(count), 0)
     most = -(-count * replicas // len(actives))
     for member in has:
-        # Whoever handled a partition until now has its table.
+        # A member that handled a partition until now already has its table.
         kept = chain(sorted(owned[member].actives), sorted(owned[member].standbys))
         for number in kept:
             if len(has[member]) == most:
@@ -143,7 +145,7 @@ def _assign_standbys(
 
 
 def _level(has: Mapping[str, set[int]], actives: Mapping[str, set[int]]) -> None:
-    """Move standbys from members with many to the one with the fewest, while that makes them more equal."""
+    """Move standbys from members with many to the member with the fewest, while that improves the balance."""
     while True:
         ranked = sorted(has, key=lambda member: (len(has[member]), member))
         fewest, *others = ranked

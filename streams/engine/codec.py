@@ -25,7 +25,7 @@ def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYT
     """Decode the value of a record as `contract`.
 
     Raises:
-        Poison: `undecodable` (null, not JSON or not UTF-8), `oversized`, `unsupported_version` (`ce_type` names another
+        Poison: `undecodable` (null, not JSON or not UTF-8), `oversized`, `unsupported_version` (`ce_type` has another
             major version) or `invalid` (the message names the fields, without their content).
     """
     value = _value_of(record, max_bytes)
@@ -39,12 +39,12 @@ def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYT
 
 
 def decode_turn_value(record: Record, *, max_bytes: int) -> ReadTurn:
-    """Decode the value of a turn, in any form in which producers send it. Raises Poison as `decode` does."""
+    """Decode the value of a turn in any of the forms that producers send. Raises Poison as `decode` does."""
     return read_turn(_value_of(record, max_bytes), max_bytes=max_bytes)
 
 
 def _value_of(record: Record, max_bytes: int) -> bytes:
-    """Return a value that may be decoded. Raises Poison."""
+    """Return the record's value after checks of presence, size and version. Raises Poison."""
     if record.value is None:
         raise Poison("undecodable", "the value is null")
     if len(record.value) > max_bytes:
@@ -56,7 +56,7 @@ def _value_of(record: Record, max_bytes: int) -> bytes:
 
 
 def _seen_in(value: bytes) -> str | None:
-    """Return what a value is that is no JSON. None: JSON, but for its half characters or its depth."""
+    """Return a description of a value that is not JSON. None: only unpaired surrogates or its depth are wrong."""
     try:
         parse_json(value)
     except NotJson as error:
@@ -65,9 +65,9 @@ def _seen_in(value: bytes) -> str | None:
 
 
 def lane_key(record: Record) -> str:
-    """Return the lane of a record: its key. Without a key it is the session that the value names, else empty.
+    """Return the lane of a record: its key; without a key, the session key from the value, else "".
 
-    The key alone decides, because everything else grows with the text, and the lanes have not chosen the record yet.
+    A record with a key is not parsed: parsing takes longer for a longer text, and the record's turn has not come yet.
     """
     if record.key:
         return record.key.decode("latin-1")
@@ -77,23 +77,25 @@ def lane_key(record: Record) -> str:
         return ""
     try:
         return join(*map(str, names))
-    except UnicodeEncodeError:  # half of an emoji: the record is refused when it is decoded
+    except UnicodeEncodeError:  # an unpaired surrogate: the record is refused when it is decoded
         return ""
 
 
 def is_keyed_by(record: Record, key: str) -> bool:
-    """Tell whether the record is in the lane of this key. Another lane may write the rows of the key."""
+    """Return whether the record is in the lane of this key. If not, another lane may write the key's rows."""
     return lane_key(record) == key
 
 
 def tenant_of_lane(lane: str) -> str:
-    """Return whose share of the places an event takes: the first part of its lane, percent-encoded."""
+    """Return the tenant to which an event's place is charged: the first part of its lane, percent-encoded."""
     return lane.partition("/")[0]
 
 
 def fields_of(value: bytes | None) -> dict[str, object]:
-    """Parse a value as a JSON object without its frames; empty where it is none, or larger than a record that a stage
-    takes."""
+    """Return the fields of a value that is a JSON object, without its frames.
+
+    Empty for any other value and for a value above `TENANT_PROBE_BYTES`.
+    """
     if value is None or len(value) > TENANT_PROBE_BYTES:
         return {}
     fields = peek(value)
@@ -101,6 +103,6 @@ def fields_of(value: bytes | None) -> dict[str, object]:
 
 
 def tenant_of(value: bytes | None) -> str | None:
-    """Return the tenant of a refused record, None where it cannot be read."""
+    """Return the tenant of a refused record, or None if it cannot be read."""
     tenant = fields_of(value).get("tenant_id")
     return tenant if isinstance(tenant, str) and 0 < len(tenant) <= ID_MAX and is_clean(tenant) else None

@@ -1,7 +1,7 @@
 """Records of commands and of their results, and a sender that waits for a result.
 
-A result lies on memory.commands.results under the command's id. The sender reads that one partition, from the offset at
-which it ended before the command was sent.
+A result is on memory.commands.results under the command's id. The sender reads only the id's partition, from the end
+offset that it had before the command was sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..log.port import Log
 
 
 def command_record(command: Command, *, source: str) -> OutRecord:
-    """Build the record of a command. Its key is that of its owner or session; `source` becomes `ce_source`."""
+    """Build the record of a command. Its key is the owner key or session key; `source` becomes `ce_source`."""
     topic = COMMANDS if command.owner is not None else COMMANDS_SESSION
     event = CloudEvent(command.command_id, source, "memstream.command.v1", command.key, command.issued_at)
     return OutRecord.of(topic.name, command.key, command, event)
@@ -41,10 +41,12 @@ class CommandPort(Protocol):
     """The port for sending commands."""
 
     async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
-        """Send a command and wait for its result; None when none came within `patience` seconds. The command goes on.
+        """Send a command and return its result, or None when no result came within `patience` seconds.
+
+        After None the command may still be executed.
 
         Raises:
-            Transient: the log does not answer. The command may have been taken or not.
+            Transient: the log does not answer. The command may or may not have been accepted.
         """
         ...
 
@@ -67,7 +69,7 @@ class CommandSender:
         return None
 
     async def send(self, command: Command) -> Mapping[int, int]:
-        """Append a command durably. Return the end of each partition of the results from before the command.
+        """Append a command durably. Return the results topic's end offsets from before the command, by partition.
 
         Raises:
             Transient: one of the two topics does not exist. Nothing was written.
@@ -81,7 +83,7 @@ class CommandSender:
         return ends
 
     async def results(self, start: Mapping[int, int]) -> AsyncGenerator[CommandResult]:
-        """Follow the results of all commands from these offsets on, without end. Unreadable records are skipped."""
+        """Yield the results of all commands from these offsets on, without end. Unreadable records are skipped."""
         async with aclosing(self.log.read(RESULTS.name, start=start, follow=True)) as records:
             async for record in records:
                 try:

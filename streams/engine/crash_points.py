@@ -1,6 +1,7 @@
-"""Named crash points: the process ends right after a step, so that tests can look at the state that it leaves.
+"""Named crash points: the process ends immediately after a step, so that tests can check the state that it leaves.
 
-`MEMSTREAM_CRASH_POINT=<stage>:<step>[:n]` with MEMSTREAM_TESTING=1 ends it at the n-th time (the first by default).
+`MEMSTREAM_CRASH_POINT=<stage>:<step>[:n]` with MEMSTREAM_TESTING=1 ends the process after the n-th run of the step (the
+first by default).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ CRASHED = 137
 
 @dataclass(slots=True)
 class CrashPoint:
-    """A counter of how often a step of a stage was passed. It ends the process when `left` reaches 0."""
+    """A countdown of the runs of one step of a stage. The process ends when `left` reaches 0."""
 
     stage: str
     step: Step
@@ -32,7 +33,7 @@ class CrashPoint:
             n = "1"
         if stage not in stages or step not in STEPS or not (n.isascii() and n.isdigit() and int(n) > 0):
             raise ValueError(
-                f"{text!r} is no crash point: <stage>:<step>[:n] with a stage of {', '.join(stages)}, "
+                f"{text!r} is not a crash point: use <stage>:<step>[:n] with a stage of {', '.join(stages)}, "
                 f"a step of {', '.join(STEPS)} and n from 1"
             )
         if stage == "recorder" and step == "table":
@@ -40,11 +41,11 @@ class CrashPoint:
         return cls(stage=stage, step=step, left=int(n))
 
     def armed(self, stage: str, step: Step) -> bool:
-        """Whether the process will end at this step, now or at a later time."""
+        """Return whether the process will end at this step, at its next run or a later one."""
         return self.stage == stage and self.step == step and self.left > 0
 
     def passed(self, stage: str, step: Step) -> None:
-        """Count a step that was passed. The end of the process runs no clean-up, as kill -9."""
+        """Count a completed step. When the countdown ends, the process exits without clean-up, as after kill -9."""
         if self.armed(stage, step):
             self.left -= 1
             if self.left == 0:

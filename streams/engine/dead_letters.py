@@ -26,9 +26,9 @@ def dead_letter(
 ) -> OutRecord:
     """Build the record for `<topic>.dlq`.
 
-    A dead letter has to fit into its topic. A key or value above 1 MiB is cut to its first 64 KiB; the headers
-    memstream-value-sha256 and memstream-value-bytes (memstream-key-…) describe the whole. The record's own headers are
-    left out when they exceed 1 MiB together.
+    A dead letter must fit into its topic. A key or value above 1 MiB is cut to its first 64 KiB; the headers
+    memstream-value-sha256 and memstream-value-bytes (memstream-key-…) describe the original. The record's own headers
+    are left out when they exceed 1 MiB in total.
     """
     cause = error.__cause__ or error
     size = sum(len(name.encode("utf-8", "replace")) + len(content) for name, content in record.headers)
@@ -55,19 +55,21 @@ def dead_letter(
 
 
 def is_refused_by_model(letter: OutRecord) -> bool:
-    """Tell whether the model refused what a dead letter says, or gave no usable answer."""
+    """Return whether the model refused the record's content or gave no usable answer."""
     return ("memstream-reason", b"refused_by_model") in letter.headers
 
 
 def reason_of(headers: Headers) -> str:
-    """Return why the record of a dead letter was refused; "" when its headers do not tell. Of several reasons the last
-    one counts: the refused record may have been a dead letter of other tools."""
+    """Return the reason of a dead letter, "" when its headers have none.
+
+    The last of several reasons counts: the refused record may itself have been a dead letter of another tool.
+    """
     reasons = [value for name, value in headers if name == "memstream-reason"]
     return reasons[-1].decode("utf-8", "replace") if reasons else ""
 
 
 def is_filtered(letter: OutRecord) -> bool:
-    """Tell whether a dead letter was refused by a content filter."""
+    """Return whether a content filter refused the record of a dead letter."""
     return ("kafka_dlt-exception-fqcn", _name(ContentFiltered).encode()) in letter.headers
 
 
@@ -76,7 +78,7 @@ def _name(error: type[BaseException]) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return an error's message without the input that it complains about."""
+    """Return an error's message without the input that caused it."""
     return explain(error) if isinstance(error, ValidationError) else str(error)
 
 

@@ -1,15 +1,18 @@
-"""The error boundary: it decides what becomes of an event whose handling failed.
+"""The error boundary: it decides how an event ends whose handling failed.
 
-- Poison: the record becomes a dead letter (or is counted, where another stage writes the dead letter), then it is
+- Poison: the record becomes a dead letter (or is only counted, if another stage writes the dead letter), then it is
   acknowledged.
 - Transient, over budget, relinquished: the lanes handle the event again. Only its key waits.
 - Fatal, and every unexpected exception: the worker stops.
 
-A crash in decoding or in `decide` counts against the record: in a file per record, and where all workers of the stage
-see it (shared_deaths.py). At the third crash the record becomes a dead letter. So does a crash in the effects of an
-outcome that is of its key alone (`is_of_one_key`), against the record that the outcome was decided for. At the third
-crash the key is parked (parking.py). The count is kept: the worker may die before it commits the record, and the
-redelivered record must not stop it three more times.
+A crash in decoding or in `decide` counts against the record: in one file per record, and on a topic that all workers of
+the stage read (shared_deaths.py). At the third crash the record becomes a dead letter.
+
+A crash in the effects of an outcome counts against the record of the outcome, if only its key is affected
+(`is_of_one_key`). At the third crash the key is parked (parking.py).
+
+The count survives a restart: the worker may die before it commits the record, and the redelivered record must not stop
+it three more times.
 """
 
 from __future__ import annotations
@@ -42,30 +45,31 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 HUNG = "the event loop did not move for"
-"""The beginning of what is noted of a death by a hang (hangs.py)."""
+"""Prefix of the recorded reason of a death by a hang (hangs.py)."""
 CRASHES_MAX = 3
-"""At so many crashes by one record it becomes a dead letter."""
+"""Number of crashes at which a record becomes a dead letter."""
 DEAD_LETTERS_IN_A_ROW_MAX = 20
 REFUSED_OF_A_TENANT_MAX = 7
-"""Of one tenant at most so many refusals count in the row, so that it takes three tenants to end a worker: what one
-tenant meets is a matter of what it says, what every tenant meets is a matter of the model."""
+"""Maximum number of one tenant's refusals that count in a row. So it takes three tenants to end a worker: refusals of
+one tenant are caused by its content, refusals of every tenant by the model."""
 TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
 
 
 class DecisionFailed(Exception):
-    """An unexpected exception of decoding or of `decide`. `__cause__` is the original."""
+    """An unexpected exception of decoding or of `decide`. `__cause__` is the original exception."""
 
 
 class EffectFailed(Exception):
-    """The effects of an outcome failed for a reason that is of its key alone. Its row is durable."""
+    """The effects of an outcome failed for a reason that affects only its key. Its row is durable."""
 
     def __init__(self, error: Exception, decided: StageDecision) -> None:
         super().__init__(describe(error))
         self.error = error
         self.decided = decided
         self.of_refused_lane = False
-        """A stage without a table has refused an event of this lane for the same reason: none ends the worker again."""
+        """True when a stage without a table has already refused an event of this lane. Later failures of the lane do
+        not end the worker."""
 
     @property
     def source(self) -> Position:
@@ -75,7 +79,7 @@ class EffectFailed(Exception):
 
 
 def decoded(route: Callable[[], T]) -> T:
-    """Call `route` and return its result. Raises Poison as it is, DecisionFailed for every other exception."""
+    """Call `route` and return its result. Raises Poison unchanged, and DecisionFailed for every other exception."""
     try:
         return route()
     except Poison:
@@ -85,7 +89,7 @@ def decoded(route: Callable[[], T]) -> T:
 
 
 async def failure_of(work: Awaitable[None]) -> Exception | None:
-    """Await `work` and return the exception that it raised, if any."""
+    """Await `work`. Return the exception that it raised, or None."""
     try:
         await work
     except Exception as failure:
@@ -94,13 +98,13 @@ async def failure_of(work: Awaitable[None]) -> Exception | None:
 
 
 class CrashCounter:
-    """Counts of how often a record crashed the worker: one small file a record in `folder`."""
+    """Durable crash counts of records: one small file per record in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def of(self, position: Position) -> int:
-        """Return the count of a record, 0 for one without a readable file."""
+        """Return the count of a record, 0 if it has no readable file."""
         try:
             count: int = json.loads(self._path(position).read_text())["deaths"]
         except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -119,7 +123,7 @@ class CrashCounter:
         return found
 
     def add(self, position: Position, why: str) -> int:
-        """Count one more crash and return the new count, which is durable then."""
+        """Count one more crash durably and return the new count."""
         self._folder.mkdir(parents=True, exist_ok=True)
         count = self.of(position) + 1
         path = self._path(position)
@@ -133,7 +137,7 @@ class CrashCounter:
         return count
 
     def forget_old(self, now: float) -> None:
-        """Delete counts that were last written more than a week ago."""
+        """Delete counts whose last write is more than a week ago."""
         if self._folder.is_dir():
             for path in self._folder.glob("*.json"):
                 if now - path.stat().st_mtime > _FORGET_AFTER:
@@ -145,12 +149,15 @@ class CrashCounter:
 
 
 class ErrorBoundary:
-    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row: unusable answers of the
-    model for each tenant, and all others. What a content filter refuses does not count: it pauses the tenant
-    (breaker.py), and says nothing of the model or of this version."""
+    """Runner of events that handles their errors.
+
+    It counts crashes by record, and dead letters in a row: unusable answers of the model by tenant, and all others. A
+    refusal by a content filter does not count: it pauses the tenant (breaker.py) and does not indicate a fault of the
+    model or of this version.
+    """
 
     def __init__(self, *, crashes: CrashCounter, shared: SharedDeaths | None = None) -> None:
-        """`crashes` counts those of this worker, `shared` those of all."""
+        """`crashes` counts the crashes of this worker, `shared` the crashes of all workers of the stage."""
         self._crashes = crashes
         self._shared = shared
         self._unusable_in_a_row: Counter[str] = Counter()
@@ -159,19 +166,19 @@ class ErrorBoundary:
         self._several_tenants = False
         crashes.forget_old(time.time())
         self._hung = crashes.hung()
-        """By record: deaths, of which the last one was a hang."""
+        """Number of deaths by record, for records whose last death was a hang."""
 
     def deaths_by_hang(self, position: Position) -> int:
-        """Return how often a record at which a process hung has ended a worker, as far as this worker knows."""
+        """Return the known number of deaths by a record whose last death was a hang, else 0."""
         return self._hung.get(position, 0)
 
     def learn_hung(self, deaths: Mapping[Position, int]) -> None:
-        """Take in what is known of hangs elsewhere."""
+        """Merge the counts of hangs from other workers."""
         for position, count in deaths.items():
             self._hung[position] = max(count, self.deaths_by_hang(position))
 
     def count_hang(self, position: Position, why: str, where: str) -> int:
-        """Count a hang of the process before this one, durably, and log it. Return how many this folder knows."""
+        """Count a hang of the previous process durably, and log it. Return the number of deaths in this folder."""
         deaths = self._crashes.add(position, why)
         self.learn_hung({position: deaths})
         _log_death(position, deaths, why, where)
@@ -186,14 +193,14 @@ class ErrorBoundary:
         park: Callable[[EffectFailed, int], Awaitable[None]] | None = None,
         tenant_id: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Handle one event and return when it may be acknowledged.
+        """Handle one event. Return when it may be acknowledged.
 
         `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal. `park(failed, attempts)` parks
-        the key of an outcome and makes the event's dead letter durable. `tenant_id` reads the event's tenant, None
-        where it cannot be read.
+        the key of an outcome and makes the event's dead letter durable. `tenant_id` returns the event's tenant, or None
+        if it cannot be read.
 
-        Raises Transient and Relinquished, after which the lanes try the event again or leave it to the partition's
-        next owner, and everything that stops the worker.
+        Raises Transient and Relinquished: the lanes then try the event again or leave it to the partition's next owner.
+        Every other exception stops the worker.
         """
         if (deaths := self.deaths_by_hang(position)) >= CRASHES_MAX:
             await refuse(Poison("fatal", f"{HUNG} long in a step of this record, {deaths} times"), deaths)
@@ -221,18 +228,18 @@ class ErrorBoundary:
             await park(failed, crashes)
 
     async def _crashed(self, position: Position, cause: BaseException) -> int:
-        """Count a crash by a record, durably, and log it. Return how many there were, over all workers."""
+        """Count a crash by a record durably, and log it. Return the number of crashes over all workers."""
         crashes = self._crashes.add(position, describe(cause))
         if self._shared is not None:
             crashes = await self._shared.add(position, describe(cause), own=crashes)
         if crashes < CRASHES_MAX:
-            # not exc_info: renderers may show local variables, and in them what users said
+            # not exc_info: renderers may show local variables, which can contain user text
             where = "".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:])
             _log_death(position, crashes, describe(cause), where)
         return crashes
 
     def succeeded(self, tenant_id: str | None = None) -> None:
-        """Note an event that had its effect: the row of dead letters ends."""
+        """Record a handled event. It resets the count of dead letters in a row."""
         self._meet(tenant_id)
         self._unusable_in_a_row.clear()
         self._others_in_a_row = 0
@@ -240,9 +247,9 @@ class ErrorBoundary:
     def count_dead_letter(self, *, tenant_id: str | None = None, filtered: bool = False) -> None:
         """Count a dead letter that is not due to undecodable or invalid input. Raises DeploymentFault at 20 in a row.
 
-        `tenant_id`: the tenant whose record the model refused. At most 7 of a tenant count, so it takes three tenants.
-        To the only tenant that this worker has met they count in full, because nothing tells that they are a matter of
-        this tenant. `filtered`: a content filter refused it, so it does not count.
+        `tenant_id`: the tenant whose record the model refused. At most 7 dead letters of a tenant count, so it takes
+        three tenants. If this worker has seen only one tenant, all of them count, because nothing shows that the tenant
+        is the cause. `filtered`: a content filter refused the record, so it does not count.
         """
         self._meet(tenant_id)
         if filtered:
@@ -254,7 +261,7 @@ class ErrorBoundary:
         if self._in_a_row() >= DEAD_LETTERS_IN_A_ROW_MAX:
             raise DeploymentFault(
                 f"{DEAD_LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with "
-                "the model or this version, not with the input; look at `memstream dlq list`, mend it and start again"
+                "the model or this version, not with the input; look at `memstream dlq list`, fix it and start again"
             )
 
     def _meet(self, tenant_id: str | None) -> None:
@@ -263,7 +270,7 @@ class ErrorBoundary:
             self._several_tenants = self._several_tenants or tenant_id != self._first_tenant
 
     def _in_a_row(self) -> int:
-        """Return how many dead letters of the row count."""
+        """Return the number of dead letters in a row that count."""
         limit = REFUSED_OF_A_TENANT_MAX if self._several_tenants else DEAD_LETTERS_IN_A_ROW_MAX
         return sum(min(count, limit) for count in self._unusable_in_a_row.values()) + self._others_in_a_row
 
@@ -282,7 +289,10 @@ def _log_death(position: Position, deaths: int, error: str, where: str) -> None:
 
 
 def unexpected(error: BaseException) -> bool:
-    """Whether an exception counts as a crash caused by the record: a broken invariant, or no error of ours."""
+    """Return whether an exception counts as a crash caused by the record.
+
+    True for a broken invariant (Fatal, not DeploymentFault) and for every exception that is not a StageError.
+    """
     if isinstance(error, StageError):
         return isinstance(error, Fatal) and not isinstance(error, DeploymentFault)
     return not isinstance(error, asyncio.CancelledError)
@@ -293,12 +303,11 @@ OF_THE_PROCESS: tuple[type[Exception], ...] = (OSError, MemoryError, KafkaError,
 
 
 def is_of_one_key(error: Exception) -> bool:
-    """Whether an exception of an outcome's effects is a matter of this key alone, so that others may go on.
+    """Return whether a failure of an outcome's effects affects only its key, so that other keys can continue.
 
-    It is one when a store or a log took the call and refused what it says, when a compare and set met another writer,
-    and when our own code failed on it. It is none when something is away (Transient), when the lease is lost
-    (Relinquished), when every key is concerned (DeploymentFault), and when the process has no disk, memory or
-    connection.
+    True: a store or a log received the call and refused its content, a compare-and-set found another writer, or our own
+    code failed. False: a component is away (Transient), the lease is lost (Relinquished), every key is affected
+    (DeploymentFault), or the process lacks disk, memory or a connection.
     """
     if isinstance(error, StageError):
         return unexpected(error) or isinstance(error, Poison)

@@ -1,4 +1,4 @@
-"""The metrics of a worker, served at /metrics (docs/reference/metrics.md). One registry a process."""
+"""The metrics of a worker, served at /metrics (docs/reference/metrics.md). Each process has one registry."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ TENANT_LABELS = 100
 TENANT_LABEL_MAX = 256
 OTHER_TENANTS = "other"
 TOTAL_STEP = 0.01
-"""Seconds by which the total time of steps grows at least."""
+"""Smallest increment of the total step time, in seconds."""
 LONGEST_WINDOW = 300.0
-"""Seconds. The longest step is that of the last one to two windows."""
+"""Window of the longest step, in seconds. The metric covers the last one to two windows."""
 
 
 class TenantLabels:
-    """Values of the label `tenant`: the first 100 tenants by name, every further one as `other`. Each value is a time
-    series of its own, which Prometheus keeps."""
+    """Values of the label `tenant`: the names of the first 100 tenants, and `other` for every further tenant.
+
+    The limit exists because Prometheus keeps a time series for each value.
+    """
 
     def __init__(self) -> None:
         self._named: set[str] = set()
@@ -40,7 +42,7 @@ class TenantLabels:
 
 
 class StepTimes:
-    """The processor time of synchronous steps, in total and the longest. Labels are stages and phases alone."""
+    """The processor time of synchronous steps: the total and the longest step, by stage and phase."""
 
     def __init__(self, total: Counter, longest: Gauge, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._total = total
@@ -49,29 +51,29 @@ class StepTimes:
         self._of: dict[tuple[str, str], StepTime] = {}
 
     def measured(self, stage: str, step: str, seconds: float) -> None:
-        """Count a step."""
+        """Add the time of one step."""
         found = self._of.get((stage, step))
         if found is None:
             found = self._of[stage, step] = StepTime(self._total.labels(stage, step), LongestTime(self._clock))
             self._longest.labels(stage, step).set_function(found.longest.value)
         found.longest.add(seconds)
-        found.unsaid += seconds
-        if found.unsaid >= TOTAL_STEP:  # the counter has a lock, and steps are many
-            found.total.inc(found.unsaid)
-            found.unsaid = 0.0
+        found.uncounted += seconds
+        if found.uncounted >= TOTAL_STEP:  # the counter takes a lock, and steps are frequent
+            found.total.inc(found.uncounted)
+            found.uncounted = 0.0
 
 
 @dataclass(slots=True)
 class StepTime:
-    """The times of one label. `unsaid`: seconds that the counter does not have yet."""
+    """The times of one stage and phase. `uncounted`: seconds that are not yet in the counter."""
 
     total: Counter
     longest: LongestTime
-    unsaid: float = 0.0
+    uncounted: float = 0.0
 
 
 class LongestTime:
-    """The greatest of the values of the last one to two windows."""
+    """The largest value of the last one to two windows."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -87,7 +89,7 @@ class LongestTime:
         return max(self._now, self._before)
 
     def _turn(self) -> None:
-        """Begin a new window when this one is over."""
+        """Begin a new window when the current one has ended."""
         past = self._clock() - self._began
         if past >= LONGEST_WINDOW:
             self._before = self._now if past < 2 * LONGEST_WINDOW else 0.0
@@ -118,13 +120,15 @@ class Metrics:
             "memstream_retries_total", "Repeated calls, by component", ["stage", "component"], registry=registry
         )
         self.in_flight = Gauge("memstream_in_flight", "Events being handled now", ["stage"], registry=registry)
-        self.held = Gauge("memstream_held", "Events held by the worker, waiting ones too", ["stage"], registry=registry)
+        self.held = Gauge(
+            "memstream_held", "Events held by the worker, including waiting events", ["stage"], registry=registry
+        )
         self.held_bytes = Gauge(
             "memstream_held_bytes", "Bytes of the records of held events", ["stage"], registry=registry
         )
         self.full_partitions = Gauge(
             "memstream_full_partitions",
-            "Partitions that are not fetched, for want of room",
+            "Partitions that are not fetched because the worker has no room",
             ["stage"],
             registry=registry,
         )
@@ -139,7 +143,7 @@ class Metrics:
         )
         self.tenant_held = Gauge(
             "memstream_tenant_held",
-            "Events of a tenant that the worker holds, waiting ones too",
+            "Events of a tenant that the worker holds, including waiting events",
             ["stage", "tenant"],
             registry=registry,
         )
@@ -172,7 +176,7 @@ class Metrics:
         )
         self.lag = Gauge(
             "memstream_lag",
-            "Records behind the end of the log, of the partitions that this worker reads now",
+            "Lag in records of the partitions that this worker reads now",
             ["stage", "topic", "partition"],
             registry=registry,
         )
@@ -186,7 +190,7 @@ class Metrics:
             registry=registry,
         )
         self.counted = Counter(
-            "memstream_counted_total", "What a stage passed over or did, by name", ["stage", "what"], registry=registry
+            "memstream_counted_total", "Items counted by a stage, by name", ["stage", "what"], registry=registry
         )
         self.fact_actions = Counter("memstream_fact_actions_total", "Changes of facts", ["action"], registry=registry)
         self.sync_seconds = Counter(
@@ -205,7 +209,7 @@ class Metrics:
 
 
 class StageMetrics:
-    """The metric families with the label of one stage.
+    """The metrics of one stage.
 
     The counters that every event needs are looked up once, because a look-up by labels takes longer than counting.
     """
@@ -219,9 +223,9 @@ class StageMetrics:
         self._full_partitions = metrics.full_partitions.labels(stage)
         self._of_topic: dict[tuple[Counter, str], Counter] = {}
         self._shown: dict[Gauge, set[str]] = {}
-        """By gauge: the tenants that have a value now."""
+        """Tenants that have a value, by gauge."""
         self._behind: set[tuple[str, int]] = set()
-        """The partitions whose lag has a value now."""
+        """Partitions whose lag has a value."""
 
     def _inc(self, family: Counter, topic: str, n: int = 1) -> None:
         counter = self._of_topic.get((family, topic))
@@ -230,12 +234,12 @@ class StageMetrics:
         counter.inc(n)
 
     def event_in(self, record: Record) -> None:
-        """Count an event that was taken from its topic, once, however often it is tried."""
+        """Count an event that was taken from its topic. It counts once, regardless of retries."""
         self._inc(self._metrics.events_in, record.position.topic)
 
     @contextmanager
     def in_flight(self, record: Record) -> Iterator[None]:
-        """Surround the handling of an event. It counts as done when the block ends without an error."""
+        """Count an event as in flight during the block, and as done when the block ends without an error."""
         self._in_flight.inc()
         try:
             yield
@@ -244,11 +248,11 @@ class StageMetrics:
             self._in_flight.dec()
 
     def covered(self, record: Record, events: int) -> None:
-        """Count events that are done together with the one of this record."""
+        """Count further events that were done together with this record's event."""
         self._inc(self._metrics.events_done, record.position.topic, events)
 
     def event_out(self, topic: str) -> None:
-        """Count a record that was sent, also as a dead letter where it is one."""
+        """Count a record that was sent. A record to a `.dlq` topic also counts as a dead letter."""
         self._inc(self._metrics.events_out, topic)
         if topic.endswith(".dlq"):
             self._metrics.dead_letters.labels(self._stage, topic).inc()
@@ -258,7 +262,7 @@ class StageMetrics:
         self._metrics.refused.labels(self._stage, topic, reason).inc()
 
     def retried(self, component: str) -> None:
-        """Count a call that is made again."""
+        """Count a repeated call."""
         self._metrics.retries.labels(self._stage, component).inc()
 
     def counted(self, what: str, n: int = 1) -> None:
@@ -271,16 +275,16 @@ class StageMetrics:
         self._metrics.fact_actions.labels(action).inc()
 
     def waiting_turns(self, tenant_id: str, by: int) -> None:
-        """Add to the turns of a tenant that wait to be observed; less than 0 takes away."""
+        """Add `by` to the tenant's turns that wait to be observed. `by` may be negative."""
         self._metrics.waiting_turns.labels(self._metrics.tenants.of(tenant_id)).inc(by)
 
     def held(self, events: int, size: int) -> None:
-        """Set how many events the worker holds, and the bytes of their records."""
+        """Set the number of events that the worker holds, and the bytes of their records."""
         self._held.set(events)
         self._held_bytes.set(size)
 
     def full_partitions(self, count: int) -> None:
-        """Set how many partitions are not fetched, because the worker has no room for more of them."""
+        """Set the number of partitions that are not fetched because the worker has no room."""
         self._full_partitions.set(count)
 
     def unread_deleted(self, topic: str, offsets: int) -> None:
@@ -288,11 +292,11 @@ class StageMetrics:
         self._metrics.unread_deleted.labels(self._stage, topic).inc(offsets)
 
     def parked(self, keys: int) -> None:
-        """Set how many keys of the worker's partitions are parked."""
+        """Set the number of parked keys in the worker's partitions."""
         self._metrics.parked.labels(self._stage).set(keys)
 
     def refused_tenant(self, tenant_id: str) -> None:
-        """Count an answer of a model that refuses what a tenant says."""
+        """Count an answer in which a model refuses a tenant's content."""
         self._metrics.tenant_refusals.labels(self._stage, self._metrics.tenants.of(tenant_id)).inc()
 
     def tenants(
@@ -303,7 +307,7 @@ class StageMetrics:
         paused: Iterable[str],
         users_paused: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Set the gauges by tenant. Tenants beyond the named ones are added up as `other`."""
+        """Set the gauges by tenant. Tenants without a label of their own are summed as `other`."""
         for family, counts in (
             (self._metrics.tenant_held, held),
             (self._metrics.tenant_in_flight, in_flight),
@@ -320,12 +324,12 @@ class StageMetrics:
             self._shown[family] = set(shown)
 
     def lag(self, topic: str, partition: int, records: int) -> None:
-        """Set how many records a partition is behind."""
+        """Set the lag of a partition in records."""
         self._metrics.lag.labels(self._stage, topic, str(partition)).set(records)
         self._behind.add((topic, partition))
 
     def forget_lag(self, *, but: Set[tuple[str, int]]) -> None:
-        """Remove the lag of all partitions but these. What another worker reads now would be told twice."""
+        """Remove the lag of all partitions except these. Other workers report the other partitions."""
         for topic, partition in self._behind - but:
             self._metrics.lag.remove(self._stage, topic, str(partition))
         self._behind &= but

@@ -1,4 +1,4 @@
-"""The rows of a stage without a table."""
+"""`Rows` (handler.py) for a stage without a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 class NoRows:
-    """The rows of a stage without a table."""
+    """The empty table of a stage without a table."""
 
     def row(self, key: str, *, partition: int | None = None) -> bytes | None:
         return None

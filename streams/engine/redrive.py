@@ -1,4 +1,4 @@
-"""Dead letters that are put back: the refused record as it came, with one header that names its letter."""
+"""Redrive of dead letters: the refused record is appended to its topic again, with a header that names its letter."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..log.partitioner import partition_for
 from ..log.port import Headers, Position, Record
 
 REDRIVEN: Final = "memstream-redriven"
-"""Header of a record that was put back: `<dlq topic>/<partition>@<offset>` of its letter."""
+"""Header of a redriven record: `<dlq topic>/<partition>@<offset>` of its dead letter."""
 _FIRST_OF_OURS: Final = "kafka_dlt-original-topic"
 _CUT: Final = ("memstream-value-sha256", "memstream-key-sha256")
 
 
 class NotRedrivable(ValueError):
-    """Why a letter cannot be put back."""
+    """The reason why a dead letter cannot be redriven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Redrive:
     timestamp: int
     original: Position
     masked: bool
-    """Whether something secret in value or headers is masked. It stays masked."""
+    """True when a secret in value or headers is masked. It stays masked."""
 
     def look_from(self, partitions: int) -> dict[int, int]:
-        """Return from where on each partition may hold the record that was put back before.
+        """Return the offset by partition from which to search for an earlier redrive of this record.
 
-        It lies behind the refused record if it went to the same partition. A record without a key, or one whose
-        partition has changed since, may be anywhere.
+        It comes after the refused record if it went to the same partition. A record without a key, or a record whose
+        partition has changed since, may be on any partition.
         """
         if self.key is not None and partition_for(self.key, partitions) == self.original.partition:
             return {self.original.partition: self.original.offset + 1}
@@ -46,22 +46,22 @@ class Redrive:
 
 
 def letter_name(position: Position) -> str:
-    """Return the name of a letter, the value of the header."""
+    """Return the name of a dead letter, which is the value of the header `REDRIVEN`."""
     return f"{position.topic}/{position.partition}@{position.offset}"
 
 
 def redriven_letter(record: Record) -> str | None:
-    """Return the name of the letter that was put back as this record; None for any other record."""
+    """Return the name of the dead letter that was redriven as this record; None for any other record."""
     found = [value for name, value in record.headers if name == REDRIVEN]
     return found[-1].decode("utf-8", "replace") if found else None
 
 
 def redrive_of(letter: Record) -> Redrive:
-    """Return the refused record. Raises NotRedrivable."""
+    """Build the redrive of a dead letter. Raises NotRedrivable."""
     names = [name for name, _ in letter.headers]
     if _FIRST_OF_OURS not in names:
         raise NotRedrivable("its headers do not name its record")
-    # the refused record may have been a dead letter of other tools: ours are the last ones
+    # the refused record may itself have been a dead letter of another tool: our headers come last
     begin = len(names) - 1 - names[::-1].index(_FIRST_OF_OURS)
     ours = {name: value.decode("utf-8", "replace") for name, value in letter.headers[begin:]}
     if any(name in ours for name in _CUT):

@@ -1,7 +1,7 @@
-"""How often a record ended a worker, counted where all workers of its stage see it: on memory-parked.
+"""Counts of the workers that a record has ended (deaths), shared by all workers of a stage on memory-parked.
 
-A worker counts in its own folder first (`CrashCounter`). Then, before it ends, it reads what the others have counted
-and writes one more. Nothing is asked of the broker for a record that ends no worker.
+A worker first counts in its own folder (`CrashCounter`). Before it ends, it reads the shared count and writes the next
+one. A record that ends no worker causes no request to the broker.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .error_boundary import HUNG
 log = structlog.get_logger(__name__)
 
 DEATHS: Final = b"deaths/"
-"""Keys of memory-parked that begin so are of records. No stage has this name, so no parked key begins so."""
+"""Prefix of the keys of deaths on memory-parked. No stage has this name, so no parked key has the prefix."""
 NOTE_SECONDS: Final = 10.0
-"""How long a worker that ends waits for the broker. After that its own count alone holds."""
+"""Time that an ending worker waits for the broker. After it, only the worker's own count is used."""
 KEPT: Final = timedelta(days=7)
-"""A count that is older is not used any more, and is deleted when a record ends a worker of the stage again."""
+"""Age above which a count is ignored. It is deleted when a record next ends a worker of the stage."""
 
 
 class SharedDeaths:
-    """The counts of one stage. `send` returns when a record is durable."""
+    """The deaths by record of one stage. `send` returns when a record is durable."""
 
     def __init__(
         self,
@@ -51,8 +51,11 @@ class SharedDeaths:
         self._patience = patience
 
     async def add(self, position: Position, error: str, *, own: int) -> int:
-        """Count one more death by a record, durably. Return how many there were, at least `own`: those that this
-        worker has counted, with this one. Without the broker it returns `own`."""
+        """Count one more death by a record durably. Return the total number of deaths.
+
+        `own`: the deaths that this worker has counted, including this one. The total is at least `own`. If the broker
+        does not answer, it is `own`.
+        """
         try:
             async with asyncio.timeout(self._patience):
                 return await self._add(position, error, own)
@@ -61,7 +64,7 @@ class SharedDeaths:
             return own
 
     async def hung(self) -> dict[Position, int]:
-        """Return the deaths by records at which a process of this stage hung last. Raises Transient."""
+        """Return the deaths by record of this stage, for records whose last death was a hang. Raises Transient."""
         if await self._log.partitions(PARKED.name) is None:
             return {}
         known = [each for each in (await self._read()).values() if self._counts(each) and each.error.startswith(HUNG)]
@@ -88,7 +91,7 @@ class SharedDeaths:
         return deaths
 
     async def _read(self) -> dict[bytes, RecordDeaths]:
-        """Read memory-parked to its end. Return the counts of this stage by the key of their record."""
+        """Read memory-parked to its end. Return this stage's entries by record key."""
         ours = DEATHS + f"{self._stage}/".encode()
         entries: dict[bytes, RecordDeaths] = {}
         async with aclosing(self._log.read(PARKED.name)) as records:

@@ -1,15 +1,15 @@
-"""The steps of events: the synchronous work of a handler between two waits, on the event loop.
+"""Scheduling of steps: a step is the synchronous work of a handler between two waits, on the event loop.
 
-Python's event loop runs what is ready in the order in which it became ready. So sixty events of one tenant, each with
-steps of some milliseconds, hold up every step of another tenant's event by all of theirs. `StepScheduler` chooses
-instead:
+Python's event loop runs ready tasks in the order in which they became ready. So sixty events of one tenant, each with
+steps of some milliseconds, delay every step of another tenant's event by all of their steps. `StepScheduler` chooses
+the order instead:
 
-- The step of the tenant that has used least of the processor goes first (processor_shares.py). Within a tenant the
-  event that began first does, so that events are done one after the other.
-- A step that is ready waits only while others run: the loop has a budget for each of its rounds (`ROUND_SECONDS`).
-  Short steps share a round and do not wait.
-- Each step's processor time is charged to its tenant, and measured.
-- While a step runs, `running` says of which record it is: a step that never ends is noticed from outside the loop.
+- The step of the tenant that has used the least processor time goes first (processor_shares.py). Within a tenant, the
+  oldest event goes first, so that events finish one after the other.
+- A ready step waits only while other steps run: each round of the loop has a time budget (`ROUND_SECONDS`). Short steps
+  share a round and do not wait.
+- Each step's processor time is measured and charged to its tenant.
+- While a step runs, `running` has its record, so that a step that never ends is noticed from outside the loop.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ from .processor_shares import BYTE_SECONDS, ProcessorShares
 
 T = TypeVar("T")
 ROUND_SECONDS: Final = 0.001
-"""Processor time of the steps of one round of the loop. One step may take longer; then it is the round's only one."""
+"""Processor time for the steps of one round of the loop. A longer step is the only step of its round."""
 SHORTEST: Final = 5e-5
-"""Seconds that a step is thought to take at least, when a round is planned."""
+"""Minimum estimate of a step's time, in seconds, when a round is planned."""
 
 
 Phase = Literal["decode", "decide", "table", "store", "publish"]
 Measured = Callable[[str, Phase, float], None]
-"""Called with stage, phase and seconds of each step, or of its part in a phase."""
+"""Callback with stage, phase and seconds of each step, or of the part of a step in one phase."""
 
 
 @dataclass(slots=True)
 class EventStep:
-    """The step that runs: of which stage and record, and in which phase of its handling."""
+    """A running step: its stage, its record, and the phase of the handling."""
 
     stage: str
     position: Position
     phase: Phase = "decode"
     note: bytes = b""
-    """Stage and record as they are noted for the process after this one (hangs.py)."""
+    """Stage and record in the form that is written to the note file for the next process (hangs.py)."""
 
 
 class WaitingSteps(Generic[T]):
-    """Steps that are ready and wait. Pure: the order depends on the shares alone."""
+    """Ready steps that wait. Pure: the order depends only on the shares."""
 
     def __init__(self, shares: ProcessorShares) -> None:
         self._shares = shares
         self._waiting: dict[str, list[tuple[int, int, T]]] = {}
-        """By tenant: age of the event, and order of arrival."""
+        """Heaps by tenant, ordered by age of the event and arrival of the step."""
         self._arrivals = count()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def push(self, tenant: str, age: int, step: T) -> None:
-        """Let a step of an event wait; `age` orders the events of a tenant, the oldest first."""
+        """Add a step of an event. `age` is the event's serial number: the lowest, the oldest event, goes first."""
         heappush(self._waiting.setdefault(tenant, []), (age, next(self._arrivals), step))
 
     def pop(self) -> T:
-        """Return the next step: the oldest one of the tenant with the least virtual time."""
+        """Return the next step: the oldest step of the tenant with the smallest virtual time."""
         tenant = min(self._waiting, key=self._shares.time_of)
         waiting = self._waiting[tenant]
         _, _, step = heappop(waiting)
@@ -77,7 +77,7 @@ class WaitingSteps(Generic[T]):
 
 
 class StepScheduler:
-    """The steps of all stages of one process (see the module)."""
+    """The scheduler of all stages' steps in one process (see the module docstring)."""
 
     def __init__(self, *, clock: Callable[[], float] = time.thread_time) -> None:
         self.shares = ProcessorShares()
@@ -85,16 +85,16 @@ class StepScheduler:
         self._clock = clock
         self._waiting: WaitingSteps[asyncio.Future[None]] = WaitingSteps(self.shares)
         self._spent = 0.0
-        """Processor time of this round's steps."""
+        """Processor time that this round's steps have used."""
         self._usual = SHORTEST
-        """Moving mean of a step that had to wait."""
+        """Moving mean of the time of steps that had to wait."""
         self._round: asyncio.Handle | None = None
         self._events = count()
         self._since = 0.0
-        """When the part of the running step began that is not measured yet."""
+        """Start of the part of the running step that is not measured yet."""
         self.measured: Measured = lambda stage, phase, seconds: None
         self.changed: Callable[[EventStep | None], None] = lambda step: None
-        """Called when a step begins, and with None or the step around it when it ends."""
+        """Called when a step begins; when it ends, called with the enclosing step or None."""
 
     async def run(
         self,
@@ -104,19 +104,19 @@ class StepScheduler:
         step: EventStep,
         size: int = 0,
     ) -> T:
-        """Await `work`, whose record has `size` bytes, and return its result."""
+        """Await `work` and return its result. `size`: bytes of the event's record."""
         self.shares.charge(tenant, size * BYTE_SECONDS)
         return await self._stepped(work, tenant, step)
 
     def enter(self, phase: Phase) -> None:
-        """Note that the event whose step runs goes on to another phase."""
+        """Record that the running step enters another phase of the handling."""
         if (step := self.running) is not None and step.phase != phase:
             self._measure(step)
             step.phase = phase
 
     @contextmanager
     def within(self, step: EventStep) -> Iterator[None]:
-        """Surround work on another record within a step, or work that is not an event's."""
+        """Attribute the block's work to `step`: work on another record within a step, or work outside any event."""
         before = self.running
         if before is not None:
             self._measure(before)
@@ -129,14 +129,14 @@ class StepScheduler:
             self._begins(before)
 
     def _measure(self, step: EventStep) -> None:
-        """Measure the time since the step began, or since it was measured last."""
+        """Measure the time since the step began, or since its last measurement."""
         now = self._clock()
         self.measured(step.stage, step.phase, max(0.0, now - self._since))
         self._since = now
 
     @coroutine
     def _stepped(self, work: Coroutine[Any, Any, T], tenant: str, step: EventStep) -> Generator[Any, Any, T]:
-        """Drive a coroutine as a task does, step by step."""
+        """Drive a coroutine step by step, as a task does."""
         age = next(self._events)
         value: Any = None
         error: BaseException | None = None
@@ -144,7 +144,7 @@ class StepScheduler:
             while True:
                 waited = False
                 while error is None and (self._spent >= ROUND_SECONDS or (self._waiting and not waited)):
-                    waited = True  # again where the steps before it in its round took longer than was thought
+                    waited = True  # it waits again if earlier steps of its round took longer than estimated
                     try:
                         yield from self._turn(tenant, age)
                     except asyncio.CancelledError as cancelled:
@@ -165,17 +165,17 @@ class StepScheduler:
                     value = yield awaited
                 except GeneratorExit:
                     raise
-                except BaseException as thrown:  # noqa: BLE001 - whatever it is, the event handles it
+                except BaseException as thrown:  # noqa: BLE001 - the event handles every exception
                     error = thrown
         finally:
-            work.close()  # it has ended, but for an event whose task was thrown away with the loop
+            work.close()  # no effect after a normal end; needed when the loop dropped the event's task
 
     def _begins(self, step: EventStep | None) -> None:
         self.running = step
         self.changed(step)
 
     def _turn(self, tenant: str, age: int) -> Generator[Any, Any, None]:
-        """Wait until it is the step's turn."""
+        """Wait until the step may run."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.push(tenant, age, turn)
         self._next_round()
@@ -193,7 +193,7 @@ class StepScheduler:
             self._round = asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
-        """Let the next steps run, as many as a round has time for."""
+        """Start the next steps, as many as fit into a round."""
         self._round = None
         self._spent = 0.0
         planned = 0.0

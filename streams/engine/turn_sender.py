@@ -1,4 +1,4 @@
-"""Sending of turns: checked as the observer checks them, with the right key, in order per session."""
+"""Sending of turns with their session key, in order per session."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def user_turn(*, tenant_id: str, user_id: str, session_id: str, turn_id: str, te
 
 @dataclass(slots=True)
 class TurnSender:
-    """A sender of turns. Turns of one session are appended in the order of the calls; sessions run side by side."""
+    """A sender of turns. Turns of one session are appended in the order of the calls; sessions run concurrently."""
 
     log: Log
     source: str
     _last: dict[str, asyncio.Task[Position]] = field(default_factory=dict)
 
     def send(self, turn: Turn, value: bytes) -> asyncio.Task[Position]:
-        """Append a turn; the task ends when it is durable. `value` stands on the topic byte for byte."""
+        """Append a turn; the task ends when it is durable. `value` is written to the topic unchanged."""
         key = turn.session_key
         task = asyncio.ensure_future(self._after(self._last.get(key), turn, value))
         self._last[key] = task
