@@ -1,7 +1,7 @@
-"""The audit trail: who changed what of whom, when, and with which result, as JSON lines of a logger of its own.
+"""The audit trail: one JSON line for each change, with time, caller, action, owner and result, in a separate logger.
 
-A line has no content of conversations: ids, names and results only. The logger `memstream.audit` says nothing until a
-process opens it (cli/output/logs.py); any other handler of Python's logging can take it as well.
+A line has no content of conversations, only ids, names and results. The logger `memstream.audit` writes nothing until a
+process enables it (cli/output/logs.py). Any handler of Python's logging can be attached to it as well.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ AUDIT: Final = logging.getLogger("memstream.audit")
 def audit(action: str, *, who: str, tenant_id: str | None, owner: Owner | None, result: str, **ids: str | None) -> None:
     """Write one line.
 
-    `action`: what was asked, `turns.produce`, a command's kind, or a denied request's method and route. `who`: the name
-    of a token, or `cli:<user of the machine>`. `owner`: whose memory. `ids`: what it was done to.
+    `action`: `turns.produce`, a command's kind, or a denied request's method and route. `who`: the name of a token, or
+    `cli:<user of the machine>`. `owner`: the owner of the changed memory. `ids`: ids of the changed objects.
     """
     if not AUDIT.isEnabledFor(logging.INFO):
         return

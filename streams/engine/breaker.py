@@ -1,5 +1,7 @@
-"""The breaker of one component; pure. It is our own, because it counts failures within a window
-(docs/adr/0006-own-breaker-window.md), and refusals (docs/adr/0034-a-refused-tenant-is-paused.md).
+"""A circuit breaker for one component; pure.
+
+It is not a library's, because it counts failures within a window (docs/adr/0006-own-breaker-window.md) and refusals
+(docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
 from __future__ import annotations
@@ -10,17 +12,17 @@ from typing import Literal
 
 BreakerState = Literal["closed", "open", "half-open"]
 _PAUSES_COUNTED = 30
-"""Beyond it every pause has its greatest length, whatever the policy."""
+"""Number of pauses after which the pause no longer grows. It bounds the exponent."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When a breaker opens, and when it lets a call through.
+    """Limits at which a breaker opens, and times at which it lets a call through.
 
     It opens at `failures` failures within `window` seconds without a success between them. It also opens when the
     failed calls of the window waited `silence` seconds in total (a hung server): calls that share requests run one
-    after the other and each waits for its time-out, so five failures would take too long. After `probe_after` seconds,
-    or later if the server asked for more time, one call may try.
+    after the other, and each waits for its time-out, so five failures would take too long. After `probe_after` seconds,
+    or later if the server asked for more time, one call may probe the component.
     """
 
     failures: int = 5
@@ -28,13 +30,14 @@ class BreakerPolicy:
     silence: float = 20.0
     probe_after: float = 10.0
     refusals: int = 5
-    """Refusals in a row, with no success between, that pause a user; those of several users pause their tenant."""
+    """Refusals in a row, without a success between them, that pause a user. Refusals of several users pause their
+    tenant."""
     refused_users: int = 3
-    """Users of whom refusals in a row pause their tenant. What one user meets is a matter of what it says."""
+    """Number of refused users that pause their tenant. Refusals of a single user are caused by that user's content."""
     pause: float = 10.0
-    """Seconds of the first pause. One call tries then; each further refusal doubles the pause."""
+    """Length of the first pause in seconds. After a pause, one call probes; each further refusal doubles the pause."""
     pause_cap: float = 300.0
-    """Seconds of the longest pause."""
+    """Length of the longest pause in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,15 @@ class Breaker:
         self._probing_since: float | None = None
         self._cause: BaseException | None = None
         self._refusals = 0
-        """In a row, with no success between."""
+        """Number of refusals since the last success."""
         self._refused_users: set[str] = set()
-        """Whom these refusals were of, as many as it takes to pause the tenant."""
+        """Users of these refusals, at most as many as are needed to pause the tenant."""
         self._pauses = 0
-        """In a row, with no success between."""
+        """Number of pauses since the last success."""
 
     @property
     def refusing(self) -> bool:
-        """Whether the component has refused so much that the breaker opened, and nothing has passed since."""
+        """True when refusals have opened the breaker and no call has succeeded since."""
         return self._pauses > 0
 
     def state(self, now: float) -> BreakerState:
@@ -72,7 +75,7 @@ class Breaker:
         return "half-open" if now >= self._open_until else "open"
 
     def wait(self, now: float) -> float:
-        """Return the seconds until a call may be made, 0 for now. A half-open breaker admits one call at a time."""
+        """Return the seconds until a call may be made; 0 means now. A half-open breaker admits one call at a time."""
         if self._open_until is None:
             return 0.0
         if now < self._open_until:
@@ -82,7 +85,7 @@ class Breaker:
         return 0.0
 
     def begin(self, now: float) -> bool:
-        """Note that a call begins. Return whether it is the probe."""
+        """Record that a call begins. Return whether it is the probe."""
         if self._open_until is None:
             return False
         self._probing_since = now
@@ -97,12 +100,12 @@ class Breaker:
         asked: float = 0.0,
         cause: BaseException | None = None,
     ) -> bool:
-        """Note a failed call. Return whether this failure opened the breaker.
+        """Record a failed call. Return whether this failure opened the breaker.
 
-        `took`: seconds that the call waited. `asked`: seconds that the server asked for. When the breaker is open
-        already, only the failure of the probe prolongs it, because calls from before the opening fail late; but the
-        time that a server asks for always counts. Several events may share one request: its failures have one `cause`
-        and count once.
+        `took`: seconds that the call waited. `asked`: seconds that the server asked for. When the breaker is already
+        open, only a failed probe keeps it open for longer, because calls that began before the opening fail late. The
+        time that a server asks for always counts. Several events may share one request: their failures have the same
+        `cause` and count once.
         """
         if self._open_until is not None:
             if probe:
@@ -122,11 +125,12 @@ class Breaker:
         return False
 
     def refused(self, now: float, *, probe: bool, user: str | None = None) -> bool:
-        """Note a refusal of what a tenant says. Return whether it began a pause.
+        """Record a refusal of a tenant's content. Return whether it began a pause.
 
-        A refusal is an answer: it closes a breaker that failures have opened. So many in a row open it. Then only the
-        refusal of the probe makes the pause longer, because calls from before the opening end late. `user`: whose turn
-        it was. Refusals of users open it once they are of several users.
+        A refusal is an answer, so it closes a breaker that failures have opened. `refusals` refusals in a row open it
+        again. Then only the refusal of a probe prolongs the pause, because calls that began before the opening end
+        late. `user`: the user of the refused turn. Refusals with a user open the breaker only when they come from
+        several users.
         """
         self._failures.clear()
         self._cause = None
@@ -144,11 +148,11 @@ class Breaker:
         return True
 
     def abandoned(self) -> None:
-        """Note that the probe ended without an answer (it was cancelled). The next call may try."""
+        """Record that the probe ended without an answer (it was cancelled). The next call may probe."""
         self._probing_since = None
 
     def succeeded(self) -> bool:
-        """Note a success. Return whether it closed the breaker."""
+        """Record a success. Return whether it closed the breaker."""
         was_open = self._open_until is not None
         self._failures.clear()
         self._open_until = self._probing_since = self._cause = None

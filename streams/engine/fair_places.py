@@ -1,4 +1,4 @@
-"""A limit of calls at once that tenants share fairly, for calls that need no event's slot (fair_queue.py)."""
+"""A limit on concurrent calls that tenants share fairly (fair_queue.py), for calls outside the slots of events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .fair_queue import FairQueue
 
 
 class FairPlaces:
-    """So many places. A free one goes to the tenant with the fewest (`Places` of adapters/ports.py)."""
+    """A number of places. A free place goes to the tenant with the fewest (`Places` of adapters/ports.py)."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -18,7 +18,7 @@ class FairPlaces:
 
     @asynccontextmanager
     async def place(self, tenant_id: str) -> AsyncIterator[None]:
-        """Hold a place during the block. Waits for one."""
+        """Wait for a place and hold it during the block."""
         await self._take(tenant_id)
         try:
             yield
@@ -31,7 +31,7 @@ class FairPlaces:
         self._hand_out()
         try:
             await given
-        except BaseException:  # cancelled, perhaps just when it had got the place
+        except BaseException:  # cancelled, possibly just after it received the place
             if not self._queue.remove(tenant_id, given):
                 self._give_back(tenant_id)
             raise

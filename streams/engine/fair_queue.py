@@ -1,14 +1,14 @@
-"""Fair shares by tenant: which waiting work gets the next free place.
+"""Fair shares by tenant: the order in which waiting work gets free places.
 
-The tenant with the fewest places in use comes first. Among tenants with equally many, the one that has used least of
-the processor comes first (processor_shares.py), and among equals the one that has waited longest at that count. Within
-a tenant the order is that of `push`. The module is pure: no clock, no event loop.
+The tenant with the fewest places in use comes first. Among tenants with equally many places, the tenant that has used
+the least processor time comes first (processor_shares.py); among equals, the tenant that has waited longest with that
+number of places. Within a tenant the order is that of `push`. The module is pure: no clock, no event loop.
 
 These rules always hold, and a property test checks them:
-- Work waits only while no place is free. No place is kept for a tenant that has no work.
-- A tenant that gets a place held no more places than any other tenant with waiting work. So a tenant that holds less
-  than its equal share gets the next free place, after at most one turn of each other tenant with as few places, or
-  after turns of such tenants that have used less of the processor since.
+- Work waits only while no place is free. No place is reserved for a tenant without work.
+- A tenant that gets a place has no more places than any other tenant with waiting work. So a tenant with less than its
+  equal share gets the next free place, after at most one turn of each other tenant with as few places, or after turns
+  of such tenants that have used less processor time since.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class FairQueue(Generic[W]):
     """Waiting work of many tenants, and the places that each tenant has in use."""
 
     def __init__(self, shares: ProcessorShares | None = None) -> None:
-        """`shares`: what the tenants have used of the processor. Without it, only places and waiting count."""
+        """`shares`: the processor time used by each tenant. Without it, only places and waiting time count."""
         self._waiting: dict[str, deque[W]] = {}
-        """Work by tenant; no tenant without work."""
+        """Waiting work by tenant. Tenants without work have no entry."""
         self._in_use: dict[str, int] = {}
-        """Places in use by tenant; no tenant without a place."""
+        """Places in use by tenant. Tenants without a place have no entry."""
         self._shares = shares
         self._turns: dict[int, list[tuple[float, int, str]]] = {}
-        """Heaps of tenants with waiting work by their places in use: virtual time, number of the line-up, tenant."""
+        """Heaps of tenants with waiting work, by places in use. An entry: virtual time, serial number, tenant."""
         self._place: dict[str, tuple[int, int]] = {}
-        """By tenant with waiting work: the heap and the number of its valid entry."""
+        """The valid entry of each tenant with waiting work: heap and serial number."""
         self._lined_up = 0
         self._entries = 0
         self._length = 0
@@ -45,15 +45,15 @@ class FairQueue(Generic[W]):
         return self._length
 
     def in_use(self, tenant: str) -> int:
-        """Return how many places a tenant has."""
+        """Return the number of places that a tenant has in use."""
         return self._in_use.get(tenant, 0)
 
     def shares(self) -> dict[str, int]:
-        """Return the places in use by tenant; no tenant without a place."""
+        """Return the places in use by tenant. Tenants without a place are left out."""
         return dict(self._in_use)
 
     def push(self, tenant: str, work: W) -> None:
-        """Let work wait for a place."""
+        """Add work that waits for a place."""
         waiting = self._waiting.get(tenant)
         if waiting is None:
             waiting = self._waiting[tenant] = deque()
@@ -62,7 +62,7 @@ class FairQueue(Generic[W]):
         self._length += 1
 
     def pop(self) -> tuple[str, W] | None:
-        """Give a place to the tenant whose turn it is. Return tenant and work, None when nothing waits."""
+        """Give a place to the next tenant. Return tenant and work, or None when nothing waits."""
         tenant = self._next()
         if tenant is None:
             return None
@@ -78,7 +78,7 @@ class FairQueue(Generic[W]):
         return tenant, work
 
     def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
-        """Take more work of a tenant into a place that it has: the next pieces, as long as `fits` says so."""
+        """Remove and return the tenant's next pieces of work, while `fits` accepts them, for a place that it has."""
         waiting = self._waiting.get(tenant)
         joined: list[W] = []
         while waiting and fits(waiting[0]):
@@ -90,7 +90,7 @@ class FairQueue(Generic[W]):
         return joined
 
     def release(self, tenant: str) -> None:
-        """Take back a place of a tenant."""
+        """Free a place of a tenant."""
         waits = tenant in self._waiting
         if waits:
             self._leave(tenant)
@@ -103,7 +103,7 @@ class FairQueue(Generic[W]):
             self._line_up(tenant)
 
     def remove(self, tenant: str, work: W) -> bool:
-        """Let work wait no longer. Return whether it waited."""
+        """Remove waiting work. Return whether it was waiting."""
         waiting = self._waiting.get(tenant)
         if waiting is None or work not in waiting:
             return False
@@ -123,7 +123,7 @@ class FairQueue(Generic[W]):
         self._length = 0
 
     def _line_up(self, tenant: str) -> None:
-        """Let a tenant with waiting work take its place in the order: by places, by processor time, by arrival."""
+        """Add a tenant with waiting work to the order: by places, then processor time, then arrival."""
         self._lined_up += 1
         places, time = self.in_use(tenant), 0.0 if self._shares is None else self._shares.time_of(tenant)
         heappush(self._turns.setdefault(places, []), (time, self._lined_up, tenant))
@@ -133,10 +133,10 @@ class FairQueue(Generic[W]):
             self._sweep()
 
     def _leave(self, tenant: str) -> None:
-        del self._place[tenant]  # its entry is void, and goes when it comes to the front
+        del self._place[tenant]  # its heap entry is now void; it is removed when it reaches the front
 
     def _next(self) -> str | None:
-        """Return the tenant whose turn it is, None when none waits."""
+        """Return the next tenant, or None when none waits."""
         while self._turns:
             places = min(self._turns)
             turns = self._turns[places]
@@ -147,7 +147,7 @@ class FairQueue(Generic[W]):
                 self._entries -= 1
                 if not turns:
                     del self._turns[places]
-            elif reached > time:  # it has used the processor since
+            elif reached > time:  # it has used processor time since
                 heapreplace(turns, (reached, number, tenant))
             else:
                 return tenant

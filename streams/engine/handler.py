@@ -37,33 +37,39 @@ W = TypeVar("W")
 
 
 class Rows(Protocol):
-    """The raw table of a stage. `partition` None: that of the event that is being handled."""
+    """The raw table of a stage. `partition` None means the partition of the current event."""
 
     def row(self, key: str, *, partition: int | None = None) -> bytes | None: ...
 
     async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
-        """Write rows in this order (None deletes). They are durable on the changelog when it returns. All of them are
-        handed over, and readable, before it waits for the first time."""
+        """Write rows in this order (None deletes). They are durable on the changelog when this returns.
+
+        All rows are handed to the producer, and are readable, before the first wait.
+        """
         ...
 
     def applied_before(self, partition: int, topic: str, source: int) -> int | None:
-        """Return the offset of a source partition below which every event had all of its effects when the rows of
-        `partition` were moved there by a growth of the topics; None when no growth says so."""
+        """Return the offset of a source partition below which all events had taken effect at the last growth.
+
+        The growth of the topics moved rows to `partition`. None: no growth has an offset for the source partition.
+        """
         ...
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
-        """Return the next rows of a partition by key: some that begin with `prefix` and are greater than `after`. An
-        empty page is the end. Rows that the changelog has not acknowledged are not among them."""
+        """Return the next rows of a partition in key order; their keys begin with `prefix` and are above `after`.
+
+        An empty page means the end. Rows that the changelog has not acknowledged are left out.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StageDecision:
-    """One outcome, with the rows that hold it.
+    """One outcome, with the rows that store it.
 
-    `row` stands under `key` and contains the outcome. `before` are rows that are written first. A stage without a table
-    leaves all three empty. `covers`: so many queued events, the next ones of the lane, have their effects in this
-    outcome. They are done when it is applied. When they come again, the stage must know them as handled.
+    `row` is the value of `key` and contains the outcome. `before` are rows that are written first. A stage without a
+    table leaves all three empty. `covers`: the number of queued events, the next ones of the lane, whose effects are in
+    this outcome. They are done when it is applied. If they are delivered again, the stage must treat them as handled.
     """
 
     outcome: Outcome
@@ -83,7 +89,7 @@ class Stage(Protocol[W]):
     def reads(self) -> tuple[Topic, ...]: ...
 
     def writes_dead_letters(self, topic: str) -> bool:
-        """Whether this stage writes the dead letters of a topic; otherwise it only counts refused records.
+        """Return whether this stage writes the dead letters of a topic; otherwise it only counts refused records.
 
         A record that crashed the worker three times always becomes a dead letter of the stage that crashed.
         """
@@ -94,26 +100,26 @@ class Stage(Protocol[W]):
         ...
 
     def last(self, work: W, rows: Rows) -> StageDecision | None:
-        """Read the last outcome of the event's key from the table."""
+        """Return the last outcome of the event's key from the table, or None."""
         ...
 
     def decide(self, work: W, record: Record, rows: Rows, queued: QueuedEvents[W]) -> AsyncIterator[StageDecision]:
-        """Yield one outcome after the other. Each is applied in full before the next one is asked for.
+        """Yield the outcomes of an event. Each is applied in full before the next one is requested.
 
-        Yields nothing for an event that was applied before or is a duplicate. An outcome may have the effects of events
-        in `queued`, too. Where that fails with Poison or an unexpected exception, the event is decided alone. Raises
+        Yields nothing for an event that was applied before or is a duplicate. An outcome may also have the effects of
+        events in `queued`. If that fails with Poison or an unexpected exception, the event is decided alone. Raises
         Poison, Transient, Relinquished and Fatal.
         """
         ...
 
     async def store(self, outcome: Outcome) -> None:
-        """Apply the writes of an outcome to the store. The second time it changes nothing."""
+        """Apply the writes of an outcome to the store. Idempotent."""
         ...
 
     async def publish_state(self, outcome: Outcome) -> None:
-        """Publish state that is read when it is sent (memory.facts). Called after the outcome's records were sent.
+        """Publish state that is read when it is sent (memory.facts). Called after the outcome's records are sent.
 
-        It asks the store through its breaker. Transient for a record that does not arrive.
+        It reads the store through its breaker. Raises Transient when a record does not arrive.
         """
         ...
 
@@ -122,24 +128,26 @@ class Stage(Protocol[W]):
         ...
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
-        """Find what waits in a partition that is new here, and set its timers. Its table is recovered, its events flow
-        meanwhile. Works in slices (row_scan.py); when it is cancelled, it begins anew at the next assignment. Raises
-        Transient, Relinquished and Fatal."""
+        """Find waiting work in a newly assigned partition and set its timers.
+
+        The partition's table is recovered, and its events are handled meanwhile. It works in slices (row_scan.py). If
+        it is cancelled, the next assignment starts it from the beginning. Raises Transient, Relinquished and Fatal.
+        """
         ...
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
-        """End what is old in a partition; called again and again. Raises as `rediscover` does."""
+        """End old rows of a partition; called periodically. Raises as `rediscover` does."""
 
     async def background(self) -> None:
-        """Run timers as long as the worker runs. Their only effect is to send commands."""
+        """Run timers while the worker runs. Their only effect is to send commands."""
         ...
 
 
 REFUSED_LANES_MAX = 1_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
-"""Hand a record to the producer; the inner awaitable ends when the record is durable. Within a partition the log has
-the order of the calls. Raises LeaseLost, Transient when the broker does not answer, Fatal for a record that it never
-takes.
+"""Function that hands a record to the producer; the inner awaitable ends when the record is durable. Records of a
+partition keep the order of the calls. Raises LeaseLost, Transient when the broker does not answer, and Fatal for a
+record that the broker always refuses.
 """
 
 
@@ -150,7 +158,7 @@ def source_of(record: Record, event_id: str) -> Source:
 
 
 class Handler(Generic[W]):
-    """Runs the events of one stage (see the module)."""
+    """The handler of one stage's events (see the module docstring)."""
 
     def __init__(
         self,
@@ -180,30 +188,30 @@ class Handler(Generic[W]):
         self._crash = crash
         self._committed = committed
         self._decided = decided
-        """Called when a decision stands, before its effects."""
+        """Called when a decision is made, before its effects."""
         self._fence = fence
         """Raises LeaseLost when other workers may own our partitions. Table and producer check the lease themselves."""
         self._kept = kept
-        """Returns a refused record as its dead letter may keep it."""
+        """Returns a refused record in the form that its dead letter may keep."""
         self._partition_count = count
         self._ahead = ahead
         self._cover = cover
         """Called with the number of queued events that an applied outcome covers."""
         self._enter = enter
-        """Called when the event goes on to another phase of its handling."""
+        """Called when the event enters another phase of its handling."""
         self.parked = ParkedKeys(stage=stage.name, send=self.send, metrics=metrics)
         self.applied = AppliedOutcomes(lambda topic, partition: self._committed(topic, partition))
         self._refused_lanes = LastKeys[str, bool](REFUSED_LANES_MAX)
-        """Of a stage without a table: lanes of which an outcome could not be applied."""
+        """Lanes whose outcome could not be applied, in a stage without a table."""
 
     def lane(self, record: Record) -> str:
-        """Count a record that was taken in, and return its lane. Nothing is decoded."""
+        """Count a record that was taken in. Return its lane without decoding the record."""
         self._metrics.event_in(record)
         return lane_key(record)
 
     def route(self, record: Record) -> Routed[W]:
-        """Decode a record. Called when its lane has been chosen."""
-        if self._boundary.deaths_by_hang(record.position) >= CRASHES_MAX:  # the boundary refuses it
+        """Decode a record. Called when the record's turn in its lane has come."""
+        if self._boundary.deaths_by_hang(record.position) >= CRASHES_MAX:  # the error boundary refuses it
             return UndecodableEvent(lane_key(record), Poison("fatal", "workers hung at it"))
         try:
             return decoded(lambda: self._stage.route(record))
@@ -246,7 +254,7 @@ class Handler(Generic[W]):
             )
 
     async def _confirm_count(self, record: Record, key: bytes | None) -> None:
-        """Make sure that a record which is misplaced is so by the partition count of now. Raises CountChanged."""
+        """Check that a misplaced record is misplaced by the current partition count, too. Raises CountChanged."""
         count = self._partition_count
         if count is not None and key is not None and count.misplaces(record, key):
             await self._calls.call(BROKER, lambda: count.confirm(record.position.topic))
@@ -259,7 +267,7 @@ class Handler(Generic[W]):
         except (Poison, DecisionFailed) as error:
             if not queued.were_given:
                 raise
-            # another event of the lane may be the cause: this one is decided alone, and then has its own answer
+            # another event of the lane may be the cause, so this event is decided alone
             self._metrics.counted("decided_alone")
             log.info("decided_alone", stage=self._stage.name, why=str(error)[:300])
             await self._handle(record, routed, self._queued(alone=True))
@@ -271,7 +279,7 @@ class Handler(Generic[W]):
             return not is_keyed_by(record, lane) or (count is not None and count.misplaces(record, lane.encode()))
 
         def by_itself(record: Record, lane: str) -> bool:
-            """A record at which a worker hung goes alone: otherwise a neighbour would be the next one at fault."""
+            """A record at which a worker hung is decided alone, so that no other event is blamed for the next hang."""
             return misplaced(record, lane) or self._boundary.deaths_by_hang(record.position) > 0
 
         return QueuedEvents(self._ahead, by_itself=by_itself, alone=alone)
@@ -279,12 +287,12 @@ class Handler(Generic[W]):
     async def _handle(self, record: Record, routed: RoutedEvent[W], queued: QueuedEvents[W]) -> None:
         self._enter("decide")
         work = routed.work
-        # the rows of its key belong to another lane, which may be writing them: the stage touches none of them
+        # the rows of its key belong to another lane, which may be writing them: the stage does not use them
         misplaced = not is_keyed_by(record, routed.lane)
         last = None if misplaced else self._stage.last(work, self._rows)
         if last is not None and last.row is not None and is_parked(last.row):
             entry, _ = read_parked(last.row)
-            if last.key not in self.parked:  # a crash or an outage may have come after the call of `put`
+            if last.key not in self.parked:  # a crash or an outage may have happened after the call of `put`
                 await self._put({last.key: last.row})
                 await self.parked.park(entry)
             raise Poison("parked", f"the key {last.key} is parked: {entry.error}")
@@ -304,10 +312,10 @@ class Handler(Generic[W]):
             self._remember_applied(last, record.position.partition)
 
     def _was_applied(self, last: StageDecision, position: Position) -> bool:
-        """Return whether the key's last outcome had all of its effects, so that the next outcome may replace it.
+        """Return whether the key's last outcome has all of its effects, so that the next outcome may replace it.
 
-        After a crash in the middle of an event the worker may get another event of the key first, and the record of the
-        event may be gone. A decision would overwrite the only record of the effects that are still missing.
+        After a crash in the middle of an event, the worker may get another event of the key first, and the event's own
+        record may be gone. A new decision would then overwrite the only copy of the missing effects.
         """
         source = last.outcome.source
         moved_below = self._rows.applied_before(position.partition, source.topic, source.partition)
@@ -318,7 +326,7 @@ class Handler(Generic[W]):
             self.applied.remember(partition, last.key, last.row)
 
     async def _effects(self, decided: StageDecision) -> None:
-        """Apply a decision. Raises EffectFailed for a failure that is of its key alone, once the rows stand."""
+        """Apply a decision. Raises EffectFailed for a failure that affects only its key, after the rows are durable."""
         outcome = decided.outcome
         self._enter("table")
         if decided.row is not None:
@@ -333,7 +341,7 @@ class Handler(Generic[W]):
         self._count(outcome)
 
     async def _applied(self, outcome: Outcome) -> None:
-        """Take the steps after the table. The second time they change nothing."""
+        """Run the steps after the table: store, publish, clean-up. Idempotent."""
         self._enter("store")
         if outcome.writes:
             await self._calls.call("store", lambda: self._stored(outcome))
@@ -347,10 +355,10 @@ class Handler(Generic[W]):
             await self._put(dict.fromkeys(outcome.cleanup))
 
     async def _park(self, record: Record, failed: EffectFailed, attempts: int) -> None:
-        """Park the key of an outcome, and make a dead letter of the event in hand.
+        """Park the key of an outcome, and write a dead letter for the current event.
 
-        The event may have more to do than the outcome says. Put back, it does the rest, or is a duplicate. A stage
-        without a table has nothing to park: its event is refused for good.
+        The event may need further outcomes. A redrive of its dead letter produces them, or the event is a duplicate
+        then. A stage without a table cannot park a key: its event is refused permanently.
         """
         decided, error = failed.decided, failed.error
         if decided.row is None:
@@ -358,7 +366,7 @@ class Handler(Generic[W]):
         elif len(self.parked) >= PARKED_MAX and decided.key not in self.parked:
             raise DeploymentFault(
                 f"{len(self.parked)} keys of {self._stage.name} are parked, and one more cannot be applied: "
-                f"{describe(error)}. So many are not at fault by themselves: look at `memstream doctor`"
+                f"{describe(error)}. The cause is probably not in the keys: look at `memstream doctor`"
             ) from error
         else:
             entry = self.parked.entry(decided.key, decided.outcome.source, message_of(error))
@@ -372,9 +380,9 @@ class Handler(Generic[W]):
             self._boundary.count_dead_letter()
 
     async def _retry(self, key: str, partition: int) -> None:
-        """Try the outcome of a parked key again. When it is applied, the key takes events again."""
+        """Try the outcome of a parked key again. When it is applied, the key accepts events again."""
         stored = self._rows.row(key)
-        if stored is None or not is_parked(stored):  # a crash or an outage came after the call of `put`
+        if stored is None or not is_parked(stored):  # a crash or an outage happened after the call of `put`
             await self._put({} if stored is None else {key: stored})
             await self.parked.unpark(key)
             return
@@ -394,19 +402,19 @@ class Handler(Generic[W]):
         self._remember_applied(decided, partition)
 
     async def _stored(self, outcome: Outcome) -> None:
-        self._fence()  # a projection is written whole: a late write would replace what the next owner has written since
+        self._fence()  # a projection is written as a whole: a late write would overwrite the next owner's writes
         await self._stage.store(outcome)
 
     async def _written_again(self, last: StageDecision) -> StageDecision:
-        """Return the decision with all of its rows, to be written again.
+        """Return the decision with all of its rows, so that they are written again.
 
-        Its changelog records may never have arrived, because a row can be read here from the call of `put` on.
+        Their changelog records may never have arrived: a row is readable from the call of `put` on.
         """
         before = {key: value for key in last.outcome.before if (value := self._rows.row(key)) is not None}
         return StageDecision(outcome=last.outcome, key=last.key, row=last.row, before=before)
 
     async def _next(self, decisions: AsyncIterator[StageDecision]) -> StageDecision | None:
-        """Return the next outcome. An unexpected exception of `decide` becomes DecisionFailed; other errors pass."""
+        """Return the next outcome. An unexpected exception of `decide` becomes DecisionFailed; others pass through."""
         try:
             return await anext(decisions, None)
         except BaseException as error:
@@ -415,20 +423,20 @@ class Handler(Generic[W]):
             raise
 
     async def _put(self, rows: Mapping[str, bytes | None]) -> None:
-        """Write rows durably, again while the broker is away. Only their lane writes them meanwhile."""
+        """Write rows durably; repeat while the broker is away. Only the rows' lane writes them meanwhile."""
 
         async def put() -> None:
             try:
                 await self._rows.put(rows)
             except Transient as failed:
-                if failed.component != BROKER:  # of the local store: the worker ends
+                if failed.component != BROKER:  # the local store failed: the worker ends
                     raise Relinquished(str(failed), remedy=failed.remedy) from failed
                 raise
 
         await self._calls.call(BROKER, put)
 
     async def send(self, records: tuple[OutRecord, ...]) -> None:
-        """Send records durably, all of them again while the broker is away. Records of one key keep this order."""
+        """Send records durably; repeat all of them while the broker is away. Records of one key keep this order."""
 
         async def send() -> None:
             await asyncio.gather(*[await self._send(record) for record in records])
@@ -456,7 +464,7 @@ class Handler(Generic[W]):
         )
 
     def _count(self, outcome: Outcome) -> None:
-        """Count the outcome's dead letters, or its success. One that only lets its event wait in a row is neither."""
+        """Count the outcome's dead letters, or its success. An outcome that only stores a waiting event is neither."""
         dead_letters = [record for record in outcome.records if record.topic.endswith(DEAD_LETTER_SUFFIX)]
         for letter in (each for each in dead_letters if reason_of(each.headers) != "over_ceiling"):
             refused_of = outcome.tenant_id if is_refused_by_model(letter) else None
@@ -466,7 +474,7 @@ class Handler(Generic[W]):
             self._boundary.succeeded(outcome.tenant_id)
 
     def ends_after_commit(self) -> bool:
-        """Whether the crash point after the commit is armed. The runner then commits at once and passes it."""
+        """Return whether the crash point after the commit is armed. The runner then commits immediately."""
         return self._crash is not None and self._crash.armed(self._stage.name, "commit")
 
     def _passed(self, step: Step) -> None:
@@ -474,5 +482,5 @@ class Handler(Generic[W]):
             self._crash.passed(self._stage.name, step)
 
     def passed(self, step: Step) -> None:
-        """Note a step of the runner's own (commit)."""
+        """Count a completed step of the runner (commit)."""
         self._passed(step)

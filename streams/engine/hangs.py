@@ -1,16 +1,16 @@
-"""A watch outside the event loop: it ends a process whose loop no longer moves, and finds the record that was at work.
+"""A watchdog outside the event loop: it ends a process whose loop hangs, and identifies the record that was handled.
 
-Two parts, because one alone misses a kind of hang:
+It has two parts, because each alone misses a kind of hang:
 
-- A thread counts its own seconds since the loop moved last. It sees every hang in which Python's lock is let go: a
-  Python loop, a blocking call. It logs why, and ends the process with exit code 4. Its seconds are ticks of its own, so
-  a process that was stopped (SIGSTOP, a suspended machine) is not taken for one that hangs.
-- A timer of the kernel counts the processor time of the process. A match of `re` holds Python's lock until it ends, so
-  no thread runs meanwhile. The timer's signal needs no lock: faulthandler writes the stack into a file, and the process
-  dies by the signal (SIGVTALRM). A process that is stopped, or waits in a debugger, uses no processor time.
+- A thread counts the seconds since the loop last ran. It sees every hang in which the GIL is released: a Python loop, a
+  blocking call. It logs the reason and ends the process with exit code 4. It counts its own ticks, not clock time, so a
+  process that was stopped (SIGSTOP, a suspended machine) does not count as hanging.
+- A kernel timer counts the processor time of the process. A match of `re` holds the GIL until it ends, so no thread
+  runs meanwhile. The timer's signal does not need the GIL: faulthandler writes the stack into a file, and the process
+  dies by the signal (SIGVTALRM). A process that is stopped or waits in a debugger uses no processor time.
 
-Before each step of an event its record is noted in a file that is mapped into memory: what was written survives the
-process. The next process of the folder reads note and stack, and counts a death against the record.
+Before each step of an event, its record is written to a memory-mapped file, which survives the process. The next
+process of the folder reads this note and the stack, and counts a death against the record.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from .steps import EventStep, StepScheduler
 log = structlog.get_logger(__name__)
 
 STILL_SECONDS: Final = 30
-"""Seconds without a move of the loop that end the process. The longest lawful step takes less than one."""
+"""Seconds after which a process with a blocked loop ends. The longest regular step takes less than one second."""
 STILL_PROCESSOR_SECONDS: Final = 35.0
-"""The same for the processor time of the process. It is longer, so that the thread comes first where it can run."""
+"""The same limit in processor time. It is longer, so that the thread comes first if it can run."""
 OF_EACH_CORE: Final = 5.0
-"""Processor time added for each core: other threads of the process may use all of them until the thread's next tick."""
+"""Processor time added per core: other threads of the process may use all cores until the thread's next tick."""
 BEAT_SECONDS: Final = 1.0
 _NOTE_BYTES: Final = 1024
 _STACK_MAX: Final = 2_000
@@ -50,7 +50,7 @@ _STACK_MAX: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """The end of the process before this one. `where`: the stack; empty where the thread ended the process."""
+    """A hang that ended the previous process. `where`: the stack at that time."""
 
     stage: str
     position: Position
@@ -62,7 +62,7 @@ class Hang:
 
 
 class StillLoop:
-    """Counts ticks without a beat between them. Pure. A tick that comes late counts once, however late it is."""
+    """A counter of ticks without a beat between them. Pure. A late tick counts once, regardless of its delay."""
 
     def __init__(self, *, most: int) -> None:
         self._most = most
@@ -70,14 +70,14 @@ class StillLoop:
         self._ticks = 0
 
     def tick(self, beats: int) -> bool:
-        """Take the number of beats so far. Return whether there was none for too many ticks."""
+        """Compare the number of beats so far with the last tick's. Return whether too many ticks had no new beat."""
         self._ticks = self._ticks + 1 if beats == self._seen else 0
         self._seen = beats
         return self._ticks >= self._most
 
 
 class HangWatch:
-    """The watch of one process over the steps of its stages. `folder` has its files."""
+    """The watchdog of one process over the steps of its stages. Its files are in `folder`."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class HangWatch:
 
     # ------------------------------------------------------------------------------------------------ after a hang
     def last(self) -> Hang | None:
-        """Return the record at which the process before this one hung; None if it ended otherwise, or between steps."""
+        """Return the hang of the previous process. None if it ended in another way or between two steps."""
         try:
             where = self._stack_file.read_text(errors="replace")
             note = self._note_file.read_bytes().partition(b"\n")[0]
@@ -110,14 +110,14 @@ class HangWatch:
         return Hang(str(stage), position, where[:_STACK_MAX]) if where else None
 
     def forget(self) -> None:
-        """Forget the hang of the process before: it is counted."""
+        """Delete the stack file after the previous process's hang is counted."""
         with suppress(FileNotFoundError):
             self._stack_file.unlink()
 
     # ------------------------------------------------------------------------------------------------ watching
     @contextmanager
     def over(self, all_steps: Sequence[StepScheduler]) -> Iterator[None]:
-        """Watch the running loop and these steps during the block."""
+        """Watch the running event loop and these schedulers' steps during the block."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._note_file.write_bytes(b"\n" * _NOTE_BYTES)
         with (
@@ -167,7 +167,7 @@ class HangWatch:
                 return
 
     def _wind_up(self) -> None:
-        """Start the timer from the beginning: this thread runs, so nobody holds Python's lock for long."""
+        """Restart the timer. This thread runs, so no other thread has held the GIL for long."""
         signal.setitimer(signal.ITIMER_VIRTUAL, self._processor)
 
     def _end(self, stack: IO[str]) -> None:

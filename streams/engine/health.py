@@ -14,19 +14,21 @@ LOOPBACK = "127.0.0.1"
 
 
 class AddressRefused(Exception):
-    """MEMSTREAM_HEALTH_HOST is no address of this machine, or another process uses MEMSTREAM_HEALTH_PORT. It is a wrong
-    setting, not a broken invariant."""
+    """MEMSTREAM_HEALTH_HOST is not an address of this machine, or another process uses MEMSTREAM_HEALTH_PORT.
+
+    It is a wrong setting, not a broken invariant.
+    """
 
 
 Readiness = Callable[[], Mapping[str, tuple[bool, str]]]
-"""By part of the worker: whether it is ready, and the reason where it is not."""
+"""Function that returns, for each part of the worker, whether it is ready, and the reason if not."""
 
 
 @asynccontextmanager
 async def served(
     *, port: int, registry: CollectorRegistry, readiness: Readiness, host: str = LOOPBACK
 ) -> AsyncIterator[None]:
-    """Serve on an address of this machine while the block runs; port 0 turns it off. Raises AddressRefused."""
+    """Serve on an address of this machine during the block; port 0 disables the server. Raises AddressRefused."""
     if port == 0:
         yield
         return

@@ -1,4 +1,4 @@
-"""Decoded events of a lane, and those that wait in it behind the one in hand."""
+"""Decoded events of a lane, and access to the events that wait in it after the current event."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ W_co = TypeVar("W_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class RoutedEvent(Generic[W_co]):
-    """A decoded event, and the lane that it belongs to. Events of one lane are handled one after the other."""
+    """A decoded event and its lane. Events of one lane are handled one after the other."""
 
     lane: str
     work: W_co
@@ -41,17 +41,20 @@ class DecodeCrash:
 
 Routed = RoutedEvent[W] | UndecodableEvent | DecodeCrash
 LookAhead = Callable[[], Iterator[tuple[Record, Routed[Any]]]]
-"""Return the events of the running event's lane that have not started, the next one first."""
+"""Function that yields the events of the current event's lane that have not started, in order."""
 
 
 def nothing_ahead() -> Iterator[tuple[Record, RoutedEvent[Any]]]:
-    """Return no events: this worker holds one at a time."""
+    """Return no events, for a worker that holds one event at a time."""
     return iter(())
 
 
 class QueuedEvents(Generic[W]):
-    """The events that wait behind the one in hand in its lane. A stage may decide the next ones together with it
-    (`StageDecision.covers`). `alone`: it must not, because it failed so."""
+    """The events that wait in the lane after the current event.
+
+    A stage may decide the next events together with the current event (`StageDecision.covers`). `alone`: it must decide
+    the current event alone, for example because deciding them together failed.
+    """
 
     def __init__(
         self,
@@ -64,15 +67,18 @@ class QueuedEvents(Generic[W]):
         self._by_itself = by_itself
         self._alone = alone
         self.were_given = False
-        """Whether the stage got any of them."""
+        """True when the stage has received any of these events."""
 
     def any(self) -> bool:
-        """Whether another event of the lane will reach the stage. One that cannot be decoded never does."""
+        """Return whether another event of the lane will reach the stage. Undecodable events never do."""
         return any(isinstance(routed, RoutedEvent) for _, routed in self._events())
 
     def next(self, at_most: int) -> list[tuple[Record, W]]:
-        """Return the next events, up to one that the stage cannot decide together with others: undecodable,
-        misplaced, a record at which a worker hung, or a new try of a parked key."""
+        """Return up to `at_most` next events that the stage can decide together with the current event.
+
+        It stops before an event that must be handled alone: undecodable, misplaced, a record at which a worker hung, or
+        a retry of a parked key.
+        """
         found: list[tuple[Record, W]] = []
         for record, routed in self._events() if at_most > 0 and not self._alone else ():
             if not isinstance(routed, RoutedEvent) or retry_of(record) is not None:

@@ -1,4 +1,4 @@
-"""A mapping that keeps the keys that were put last, so many at most."""
+"""A bounded mapping that keeps the most recently written keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class LastKeys(Generic[K, V]):
-    """See the module."""
+    """A mapping of at most `most` keys. A new key removes the key with the oldest write."""
 
     def __init__(self, most: int) -> None:
         self._most = most

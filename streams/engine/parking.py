@@ -1,8 +1,8 @@
-"""Parked keys: keys whose last outcome cannot be applied, so that others go on (docs/design/stage.md, "Parked keys").
+"""Parked keys: keys whose last outcome cannot be applied. Other keys continue (docs/design/stage.md, "Parked keys").
 
-The row of a parked key holds the outcome and a mark. The mark is the truth. The topic memory-parked has the same
-record, so that a partition's next owner, `memstream doctor` and /readyz know of it. A worker sends the key a command
-`outcome.retry` when the next try is due, and the handler tries the outcome in the key's lane, as it runs any event.
+The row of a parked key has the outcome and a mark. The mark is authoritative. The topic memory-parked has a copy of the
+mark, so that a partition's next owner, `memstream doctor` and /readyz know of the parked key. When the next try is due,
+a worker sends a command `outcome.retry` to the key, and the handler tries the outcome in the key's lane like any event.
 """
 
 from __future__ import annotations
@@ -35,29 +35,30 @@ from .unread import UNREAD
 log = structlog.get_logger(__name__)
 
 PARKED_MAX: Final = 20
-"""Parked keys of a stage in one worker. The failure of one more ends the worker: so many keys are not at fault by
-themselves."""
+"""Maximum number of a stage's parked keys in one worker. The failure of one more key ends the worker: with so many
+failures the cause is not in the keys."""
 FIRST_WAIT, LONGEST_WAIT = 60.0, 600.0
 """Seconds until an outcome is tried again: 60 after it was parked, then twice as long each time, at most 600. After a
-start or a rebalance it is tried at once."""
+start or a rebalance it is tried immediately."""
 RETRY: Final = "outcome.retry"
 REDRIVE: Final = "put its letters back: memstream dlq redrive --reason parked"
 REMEDY: Final = (
-    "mend the cause; the outcome is tried again when a worker starts, and every 1 to 10 minutes. When the log says "
+    "fix the cause; the outcome is tried again when a worker starts, and every 1 to 10 minutes. When the log says "
     "key_unparked, put the letters back: memstream dlq redrive --reason parked"
 )
 ROW_VERSION_PARKED: Final = 2
-"""`row_version` of a parked row. A version that knows no parked keys would take its outcome for applied, so it must not
-read it."""
+"""`row_version` of a parked row. Versions without parked keys must not read the row, because they would treat its
+outcome as applied."""
 _MARK: Final = b'{"parked":'
 _ROW: Final = b',"row":'
 _END: Final = b',"row_version":%d}' % ROW_VERSION_PARKED
-_TOLD = 3
+_NAMED_MAX = 3
+"""Maximum number of parked keys that /readyz names."""
 
 
 # ------------------------------------------------------------------------------------------------ rows
 def is_parked(row: bytes) -> bool:
-    """Whether a stored row is that of a parked key."""
+    """Return whether a stored row belongs to a parked key."""
     return row.startswith(_MARK)
 
 
@@ -67,24 +68,24 @@ def parked_row(row: bytes, entry: ParkedKey) -> bytes:
 
 
 def read_parked(row: bytes) -> tuple[ParkedKey, bytes]:
-    """Return the mark of a parked row, and the row as it was before."""
-    at = row.index(_ROW)  # no text of JSON has it: its quotes would be escaped
+    """Return the mark of a parked row, and the original row."""
+    at = row.index(_ROW)  # the first match is the mark's end: quotes inside JSON strings are escaped
     return ParkedKey.read(row[len(_MARK) : at]), row[at + len(_ROW) : -len(_END)]
 
 
 def without_mark(row: bytes) -> bytes:
-    """Return a stored row as its stage wrote it, whether or not its key is parked."""
+    """Return a stored row as its stage wrote it, without the mark if its key is parked."""
     return read_parked(row)[1] if is_parked(row) else row
 
 
 def outcome_of(row: bytes) -> Outcome:
-    """Return the outcome in a row. Every row that keeps one has it as `last`."""
+    """Return the outcome in a row. Every row with an outcome has it in the field `last`."""
     return Outcome.model_validate_json(json.dumps(json.loads(row)["last"]))
 
 
 # ------------------------------------------------------------------------------------------------ records
 def _lane_of(key: str) -> str:
-    """Return the session or owner key of a row's key."""
+    """Return the lane of a row: the session key or owner key in the row's key."""
     lane = partition_key(key)
     assert lane is not None  # a row with an outcome belongs to a session or an owner
     return lane
@@ -103,7 +104,7 @@ def unparked_record(stage: str, key: str) -> OutRecord:
 
 
 def retry_record(stage: StageName, key: str, *, now: datetime) -> OutRecord:
-    """Return the command that has a parked outcome tried again."""
+    """Build the command that tries a parked outcome again."""
     tenant_id, second, third = ids.split(_lane_of(key))
     of_session = stage == "observer"
     command = Command(
@@ -120,7 +121,7 @@ def retry_record(stage: StageName, key: str, *, now: datetime) -> OutRecord:
 
 
 def retry_of(record: Record) -> OutcomeRetry | None:
-    """Return what a record asks to try again; None for every other record."""
+    """Return the retry that a record requests; None for every other record."""
     if record.position.topic not in (COMMANDS.name, COMMANDS_SESSION.name) or RETRY.encode() not in (
         record.value or b""
     ):
@@ -133,10 +134,10 @@ def retry_of(record: Record) -> OutcomeRetry | None:
 
 
 async def read_parked_keys(log_client: Log) -> Mapping[bytes, ParkedKey]:
-    """Read memory-parked to its end. Return what is parked, by the key of its record. Raises Transient."""
+    """Read memory-parked to its end. Return the parked keys by record key. Raises Transient."""
     entries: dict[bytes, ParkedKey] = {}
     if await log_client.partitions(PARKED.name) is None:
-        return entries  # of an older deployment; workers refuse to start without the topic
+        return entries  # the deployment is older than the topic; workers refuse to start without it
     async with aclosing(log_client.read(PARKED.name)) as records:
         async for record in records:
             key = record.key or b""
@@ -149,7 +150,7 @@ async def read_parked_keys(log_client: Log) -> Mapping[bytes, ParkedKey]:
     return entries
 
 
-# ------------------------------------------------------------------------------------------------ what a worker knows
+# ------------------------------------------------------------------------------------------------ state of a worker
 @dataclass(slots=True)
 class _Parked:
     entry: ParkedKey
@@ -158,7 +159,7 @@ class _Parked:
 
 
 class ParkedKeys:
-    """The parked keys of this worker's partitions of one stage, and when each is tried again."""
+    """One stage's parked keys in this worker's partitions, with the time of each key's next try."""
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class ParkedKeys:
         return key in self._keys
 
     def entry(self, key: str, source: Source, error: str) -> ParkedKey:
-        """Return the record of a key whose outcome for this event cannot be applied."""
+        """Build the mark of a key whose outcome for this event cannot be applied."""
         return ParkedKey(
             stage=self._stage,
             key=key,
@@ -196,7 +197,7 @@ class ParkedKeys:
         )
 
     async def park(self, entry: ParkedKey) -> None:
-        """Tell of a key whose row is marked, durably. Nothing happens for a key that is known."""
+        """Publish a key whose row is marked, durably. Does nothing for a known key."""
         if entry.key in self._keys:
             return
         await self._send((parked_record(entry),))
@@ -205,7 +206,7 @@ class ParkedKeys:
         log.error("key_parked", stage=self._stage, key=entry.key, why=entry.error, remedy=REMEDY)
 
     async def unpark(self, key: str) -> None:
-        """Tell of a key whose outcome is applied and whose row has no mark any more, durably."""
+        """Publish durably that a key's outcome is applied and its row no longer has a mark."""
         await self._send((unparked_record(self._stage, key),))
         self._keys.pop(key, None)
         self._metrics.parked(len(self._keys))
@@ -217,12 +218,14 @@ class ParkedKeys:
         )
 
     def failed_again(self, key: str, why: str) -> None:
-        """Note a try that failed."""
+        """Log a failed try."""
         log.warning("key_still_parked", stage=self._stage, key=key, why=why[:ERROR_MAX], remedy=REMEDY)
 
     def assign(self, partitions: frozenset[int], known: Iterable[ParkedKey], *, count: int) -> None:
-        """Take over what is parked in these partitions of `count`, and forget what is in others. What is new here is
-        due at once."""
+        """Take over the parked keys in these partitions, and forget the keys in other partitions.
+
+        A new key is due immediately. `count`: the number of partitions.
+        """
         for entry in known:
             if entry.stage == self._stage and entry.key not in self._keys:
                 self._keys[entry.key] = _Parked(entry, self._clock())
@@ -231,7 +234,7 @@ class ParkedKeys:
         self._metrics.parked(len(self._keys))
 
     def due(self) -> Iterator[OutRecord]:
-        """Yield the commands that are due. The next one of a key is due later."""
+        """Yield the commands that are due, and schedule each key's next command."""
         now = self._clock()
         for key, parked in self._keys.items():
             if parked.due <= now:
@@ -240,9 +243,9 @@ class ParkedKeys:
                 yield retry_record(self._stage, key, now=self._now())
 
     def told(self) -> str:
-        """Return what /readyz says of them; empty where nothing is parked."""
+        """Return the text about parked keys for /readyz; empty when no key is parked."""
         if not self._keys:
             return ""
-        named = [f"{key}: {parked.entry.error}" for key, parked in list(self._keys.items())[:_TOLD]]
-        more = f"; and {len(self._keys) - _TOLD} more" if len(self._keys) > _TOLD else ""
+        named = [f"{key}: {parked.entry.error}" for key, parked in list(self._keys.items())[:_NAMED_MAX]]
+        more = f"; and {len(self._keys) - _NAMED_MAX} more" if len(self._keys) > _NAMED_MAX else ""
         return f"parked keys: {len(self._keys)}: {'; '.join(named)}{more} (memstream doctor)"

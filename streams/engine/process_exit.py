@@ -1,7 +1,7 @@
-"""The end of a worker process: exit codes, and timers that end a process which cannot end by itself.
+"""The end of a worker process: exit codes, and timers that end a process whose stop hangs.
 
-Flush and commit wait without a limit for a broker that does not answer, so a stopping worker could hang for ever. A
-process that exits is better: its supervisor starts it again.
+Flush and commit wait without a limit for a broker that does not answer, so a stopping worker could hang forever. It is
+better that the process exits: its supervisor starts it again.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ ExitProcess = Callable[[int], None]
 
 
 class LeaseLost(Relinquished):
-    """Other workers may own this worker's partitions: the group coordinator has not answered it for that long."""
+    """Other workers may own this worker's partitions: the group coordinator has not answered for too long."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, remedy="wait, or look at the broker's log; the worker rejoins by itself")
+        super().__init__(message, remedy="wait, or look at the broker's log; the worker rejoins on its own")
 
 
 def exit_code_for(reason: BaseException | None) -> int:
-    """Return the exit code of a worker that ended for `reason`; None means that it was asked to stop."""
+    """Return the exit code of a worker that ended because of `reason`; None means that it was asked to stop."""
     if reason is None:
         return DONE
     unreachable = Transient | Relinquished | OverBudget | ConnectionError | TimeoutError | KafkaError
@@ -49,7 +49,7 @@ def exit_code_for(reason: BaseException | None) -> int:
 
 
 def tell_end(reason: BaseException) -> None:
-    """Log the last line of a worker that ends for `reason`."""
+    """Log the last line of a worker that ends because of `reason`."""
     remedy = {"remedy": reason.remedy} if isinstance(reason, StageError) and reason.remedy else {}
     log.critical("worker_stopped", why=message_of(reason), kind=type(reason).__name__, **remedy)
 
@@ -57,23 +57,24 @@ def tell_end(reason: BaseException) -> None:
 def tell_thrown_out(*, app: str, silent: float, session: float, worker_id: str | None) -> None:
     """Log the last line of a worker that its consumer group has removed.
 
-    `silent`: seconds since the last heartbeat that the group accepted. `session`: seconds that the group waits for one.
+    `silent`: seconds since the last heartbeat that the group accepted. `session`: the group's session time-out in
+    seconds.
     """
     taken = f"; is there another worker with MEMSTREAM_WORKER_ID={worker_id}?" if worker_id else ""
     log.critical(
         "out_of_the_consumer_group",
         app=app,
-        why=f"others have its partitions: the last heartbeat that its group took is {silent:.1f} s old",
-        remedy="none while it is rare: its supervisor starts it again, and what it had in hand comes again; else more "
-        f"CPU for it, or a longer MEMSTREAM_SESSION_TIMEOUT ({session:g} s){taken}",
+        why=f"other workers have its partitions: the last heartbeat that its group accepted is {silent:.1f} s old",
+        remedy="none if it is rare: its supervisor starts it again, and unfinished events are delivered again; else "
+        f"give it more CPU, or a longer MEMSTREAM_SESSION_TIMEOUT ({session:g} s){taken}",
         exit_code=UNREACHABLE,
     )
 
 
 def end_process(code: int) -> None:
-    """End the process at once. No buffer is flushed that must not leave, and no exit handler can hang."""
+    """End the process immediately. Only logs and standard streams are flushed; no exit handler runs."""
     for flush in (logging.shutdown, sys.stdout.flush, sys.stderr.flush):
-        with suppress(Exception):  # a closed pipe or a full disk must not keep the process
+        with suppress(Exception):  # a closed pipe or a full disk must not prevent the exit
             flush()
     os._exit(code)
 
@@ -81,8 +82,8 @@ def end_process(code: int) -> None:
 class ExitTimer:
     """A timer that ends the process after `seconds`, for a stop that hangs.
 
-    `reason`: the crash that the stop follows; None for a stop that was asked for. The timer is a thread, because the
-    event loop itself may hang.
+    `reason`: the crash that caused the stop; None for a requested stop. The timer is a thread, because the event loop
+    itself may hang.
     """
 
     def __init__(self, seconds: float, *, reason: BaseException | None, exit_process: ExitProcess) -> None:
@@ -95,7 +96,7 @@ class ExitTimer:
         atexit.register(self._timer.cancel)
 
     def cancel(self) -> None:
-        """Leave the process alone."""
+        """Cancel the timer."""
         self._timer.cancel()
         atexit.unregister(self._timer.cancel)
 
@@ -103,7 +104,7 @@ class ExitTimer:
         what = "it was asked to stop" if self._reason is None else "it stops for a crash"
         code = UNREACHABLE if self._reason is None else exit_code_for(self._reason)
         log.critical(
-            "shutdown_cut_off", why=f"{what}, and did not come to its end", seconds=self._seconds, exit_code=code
+            "shutdown_cut_off", why=f"{what}, and did not finish in time", seconds=self._seconds, exit_code=code
         )
         if self._reason is not None:
             tell_end(self._reason)

@@ -1,9 +1,9 @@
 """Calls to components (model, embedder, store): retries with full jitter behind a circuit breaker.
 
-A failing component holds up only the keys whose events need it. After some failures the breaker opens, and other events
+A failing component delays only the keys whose events need it. After some failures the breaker opens, and other events
 do not call the component either (breaker.py). Tenacity does the waiting. The breaker of a tenant's model also opens
-when the model answers and refuses several of its users: the tenant is paused. What it refuses to one user pauses that
-user (docs/adr/0034-a-refused-tenant-is-paused.md).
+when the model answers but refuses several of the tenant's users: the tenant is paused. Refusals of one user pause only
+that user (docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
 from __future__ import annotations
@@ -26,30 +26,31 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 BREAKERS_MAX = 10_000
 BROKER = "broker"
-"""The breaker of all writes to the log, and of the questions to it that an event waits for."""
-_TOLD = 3
+"""Name of the breaker for all writes to the log, and for requests to the log that an event waits for."""
+_NAMED_MAX = 3
+"""Maximum number of tenants that /readyz names."""
 PROBE_GRACE = 0.2
-"""Seconds by which a call that failed itself stays behind others at a half-open breaker. An event that the store never
-takes must not use up every probe while the store would take all other events."""
+"""Extra wait in seconds of a call that has failed, at a half-open breaker, so that other calls go first. An event that
+the store always rejects must not use up every probe while the store would accept the other events."""
 
 
 def is_of_a_tenant(name: str) -> bool:
-    """Tell whether a breaker is one tenant's (`model:<tenant>`), and not that of a component of all (`store`)."""
+    """Return whether a breaker belongs to one tenant (`model:<tenant>`), not to a shared component (`store`)."""
     return ":" in name
 
 
 PAUSED_REMEDY = (
-    "its turns wait, and one is tried after each pause; look at `memstream dlq list` for what was refused. When the "
-    "cause is mended, put the letters back: memstream dlq redrive --reason refused_by_model"
+    "its turns wait, and one is tried after each pause; `memstream dlq list` shows the refused records. When the cause "
+    "is fixed, put the letters back: memstream dlq redrive --reason refused_by_model"
 )
 
 
 class Interrupted(Relinquished):
-    """A wait for a component was cut short because partitions are revoked."""
+    """A wait for a component was interrupted because partitions are revoked."""
 
 
 class _GaveUp(Exception):
-    """A carrier of the last `Transient` past tenacity, which retries no other exception."""
+    """A wrapper that passes the last `Transient` through tenacity, which retries only `Transient`."""
 
     def __init__(self, last: Transient) -> None:
         super().__init__(str(last))
@@ -60,7 +61,7 @@ class _GaveUp(Exception):
 class RetryPolicy:
     """Waits with full jitter: uniform in [0, min(cap, first x 2^attempt)] seconds.
 
-    A wait is never shorter than the server asked for, up to `asked_cap` seconds: a wait must not look like a hang.
+    A wait is at least as long as the server asked for, but at most `asked_cap` seconds: it must not look like a hang.
     """
 
     first: float = 0.2
@@ -74,7 +75,7 @@ class RetryPolicy:
 
 @dataclass(eq=False, slots=True)
 class _Sleeper:
-    """A call that waits for a component. `for_breaker`: the call is woken when the breaker closes."""
+    """A waiting call. `for_breaker`: the call wakes when the breaker closes."""
 
     name: str
     for_breaker: bool
@@ -89,9 +90,9 @@ async def wait_for(wake: asyncio.Event, seconds: float) -> None:
 
 
 class Calls:
-    """Calls that are repeated as long as they raise `Transient`. Every other exception passes through.
+    """Calls to components, repeated while they raise `Transient`. Every other exception passes through.
 
-    Tests pass in a `clock` of their own and a `wait` that moves it.
+    Tests pass their own `clock`, and a `wait` that advances it.
     """
 
     def __init__(
@@ -117,28 +118,28 @@ class Calls:
         self._away: dict[str, str] = {}
         self._paused: dict[str, str] = {}
         self._users: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
-        """By the breaker of a tenant and user: users of whom something was refused, with no success since."""
+        """Breakers of users with a refusal and no success since, by the tenant's breaker name and the user."""
 
     def on_breaker_closed(self, listener: Callable[[str], None]) -> None:
-        """Register a listener, which is called with the breaker's name when a breaker closes."""
+        """Register a listener. It is called with the breaker's name when a breaker closes."""
         self._closed_listeners.append(listener)
 
     def interrupt(self) -> None:
-        """Cut short every wait for a component, because partitions are revoked."""
+        """Interrupt every wait for a component, because partitions are revoked."""
         self._interruptions += 1
         for sleeper in self._sleepers:
             sleeper.wake.set()
 
     def breaker_open(self, name: str, user: str | None = None) -> bool:
-        """Whether a breaker is open, for all or for this user, or half-open while another call tries."""
+        """Return whether a breaker is open, for all or for this user, or half-open while another call probes it."""
         return self.open_for(name, user) > 0
 
     def open_for(self, name: str, user: str | None = None) -> float:
-        """Return the seconds until a call may be made, for this user where one is given; 0 for now."""
+        """Return the seconds until a call may be made (for `user`, if given); 0 means now."""
         return max((each.wait(self._clock()) for each in self._known(name, user)), default=0.0)
 
     def refusing(self, name: str, user: str | None = None) -> bool:
-        """Whether a tenant, or this user, is or was paused for refusals, and nothing has passed since."""
+        """Return whether a tenant or this user was paused for refusals, with no success since."""
         return any(each.refusing for each in self._known(name, user))
 
     def _known(self, name: str, user: str | None) -> list[Breaker]:
@@ -146,28 +147,28 @@ class Calls:
         return [each for each in known if each is not None]
 
     def paused_users(self) -> Counter[str]:
-        """Count the paused users by the breaker of their tenant. They stay so until a call of theirs passes."""
+        """Count the paused users by their tenant's breaker. A user stays paused until one of its calls succeeds."""
         return Counter(name for (name, _), breaker in self._users.items() if breaker.refusing)
 
     def away(self) -> Mapping[str, str]:
-        """Return the last failure by name of each breaker that is not closed, apart from paused tenants."""
+        """Return the last failure of each breaker that is not closed, by name. Paused tenants are left out."""
         return dict(self._away)
 
     def paused(self) -> Mapping[str, str]:
-        """Return the last refusal by name of each breaker that refusals have opened. It stays until a call passes."""
+        """Return the last refusal of each breaker that refusals have opened, by name, until a call succeeds."""
         return dict(self._paused)
 
     def paused_told(self) -> str:
-        """Return what /readyz says of paused tenants and users; empty where none is paused."""
+        """Return the text about paused tenants and users for /readyz; empty when none is paused."""
         users = self.paused_users()
-        told = f"paused users: {users.total()} of {len(users)} tenants (memstream dlq list)" if users else ""
-        return "; ".join(each for each in (self._paused_tenants(), told) if each)
+        counted = f"paused users: {users.total()} of {len(users)} tenants (memstream dlq list)" if users else ""
+        return "; ".join(each for each in (self._paused_tenants(), counted) if each)
 
     def _paused_tenants(self) -> str:
         if not self._paused:
             return ""
-        named = [f"{name}: {why}" for name, why in list(self._paused.items())[:_TOLD]]
-        more = f"; and {len(self._paused) - _TOLD} more" if len(self._paused) > _TOLD else ""
+        named = [f"{name}: {why}" for name, why in list(self._paused.items())[:_NAMED_MAX]]
+        more = f"; and {len(self._paused) - _NAMED_MAX} more" if len(self._paused) > _NAMED_MAX else ""
         return f"paused tenants: {len(self._paused)}: {'; '.join(named)}{more} (memstream dlq list)"
 
     async def call(
@@ -179,17 +180,19 @@ class Calls:
         tentative: bool = False,
         user: str | None = None,
     ) -> T:
-        """Await `make()` again and again until it does not raise `Transient`.
+        """Await `make()` repeatedly until it does not raise `Transient`.
 
-        `name` is the name of the breaker (`store`, `model:<tenant>`). `give_up_after`: seconds from the first attempt;
-        a wait that would end later is not begun, and the last `Transient` is raised. At an open breaker one such call
-        waits to be the next probe. The others raise at once, so that the dead model of one tenant does not fill the
-        worker with waiting calls. `tentative`: a refusal says nothing yet of the tenant, because the parts of what is
-        asked are asked one by one next. `user`: the user of the tenant whose turn it is. Refusals pause the user first.
+        Args:
+            name: the name of the breaker (`store`, `model:<tenant>`).
+            give_up_after: seconds from the first attempt. A wait that would end later does not begin; the last
+                `Transient` is raised. At an open breaker, one such call waits to be the next probe. The others raise
+                immediately, so that an unavailable model of one tenant does not fill the worker with waiting calls.
+            tentative: a refusal does not count yet, because the caller next asks for the parts one by one.
+            user: the user of the turn. Refusals pause the user first, then the tenant.
 
         Raises:
             Interrupted: partitions are revoked during a wait.
-            Transient: the time of `give_up_after` is over.
+            Transient: `give_up_after` has passed.
         """
         breaker = self._breaker(name)
         interruptions = self._interruptions
@@ -228,7 +231,7 @@ class Calls:
 
         try:
             try:
-                return await attempt()  # mostly it answers, and tenacity costs more than that
+                return await attempt()  # it mostly succeeds, and tenacity costs more than the check
             except Transient as failure:
                 failed = failure
             retrying = tenacity.AsyncRetrying(
@@ -246,7 +249,7 @@ class Calls:
     async def _once(
         self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]], *, tentative: bool, user: str | None
     ) -> T:
-        """Make one attempt, and note its result at the breaker, and at that of the user."""
+        """Make one attempt. Record its result in the breaker and in the user's breaker."""
         began = self._clock()
         probe = breaker.begin(began)
         of_user = None if user is None else self._users.get((name, user))
@@ -308,7 +311,7 @@ class Calls:
         return breaker
 
     def _refused_user(self, name: str, user: str, poison: Poison, *, probe: bool) -> None:
-        """Note a refusal of what a user says."""
+        """Record a refusal of a user's content."""
         breaker = self._users.get((name, user))
         if breaker is None:
             breaker = self._users[name, user] = Breaker(self._breaker_policy)
@@ -323,7 +326,7 @@ class Calls:
     def _refused(
         self, name: str, breaker: Breaker, poison: Poison, *, probe: bool, tentative: bool, user: str | None
     ) -> None:
-        """Note a refusal of what a tenant says."""
+        """Record a refusal of a tenant's content."""
         if tentative:
             if probe:
                 breaker.abandoned()
@@ -355,7 +358,7 @@ class Calls:
 
     def _closed(self, name: str) -> None:
         log.info("breaker_closed", component=name)
-        for sleeper in self._sleepers:  # the component is back: waits for it end now
+        for sleeper in self._sleepers:  # the component is back: end the waits for it
             if sleeper.for_breaker and sleeper.name == name:
                 sleeper.wake.set()
         for listener in self._closed_listeners:

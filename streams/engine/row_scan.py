@@ -1,4 +1,4 @@
-"""Iteration over many rows in slices, so that the event loop goes on meanwhile."""
+"""Iteration over many rows in slices, so that the event loop is not blocked."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 from .handler import Rows
 
 SLICE: Final = 0.005
-"""Seconds of work between two turns of the event loop, the caller's work on each row included."""
+"""Seconds of work before the event loop may run again, including the caller's work on each row."""
 
 
 async def scan(rows: Rows, partition: int, *, prefix: str = "", after: str = "") -> AsyncIterator[tuple[str, bytes]]:
-    """Iterate over the rows of a partition whose key begins with `prefix` and is greater than `after`, by key.
+    """Yield the rows of a partition whose key begins with `prefix` and is greater than `after`, in key order.
 
-    Events go on between two slices. So a value may be older than the row: read the row again before you act on it.
+    Events are handled between two slices, so a yielded value may be outdated: read the row again before acting on it.
     """
     began = time.perf_counter()
     while page := rows.page(partition, prefix=prefix, after=after):

@@ -1,7 +1,8 @@
-"""Records that retention deleted before a stage had read them, noted where everybody sees it: on memory-parked.
+"""Notes on memory-parked about records that retention deleted before a stage had read them.
 
-The worker that meets the loss passes over it and notes it before it commits. So `memstream doctor` and `verify` know of
-it after the worker has gone on. The key names the place, so a note that is written again replaces itself.
+The worker that finds the loss skips the offsets, and writes a note before it commits. So `memstream doctor` and
+`verify` can report the loss later. The key has the topic, partition and first offset, so a repeated note replaces the
+earlier one.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from .metrics import StageMetrics
 log = structlog.get_logger(__name__)
 
 UNREAD: Final = b"unread/"
-"""Keys of memory-parked that begin so are notes of lost records. No stage has this name."""
+"""Prefix of the keys of these notes on memory-parked. No stage has this name."""
 KEPT: Final = timedelta(days=30)
-"""A note that is older is not reported any more."""
+"""Age above which a note is no longer reported."""
 REMEDY: Final = (
     "they are lost for this stage, unless their sender sends them again. Keep records longer (retention.ms of the "
     "topic), start more workers, and watch memstream_lag"
@@ -52,9 +53,9 @@ class UnreadNotes:
         self._now = now
 
     async def passed_over(self, topic: str, partition: int, first: int, until: int) -> None:
-        """Note what retention deleted of [first, until), which the stage had not read and now passes over.
+        """Write a note about the offsets in [first, until) that retention deleted before the stage read them.
 
-        Only offsets below the start of the log count. Above it compaction and markers of transactions leave holes.
+        Only offsets below the start of the log count. Above it, holes come from compaction and transaction markers.
         """
         try:
             start = min((await self._log.starts(topic))[partition], until)

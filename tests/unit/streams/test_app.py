@@ -152,7 +152,7 @@ async def test_a_blocked_event_loop_is_ended_too(app: StageApp) -> None:
         time.sleep(0.3)  # nothing runs on the loop
     assert app.exits == [UNREACHABLE]
     cut_off, last = logged[-2:]
-    assert cut_off["why"] == "it stops for a crash, and did not come to its end"
+    assert cut_off["why"] == "it stops for a crash, and did not finish in time"
     assert (cut_off["event"], cut_off["exit_code"]) == ("shutdown_cut_off", UNREACHABLE)
     assert (last["event"], last["remedy"]) == ("worker_stopped", "is it up?"), "the reason is logged, too"
 
