@@ -1,10 +1,10 @@
-"""The stages: recorder, observer, reflector, consolidation. Each is one consumer group and reads as its data flows."""
+"""The stages: recorder, observer, reflector, consolidation, in the order of the data flow. Each is a consumer group."""
 
 
 def _give_way() -> None:
-    """Let the OpenAI Agents SDK have the name `agents`.
+    """Let the OpenAI Agents SDK use the import name `agents`.
 
-    Its package has this folder's name. Python that starts in the repository's root would find this folder first.
+    The SDK's package has the same name as this folder. Python started in the repository root finds this folder first.
     """
     import sys
     from importlib.machinery import PathFinder
@@ -14,10 +14,10 @@ def _give_way() -> None:
     root = Path(__file__).resolve().parents[1]
     spec = PathFinder.find_spec(__name__, [each for each in sys.path if Path(each or ".").resolve() != root])
     if spec is None or spec.loader is None:
-        return  # it is not installed
+        return  # the SDK is not installed
     module = sys.modules[__name__] = module_from_spec(spec)
     spec.loader.exec_module(module)
 
 
-if __name__ == "agents":  # memstream's own code imports memstream.agents
+if __name__ == "agents":  # memstream imports this package as memstream.agents
     _give_way()

@@ -1,1 +1,1 @@
-"""Parts that several stages share."""
+"""Code that several stages share."""

@@ -1,9 +1,10 @@
-"""The budget of this process: what its model calls may cost, from accounts that all workers share.
+"""Budget of this process's model calls, taken from accounts that all workers share.
 
-One point of the collection `budgets` is a tenant's account for one line and one day. This process takes a slice of it
-by compare and set. It reserves from the slice what each call may cost, without a write. It gives back the unused rest
-some seconds after its last call, and when it ends. A killed process loses its slice for the day: the account then
-counts more than was spent, never less. The rules are in memory/upkeep/budget.py; see docs/explanation/budgets.md.
+A point in the collection `budgets` is the account of one tenant, budget line and day. This process takes a slice of
+the account by compare-and-set. It reserves the maximum cost of each call from the slice, without a write. It returns
+the unused rest some seconds after its last call, and on shutdown. A killed process loses its slice for the day: the
+account then counts more than was spent, never less. The rules are in memory/upkeep/budget.py; see
+docs/explanation/budgets.md.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ log = structlog.get_logger(__name__)
 GIVE_BACK_AFTER: Final = 5.0
 """Seconds without a call after which the rest of a slice is given back."""
 HELD_AGAIN: Final = 60.0
-"""Seconds until the next try when other calls or workers hold the rest of the budget."""
+"""Seconds until a retry when other calls or workers hold the rest of the budget."""
 REFUSED_FOR: Final = 5.0
-"""Seconds that a refusal is kept: a backlog asks for each of its sessions."""
+"""Seconds that a refusal is cached, because a backlog asks once per session."""
 STORE_PATIENCE: Final = 5.0
-"""Seconds that a call waits for a store that is away, before it raises Transient."""
+"""Seconds that a call waits for an unreachable store before it raises Transient."""
 ATTEMPTS: Final = 100
-"""Compare and sets in a row that may lose against another worker's."""
+"""Compare-and-set attempts on one account before Transient is raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """The name of an account."""
+    """Identity of an account."""
 
     tenant_id: str
     day: str
@@ -64,17 +65,17 @@ class _Name:
 
 @dataclass(slots=True)
 class _Held:
-    """This process's slice of an account. `lock`: one change of the account at a time."""
+    """This process's slice of an account. `lock` serialises changes of the account."""
 
     slice: BudgetSlice = field(default_factory=BudgetSlice)
     used_at: float = 0.0
     refused: tuple[float, Amount, Refusal] | None = None
-    """The last refusal: until when it counts (monotonic clock), for which amount, and why."""
+    """The last refusal: its expiry (monotonic clock), the refused amount and the reason."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class _Reserved:
-    """A `Reservation`. One that is never settled stays reserved for the day."""
+    """A `Reservation`. A reservation that is never settled stays reserved for the day."""
 
     def __init__(self, held: _Held, bound: Amount, cost: Callable[[Usage], Amount], max_output_tokens: int | None):
         self._held: _Held | None = held
@@ -97,7 +98,7 @@ class _Reserved:
 
 
 class BudgetClient:
-    """A `Meter` with its accounts in the store. `ceilings`: those of the lines that have one. For one event loop."""
+    """A `Meter` with accounts in the store. `ceilings` has only the limited lines. Use it in one event loop only."""
 
     def __init__(
         self,
@@ -121,12 +122,12 @@ class BudgetClient:
         self._paused: set[_Name] = set()
 
     def ceiling(self, task: str) -> Ceiling | None:
-        """Return the ceiling of a task's line; None: there is none."""
+        """Return the ceiling of a task's budget line, or None when the line is unlimited."""
         line = next((line for known, line in LINE_OF.items() if known == task), None)
         return None if line is None else self._ceilings.get(line)
 
     async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
-        """Reserve what one call may cost at most. See the port `Meter`."""
+        """Reserve the maximum cost of one call. See the port `Meter`."""
         ceiling = self.ceiling(task)
         if ceiling is None:
             return UNBOUNDED
@@ -153,7 +154,7 @@ class BudgetClient:
             return held
         taking = asyncio.create_task(self._take(name, held, bound, ceiling))
         try:
-            # The task must end: a slice that the account has given would otherwise be lost.
+            # Let the task finish: otherwise a slice already taken from the account would be lost.
             refusal = await asyncio.shield(taking)
         except asyncio.CancelledError:
             taking.add_done_callback(lambda done: _put_back(held, bound, done))
@@ -163,7 +164,7 @@ class BudgetClient:
         return held
 
     async def _take(self, name: _Name, held: _Held, bound: Amount, ceiling: Ceiling) -> Refusal | None:
-        """Reserve `bound`; take a larger slice from the account when the present one is too small."""
+        """Reserve `bound`; take a larger slice from the account when the current slice is too small."""
         async with held.lock:
             reserved = held.slice.reserve(bound)
             while reserved is None:
@@ -175,7 +176,7 @@ class BudgetClient:
                 if not isinstance(taken, BudgetGrant):
                     held.refused = (self._monotonic() + REFUSED_FOR, bound, taken)
                     return taken
-                # Calls may have ended during the write: add what was taken to the slice as it is now.
+                # Calls may have ended during the write: add the taken amount to the current slice.
                 more = taken.slice.taken - before.taken
                 held.slice = replace(held.slice, taken=held.slice.taken + more, reported=taken.slice.reported)
                 reserved = held.slice.reserve(bound)
@@ -184,9 +185,9 @@ class BudgetClient:
             return None
 
     async def give_back(self, *, idle_for: float) -> None:
-        """Give back the rest of slices that no call has used for `idle_for` seconds.
+        """Return the rest of slices that no call has used for `idle_for` seconds.
 
-        Raises Transient: that rest is then lost for the day.
+        Raises Transient; the rest is then lost for the day.
         """
         now, today = self._monotonic(), day_of(self._now())
         for name, held in list(self._held.items()):
@@ -194,7 +195,7 @@ class BudgetClient:
                 continue
             giving = asyncio.create_task(self._give_back(name, held, today))
             try:
-                # The task must end: the rest would otherwise be lost. The next give-back waits for its lock.
+                # Let the task finish: otherwise the rest would be lost. The next give-back waits for the lock.
                 await asyncio.shield(giving)
             except asyncio.CancelledError:
                 giving.add_done_callback(_report_lost)
@@ -208,12 +209,12 @@ class BudgetClient:
                 if name.day != today and before.reserved == Amount():
                     self._held.pop(name, None)
                 return
-            # The slice is empty from here on, so that no call reserves the rest during the write.
+            # Empty the slice first, so that no call reserves the rest during the write.
             held.slice = give_back(BudgetAccount(), before, ceiling).slice
             await self._change(name, ceiling, lambda account: give_back(account, before, ceiling))
 
     async def run(self) -> None:
-        """Give back idle slices for as long as the process runs."""
+        """Return the rest of idle slices periodically, until cancelled."""
         while True:
             await asyncio.sleep(GIVE_BACK_AFTER)
             try:
@@ -222,7 +223,7 @@ class BudgetClient:
                 log.warning("budget_not_given_back", why=str(error))
 
     async def close(self) -> None:
-        """Give back the rest of all slices when the process ends."""
+        """Return the rest of all slices on shutdown."""
         try:
             await self.give_back(idle_for=0.0)
         except Transient as error:
@@ -232,7 +233,7 @@ class BudgetClient:
     async def _change(
         self, name: _Name, ceiling: Ceiling, change: Callable[[BudgetAccount], BudgetGrant | Refusal]
     ) -> BudgetGrant | Refusal:
-        """Change an account by compare and set; try again when another worker was faster."""
+        """Change an account by compare-and-set; retry when another worker changed it first."""
         for _ in range(ATTEMPTS):
             row = await self._row(name)
             changed = change(_account(row))
@@ -278,7 +279,7 @@ class BudgetClient:
         return _Name(tenant_id, day_of(self._now()), line)
 
     def _known_refusal(self, held: _Held, bound: Amount) -> Refusal | None:
-        """Return the last refusal when it is recent and this call needs as much."""
+        """Return the last refusal when it is still valid and this call needs at least the refused amount."""
         if held.refused is None:
             return None
         until, refused, why = held.refused
@@ -287,7 +288,7 @@ class BudgetClient:
     def _over(self, name: _Name, refusal: Refusal, bound: Amount, ceiling: Ceiling) -> OverBudget:
         why = {
             "spent": f"the {name.line} budget of {name.day} is spent",
-            "held": f"what is left of the {name.line} budget of {name.day} is set aside for calls under way",
+            "held": f"the rest of the {name.line} budget of {name.day} is reserved for running calls",
             "too_large": f"one call may take {bound.tokens} tokens, more than the {name.line} budget of a day",
         }[refusal]
         if name not in self._paused:
@@ -308,13 +309,13 @@ class BudgetClient:
 
 
 def _report_lost(giving: asyncio.Task[None]) -> None:
-    """Log the failure of a task that nobody waits for any more."""
+    """Log the failure of a task whose caller was cancelled."""
     if not giving.cancelled() and (error := giving.exception()) is not None:
         log.warning("budget_not_given_back", why=str(error))
 
 
 def _put_back(held: _Held, bound: Amount, taking: asyncio.Task[Refusal | None]) -> None:
-    """Release a reservation whose caller was cancelled before its call."""
+    """Release the reservation of a caller that was cancelled before its model call."""
     if not taking.cancelled() and taking.exception() is None and taking.result() is None:
         held.slice = held.slice.settle(bound, Amount())
 

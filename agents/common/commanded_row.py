@@ -1,4 +1,4 @@
-"""The commands that a key has handled, as its row keeps them."""
+"""Base class of rows that remember the commands handled for a key."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .seen_ids import SeenIds
 
 
 class CommandedRow(OutcomeRow):
-    """Base of a row whose key takes commands."""
+    """Base of a row whose key receives commands."""
 
     commands: SeenIds = SeenIds()
     """The last 1 000 command ids."""
     commands_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
-    """Below it redelivered commands are recognised whose ids are forgotten."""
+    """Marks that recognise redelivered commands after `commands` has dropped their ids."""
     results: RecentResults = RecentResults()
-    """Results of the last edits by hand."""
+    """Results of the last manual edits."""
 
     def is_redelivered(self, record: Record) -> bool:
-        """Return whether this is the record of a command that was handled so long ago that its id may be forgotten."""
+        """Return whether the record was handled before, judged by its offset: its id may be dropped already."""
         return self.commands_until.has(record)
 
     def is_new_command(self, command: Command, record: Record) -> bool:
@@ -35,7 +35,7 @@ class CommandedRow(OutcomeRow):
         return command.command_id not in self.commands and not self.is_redelivered(record)
 
     def with_command(self, command: Command, record: Record, *, now: datetime) -> Self:
-        """Return the row with one more handled command."""
+        """Return the row with this command marked as handled."""
         update = {
             "commands": self.commands.add(command.command_id),
             "commands_until": self.commands_until.add(record, now=now),

@@ -1,4 +1,4 @@
-"""The sessions' rows of a stage that counts turns by owner: which are handled, and when such a row ends."""
+"""Session rows of a stage that counts turns by owner: their handled turns and their expiry."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from .turn_numbers import HandledTurns
 
 H = TypeVar("H", bound=HandledTurns)
 SESSION_SLASHES = 5
-"""The key of such a row is an owner key and a session key, three parts each."""
+"""Slashes in the key of such a row: an owner key and a session key of three parts each."""
 
 
 class HandledSessions(SessionEnds):
-    """The rows `<owner key>/<session key>` of a stage. They are deleted here, without an event: nothing follows from
-    it, and an event that has just read such a row writes it again as it is, with its index row (`needs_entry`)."""
+    """The rows `<owner key>/<session key>` of a stage.
+
+    This class deletes expired rows without an event, because no other data depends on them. An event that has just
+    read an expired row writes the row and its index row again (`needs_entry`).
+    """
 
     def added(self, row: H, number: TurnNumber, record: Record) -> H:
-        """Return the row with one more handled turn."""
+        """Return the row with this turn marked as handled."""
         return row.add(number).model_copy(update={"last_at": self.written_at(record, row.last_at)})
 
     def rows_of(self, row_key: str, row: HandledTurns, changed: HandledTurns) -> dict[str, bytes]:
-        """Return the rows to write when `row` becomes `changed`, in their order."""
+        """Return the rows to write when `row` becomes `changed`, in write order."""
         return {**self.entry(row_key, row.last_at, changed.last_at), row_key: changed.to_bytes()}
 
     async def end_rows(self, partition: int, rows: Rows, *, later: Callable[[str], int] = lambda row_key: 0) -> None:
-        """Delete old rows. A crash between the two tombstones leaves an index row, which the next look deletes.
+        """Delete old rows. A crash between the two deletions leaves an index row, which the next scan deletes.
 
-        `later(row_key)`: the time of turns of this session that another row has; 0: there are none.
+        `later(row_key)` returns the time of this session's turns in another row, or 0 when there are none.
         """
 
         async def end(entry: str, row_key: str, last_at: int) -> None:
@@ -49,8 +52,10 @@ class HandledSessions(SessionEnds):
 def sessions_index(
     other: Callable[[str, bytes], Iterable[str]], now: Callable[[], datetime]
 ) -> Callable[[str, bytes], Iterable[str]]:
-    """Return what finds the index rows that a row of an earlier version needs: those of `other`, and that of a session,
-    whose row is taken to be written now."""
+    """Return a function that finds the index rows needed by a row of an earlier version.
+
+    For a session row, the index row has the present time. For all other rows the function calls `other`.
+    """
     at = int(now().timestamp())
 
     def indexed(key: str, raw: bytes) -> Iterable[str]:

@@ -1,11 +1,11 @@
-"""Marks that recognise redelivered events of a key after their ids are forgotten.
+"""Offset marks that recognise redelivered events of a key after their ids are dropped.
 
-A key's events of one topic partition are handled in the order of their offsets. So every event below a handled one was
-handled. A mark follows some hundred events behind: an event at or above it is judged by the list of ids alone. So a log
-that lost its tail, where offsets are used again, loses no event through a mark.
+Events of one key and topic partition are handled in offset order, so every event below a handled offset was handled.
+A mark stays some hundred events behind the last handled event. Events at or above the mark are recognised by their id
+alone. So no event is lost when a log loses its tail and uses offsets again.
 
-A topic may be created again, and its offsets begin at 0. Its records are newer than those that the mark covers. So a
-record below a mark that is newer is a new event, and the first such event ends the marks of its partition.
+When a topic is recreated, its offsets start at 0, and its records are newer than all records below the mark. So a
+record below a mark with a newer timestamp is a new event. The first such event removes the marks of its partition.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from .seen_ids import SEEN_KEPT
 from .stored_row import RowPart
 
 CLOCK_AHEAD_MS: Final = 300_000
-"""A record's time counts up to so far ahead of the worker's clock. Otherwise one wrong time would cover the records of
-a topic that is created again."""
+"""Milliseconds that a record's time may be ahead of the worker's clock. Later times are cut to this limit: otherwise
+one wrong time would make all records of a recreated topic look handled."""
 Count = Annotated[int, Field(ge=0, exclude_if=operator.not_)]
 
 
 class HandledUntil(RowPart):
-    """Marks of one topic. Each mark has an offset for each source partition, and the newest timestamp (ms) below it."""
+    """Marks of one topic. Each mark has an offset per source partition and the newest timestamp (ms) below it."""
 
     offsets: dict[int, int] = Field(default_factory=dict, exclude_if=operator.not_)
     """The offset after the last handled event, by partition."""
     newest: Count = 0
     next_offsets: dict[int, int] = Field(default_factory=dict, exclude_if=operator.not_)
-    """The mark that will hold when the present interval ends."""
+    """The mark that becomes valid when the current interval ends."""
     next_newest: Count = 0
     mark: dict[int, int] = Field(default_factory=dict, exclude_if=operator.not_)
-    """The mark that holds."""
+    """The valid mark."""
     mark_newest: Count = 0
     since: Count = 0
-    """Events of the present interval."""
+    """Number of events in the current interval."""
 
     def __bool__(self) -> bool:
         return bool(self.offsets)
 
     def has(self, record: Record) -> bool:
-        """Return whether a record is below the mark, so that it was handled before."""
+        """Return whether a record is below the mark, which means that it was handled before."""
         position = record.position
         return position.offset < self.mark.get(position.partition, 0) and record.timestamp <= self.mark_newest
 
     def add(self, record: Record, *, now: datetime, ids_kept: int = SEEN_KEPT) -> HandledUntil:
-        """Return the marks with one more handled event, which no mark and no id covered.
+        """Return the marks with one more handled event. Neither a mark nor an id covers the event yet.
 
-        A new mark is made after half of `ids_kept` events, and covers no event of the last two intervals. So the ids of
-        all events that it does not cover are kept.
+        A new mark becomes valid after half of `ids_kept` events and covers no event of the last two intervals. So the
+        ids of all events above the mark are still kept.
         """
         partition, offset = record.position.partition, record.position.offset
         offsets, next_offsets, mark = dict(self.offsets), dict(self.next_offsets), dict(self.mark)

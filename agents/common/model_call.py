@@ -1,4 +1,4 @@
-"""One question to a model: within the budget, behind the tenant's breaker, for a limited time."""
+"""One model call: within the budget, through the tenant's circuit breaker, with a time limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODEL = "model"
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion(Generic[A]):
-    """`task` names the answer's schema. `name` names the prompt, for `cause.prompt`."""
+    """A model call to make. `task` names the answer's schema. `name` names the prompt, for `cause.prompt`."""
 
     task: Task
     name: str
@@ -34,11 +34,11 @@ class ModelQuestion(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class CallStopped:
-    """Why there is no answer.
+    """The reason why there is no answer.
 
     paused: the tier or the budget forbids the call. deferred: the model cannot be reached. failed: the answer was
-    unusable, also after one repair. `retry_after`: seconds, when the pause ends by itself, or when the server asks for
-    more time than a question waits.
+    unusable, even after one repair. `retry_after`: seconds until a retry can succeed, when the pause ends by itself or
+    the server asks for a longer wait than `patience`.
     """
 
     status: Literal["paused", "deferred", "failed"]
@@ -49,8 +49,10 @@ class CallStopped:
 
 @dataclass(frozen=True, slots=True)
 class ModelCaller:
-    """Asks the model. `patience`: seconds that a question waits for a model that cannot be reached. An answer is
-    cleaned, and `secrets` goes over it, before it is read."""
+    """Caller of models. `patience`: seconds that a call waits for an unreachable model.
+
+    Each answer is cleaned and passes the secret filter before it is parsed.
+    """
 
     completions: Completions
     calls: Calls
@@ -59,7 +61,7 @@ class ModelCaller:
     secrets: SecretFilter
 
     async def ask(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A] | CallStopped:
-        """Raises Fatal, and Relinquished when this worker has to give the event back."""
+        """Return the answer, or the reason why there is none. Raises Fatal and Relinquished."""
         paused = self.spending.paused(question.task)
         if paused is not None:
             return CallStopped("paused", str(paused))
@@ -90,12 +92,12 @@ class ModelCaller:
 
 
 def model_breaker(tenant_id: str) -> str:
-    """Name the breaker of a tenant's model. Each tenant has its own: one dead model holds up no other tenant."""
+    """Return the breaker's name. Each tenant has its own breaker: a failed model affects one tenant."""
     return f"{_MODEL}:{tenant_id}"
 
 
 def tenant_of_breaker(breaker: str) -> str | None:
-    """Return the tenant whose model stands behind this breaker; None for a breaker of something else."""
+    """Return the tenant whose model this breaker protects, or None for a breaker of another component."""
     component, _, tenant_id = breaker.partition(":")
     return tenant_id if component == _MODEL else None
 

@@ -1,4 +1,4 @@
-"""Outcomes in a stage's table: each row keeps the last outcome of its key."""
+"""Outcomes in a stage's table. Each row keeps the last outcome of its key."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .stored_row import StoredRow
 
 R = TypeVar("R")
 Decided = tuple[R, StageDecision]
-"""A row with its outcome, and the decision that writes it."""
+"""A row with its outcome, and the decision that writes the row."""
 
 
 def row_size(decision: StageDecision) -> int:
-    """Return the size of the row of a decision in bytes."""
+    """Return the size in bytes of the decision's row."""
     return len(decision.row or b"")
 
 
@@ -29,21 +29,21 @@ class OutcomeRow(StoredRow):
 
     last: Outcome | None = None
     indexed: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
-    """The kinds under which the index has this row (pending_index.py)."""
+    """The index kinds under which this row is listed (pending_index.py)."""
 
     def index_kinds(self) -> tuple[str, ...]:
-        """Return the kinds under which the index must have this row."""
+        """Return the index kinds under which this row must be listed."""
         return ()
 
     @classmethod
     def last_decision(cls, rows: Rows, key: str) -> StageDecision | None:
-        """Return the key's last outcome as the table has it."""
+        """Return the key's last outcome as stored in the table."""
         raw = rows.row(key)
         row = cls() if raw is None else cls.read(raw)
         return None if row.last is None else StageDecision(row.last, key, raw)
 
     def has_handled(self, event: Source) -> bool:
-        """Return whether the last outcome was decided for this event: one with the same coordinates and the same id."""
+        """Return whether the last outcome was decided for this event. Coordinates and id must match."""
         return self.last is not None and self.last.source == event
 
     def decide(
@@ -54,11 +54,11 @@ class OutcomeRow(StoredRow):
         before: Mapping[str, bytes] | None = None,
         standing: Collection[str] = (),
     ) -> Decided[Self]:
-        """Put the outcome into this row, which is written under `key`. Return the row and the decision.
+        """Add the outcome to this row, which is stored under `key`. Return the row and the decision.
 
-        `before`: rows to write before it. The outcome names them. Index rows that this row needs now are written before
-        it; those that it needs no longer are deleted when the outcome is done, but not those of the kinds `standing`.
-        The row keeps the outcome without vectors (`store_writes.with_vectors`).
+        `before`: rows to write before this row; the outcome names them. Missing index rows are written before this
+        row. Index rows that this row no longer needs are deleted when the outcome is done, except the kinds in
+        `standing`. The row keeps the outcome without vectors (`store_writes.with_vectors`).
         """
         needed = self.index_kinds()
         kinds = (*needed, *(kind for kind in self.indexed if kind in standing and kind not in needed))
@@ -71,5 +71,5 @@ class OutcomeRow(StoredRow):
         return row, StageDecision(outcome, key, row.to_bytes(), before={**(before or {}), **new})
 
     def decision(self, key: str, outcome: Outcome, *, standing: Collection[str] = ()) -> StageDecision:
-        """Return the decision alone; see `decide`."""
+        """Return only the decision; see `decide`."""
         return self.decide(key, outcome, standing=standing)[1]

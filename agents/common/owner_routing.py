@@ -1,4 +1,4 @@
-"""Events that belong to an owner, as reflector and consolidation route them."""
+"""Routing of events by owner, for the reflector and consolidation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OwnerCommand:
 
 
 def decode_owner_command(record: Record, secrets: SecretFilter) -> OwnerCommand:
-    """Decode a command on memory.commands and take out what is secret. Raises Poison."""
+    """Decode a command from memory.commands and mask its secrets. Raises Poison."""
     command = protect_command(decode(record, Command), secrets)
     if command.owner is None:
         raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
@@ -47,12 +47,12 @@ def decode_owner_command(record: Record, secrets: SecretFilter) -> OwnerCommand:
 
 
 def route_to_owner(record: Record, work: W, *, partitions: int) -> RoutedEvent[W]:
-    """Put an event into the lane of its owner.
+    """Assign an event to the lane of its owner.
 
-    Raises Poison when the record has another owner's key, or is not on the partition of its owner: two lanes, or two
-    workers, would write the same owner's rows.
+    Raises Poison when the record has another owner's key, or is not on its owner's partition. Otherwise two lanes or
+    two workers would write the same owner's rows.
     """
     check_key(record, work.owner_key)
     if is_on_other_partition(record, work.owner_key, partitions=partitions):
-        raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
+        raise Poison("invalid", "it is on another partition than murmur2 of its owner key gives: key it by owner")
     return RoutedEvent(work.owner_key, work)

@@ -1,15 +1,15 @@
-"""The index of what waits: small rows of the same table that say which keys a worker has to look at.
+"""Index of pending rows: small rows of the same table that name the keys with pending work.
 
-A worker that is given a partition sets its timers from the index, and not from all keys ever seen. An index row has the
-key `index_key(kind, key)` (schemas/row_keys.py) and no content: the row of `key` has the truth.
+A worker that is assigned a partition sets its timers from the index; it does not read all keys. An index row has the
+key `index_key(kind, key)` (schemas/row_keys.py) and no content. The row of `key` is authoritative.
 
 | after a crash there may be | then |
 |---|---|
-| an index row whose row waits for nothing | The next worker finds it, looks at the row, and deletes the index row. |
-| a row that waits, without its index row | This cannot be: the index row is written before it and deleted after it. |
+| an index row whose row has no pending work | The next worker reads the row and deletes the index row. |
+| a pending row without its index row | Impossible: the index row is written before the row and deleted after it. |
 
-A table of an earlier version has no index. The first worker of a partition builds it in slices. Its mark keeps the
-place of the build, so that one that was cut off is continued.
+A table of an earlier version has no index. The first worker of a partition builds it in slices. The mark stores the
+position of the build, so that an interrupted build continues from there.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ INDEX_ROW: Final = b"{}"
 """The value of every index row."""
 _WRITTEN_AT_ONCE: Final = 256
 _LOOKED_AT: Final = 2_000
-"""Rows that a build looks at between two notes of its place: so many are looked at again after a crash."""
+"""Rows that a build scans between two saves of its position. A crash repeats at most this many rows."""
 
 
 class IndexMark(StoredRow):
-    """The mark of a partition: every row that waits has its index row, as far as the index is built.
+    """The mark of a partition. Every pending row up to `built_to` has its index row.
 
     Its `row_version` stops workers of earlier versions, which would write rows without index rows.
     """
 
     row_version: Annotated[int, Field(ge=1)] = EPOCH_VERSION
     partitions: int
-    """The partition count of the table. Under another count rows have come from other partitions, and perhaps not their
-    index rows, so the index is built again."""
+    """The table's partition count. After a change of the count, rows have come from other partitions, perhaps without
+    their index rows, so the index is built again."""
     built_to: Annotated[str | None, Field(exclude_if=operator.not_)] = None
-    """The key up to which the index is built; None: it is complete."""
+    """The key up to which the index is built, or None when it is complete."""
 
 
 async def pending_keys(
     rows: Rows, partition: int, kind: str, *, partitions: int, indexed: Callable[[str, bytes], Iterable[str]]
 ) -> AsyncIterator[str]:
-    """Yield the keys that the index of a partition has under `kind`. A missing index is built first.
+    """Yield the keys that a partition's index lists under `kind`. Build a missing index first.
 
-    `partitions`: the table's partition count. `indexed(row key, value)` returns the index rows that a row needs; more
-    are no harm. Raises Transient, Relinquished, LaterVersion.
+    `partitions`: the table's partition count. `indexed(row key, value)` returns the index rows that a row needs;
+    surplus index rows are harmless. Raises Transient, Relinquished, LaterVersion.
     """
     await _build(rows, partition, partitions=partitions, indexed=indexed)
     prefix = index_prefix(kind)
@@ -61,15 +61,18 @@ async def pending_keys(
 
 
 async def forget(rows: Rows, partition: int, kind: str, key: str) -> None:
-    """Delete an index row. The caller has just seen that its row waits for nothing."""
+    """Delete an index row. The caller has just checked that its row has no pending work."""
     await rows.put({index_key(kind, key): None}, partition=partition)
 
 
 async def _build(
     rows: Rows, partition: int, *, partitions: int, indexed: Callable[[str, bytes], Iterable[str]]
 ) -> None:
-    """Write the missing index rows of all rows of a partition. The marks come first: from then on no worker of an
-    earlier version writes rows here, so what was looked at need not be looked at again."""
+    """Write the missing index rows of a partition.
+
+    The marks are written first. From then on no worker of an earlier version writes rows in this partition, so no row
+    has to be scanned twice.
+    """
     raw = rows.row(INDEX_BUILT, partition=partition)
     mark = None if raw is None else IndexMark.read(raw)
     if mark is None or mark.partitions != partitions or mark.row_version != EPOCH_VERSION:

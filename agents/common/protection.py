@@ -1,4 +1,4 @@
-"""Records without their secrets: what waits in a table, and what becomes a dead letter."""
+"""Removal of secrets from records that a table keeps or that become dead letters."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from ...schemas.observations import Observation, Observed
 from ...streams.log.port import Record
 
 _OURS = ("ce_", "content-type", "memstream-", "kafka_dlt-")
-"""Beginnings of the names of headers that no text is in."""
+"""Prefixes of the names of headers without user text. These headers are not masked."""
 
 
 def keep_record(record: Record, turn: ProtectedTurn, secrets: SecretFilter) -> Record:
-    """Return the record of a turn as it may be kept: itself if nothing in it is masked."""
+    """Return a turn's record for storage, with secrets masked. An unmasked record is returned unchanged."""
     value = turn.turn.to_bytes() if turn.changed else record.value
     return _masked(record, value, secrets, key=turn.turn.session_key)
 
 
 def keep_unread_record(record: Record, secrets: SecretFilter) -> Record:
-    """Do the same for a record of any topic that was not decoded. A value that is no JSON stays as it came: nobody
-    knows what it is. A masked value has lost its frames."""
+    """Return a record of any topic for storage, with secrets masked. The record was not decoded.
+
+    A value that is not JSON stays unchanged. A masked value is written as plain JSON, without its original frames.
+    """
     value = record.value
     read = peek(value or b"")
     shown = secrets.value(read).value
@@ -40,8 +42,10 @@ def keep_unread_record(record: Record, secrets: SecretFilter) -> Record:
 
 
 def protect_observed(observed: Observed, secrets: SecretFilter) -> Observed:
-    """Return an observed turn with nothing secret in its observations. An earlier version, or another policy, may have
-    written them; what this one wrote comes back as it is."""
+    """Return an observed turn with the secrets in its observations masked.
+
+    An earlier version or another policy may have written secrets. Output of this version and policy stays unchanged.
+    """
     kept = [protect_observation(each, secrets) for each in observed.observations]
     if all(new is old for new, old in zip(kept, observed.observations, strict=True)):
         return observed
@@ -49,7 +53,7 @@ def protect_observed(observed: Observed, secrets: SecretFilter) -> Observed:
 
 
 def protect_observation(observation: Observation, secrets: SecretFilter) -> Observation | None:
-    """Return an observation as it may be kept: itself if nothing changes, None if its content may not be kept."""
+    """Return an observation with secrets masked; unchanged when it has none, None when no content remains."""
     content, subject = secrets.text(clean_text(observation.content)), secrets.text(clean_text(observation.subject))
     if not content.text or not subject.text:
         return None
@@ -69,9 +73,9 @@ def protect_observation(observation: Observation, secrets: SecretFilter) -> Obse
 
 
 def _masked(record: Record, value: bytes | None, secrets: SecretFilter, *, key: str | None = None) -> Record:
-    """Return the record with this value, and with a header that tells that something in it is masked.
+    """Return the record with this value and masked headers. A header marks the record as masked if anything changed.
 
-    `key`: the key that the ids in the value make. The record's own key stays if it is this one: it names the record.
+    `key`: the key that follows from the ids in the value. An equal record key is kept, because it names the record.
     """
     own_key = record.key if key is not None and record.key == key.encode() else _protected_key(record.key, secrets)
     headers = tuple(_header(name, content, secrets) for name, content in record.headers)
@@ -82,7 +86,7 @@ def _masked(record: Record, value: bytes | None, secrets: SecretFilter, *, key: 
 
 
 def _key_of(value: JsonValue) -> str | None:
-    """Return the key that the ids in a record's value make; None if it names no session and no owner."""
+    """Return the key that follows from the ids in a record's value, or None if it names no session and no owner."""
     if not isinstance(value, dict):
         return None
     owner, session = value.get("owner"), value.get("session")
@@ -94,12 +98,12 @@ def _key_of(value: JsonValue) -> str | None:
     texts = [part for part in parts if isinstance(part, str)]
     try:
         return ids.join(*texts) if len(texts) == len(parts) else None
-    except UnicodeEncodeError:  # half of an emoji: the record is refused, and names nothing
+    except UnicodeEncodeError:  # an id has half of a surrogate pair, so the record is refused
         return None
 
 
 def _protected_key(key: bytes | None, secrets: SecretFilter) -> bytes | None:
-    """Return a key with nothing secret in it, as a text and with the escapes of its parts read."""
+    """Return a key with secrets masked, both in the plain text and in percent-encoded parts."""
     text = (key or b"").decode("utf-8", "surrogateescape")
     shown = secrets.mask(text)
     if shown == text and "%" in text and secrets.mask(unquote(text)) != unquote(text):

@@ -1,4 +1,4 @@
-"""Results of a key's last edits. A command that is sent again gets the result that it got before."""
+"""Results of a key's last edits. A repeated command receives its first result again."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .stored_row import RowPart
 
 RESULTS_KEPT: Final = 16
 RESULTS_MAX_CHARACTERS: Final = 16_384
-"""Characters of the results that a row keeps together."""
+"""Total number of result characters that a row keeps."""
 
 
 class KeptResult(CommandResult):
-    """A result as a row keeps it, with the request that it answers."""
+    """A stored result with the hash of its request."""
 
     request_hash: RequestHash = None
 
     def is_of_another(self, command: Command) -> bool:
-        """Whether the command, which has the same id, is a request with other arguments."""
+        """Return whether the command has the same id but other arguments than the stored request."""
         return None not in (self.request_hash, command.request_hash) and self.request_hash != command.request_hash
 
     def plain(self) -> CommandResult:
@@ -33,7 +33,7 @@ class RecentResults(RowPart):
     kept: tuple[str, ...] = ()
 
     def add(self, result: CommandResult, *, of: Command | None = None) -> RecentResults:
-        """Return these results with that of a command. The oldest leave, and one that is too long is not kept."""
+        """Return these results with a new one. The oldest results and a result that is too long are dropped."""
         new = KeptResult(**dict(result), request_hash=None if of is None else of.request_hash)
         kept = (*self.kept, new.model_dump_json())[-RESULTS_KEPT:]
         while kept and sum(map(len, kept)) > RESULTS_MAX_CHARACTERS:
@@ -41,9 +41,9 @@ class RecentResults(RowPart):
         return RecentResults(kept=kept)
 
     def again(self, command: Command) -> CommandResult:
-        """Return the result of a command that was handled before, as it was.
+        """Return the stored result of a command that was handled before.
 
-        Refuse another request under the same id, and a command whose result is no longer kept.
+        Refuse a command that uses the id of another request, and a command whose result is no longer kept.
         """
         for each in reversed(self.kept):
             try:

@@ -1,6 +1,6 @@
-"""Reminders: commands that a stage sends itself later.
+"""Reminders: commands that a stage sends to itself later.
 
-A reminder has no effect of its own. It only sends a command, and the command is an event like any other.
+A reminder has no effect of its own. It only sends a command, and a command is an event like any other.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ...schemas.outcomes import OutRecord
 log = structlog.get_logger(__name__)
 COMMANDS_PER_SECOND: Final = 50
 TICK: Final = 0.2
-"""Seconds between two looks at what is due."""
+"""Seconds between two checks for due commands."""
 AT_ONCE: Final = round(COMMANDS_PER_SECOND * TICK)
-"""Commands that a look sends at least, if so many are due."""
+"""Default limit of commands that one check sends."""
 
 
 async def send_reminders(
@@ -28,15 +28,15 @@ async def send_reminders(
     *,
     room: Callable[[], int] = lambda: AT_ONCE,
 ) -> None:
-    """Send what is due for as long as the worker runs, at most `room()` commands at each look.
+    """Send due commands until cancelled, at most `room()` commands at each check.
 
-    `due(n)` returns at most `n` records whose time has come. They are sent side by side.
+    `due(n)` returns at most `n` due records. They are sent concurrently.
     """
     while True:
         records = list(due(room()))
         results = await asyncio.gather(*(send_durably(record) for record in records), return_exceptions=True)
         for failure in results:
-            if isinstance(failure, Transient | Relinquished):  # it is due again after the pause
+            if isinstance(failure, Transient | Relinquished):  # the record stays due for the next check
                 log.warning("reminder_not_sent", why=str(failure))
             elif failure is not None:
                 raise failure

@@ -1,4 +1,4 @@
-"""Ids that a key has seen, packed into one string: they tell duplicates from new events."""
+"""Ids of events that a key has seen, packed into one string. They distinguish duplicates from new events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict
 from ...schemas import ids
 
 SEEN_KEPT = 1_000
-"""Ids of a key that are kept: the last ones."""
+"""Number of ids kept per key, the most recent ones."""
 _HASH_BYTES = 8
 
 
 class SeenIds(BaseModel):
-    """The last ids, oldest first. Each takes 8 bytes of its SHA-256, so that rows stay small."""
+    """The last ids, oldest first. Each is stored as 8 bytes of its SHA-256, to keep rows small."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -26,7 +26,7 @@ class SeenIds(BaseModel):
     def __contains__(self, given: str) -> bool:
         wanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
         at = hashes.find(wanted)
-        while at % _HASH_BYTES and at > 0:  # a match across two hashes is none
+        while at % _HASH_BYTES and at > 0:  # a match that spans two hashes does not count
             at = hashes.find(wanted, at + 1)
         return at >= 0
 
@@ -35,7 +35,7 @@ class SeenIds(BaseModel):
         return SeenIds(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
 
     def joined(self, later: SeenIds, *, kept: int = SEEN_KEPT) -> SeenIds:
-        """Return these ids and later ones."""
+        """Return these ids followed by later ones."""
         hashes = self._hashes() + later._hashes()
         return SeenIds(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
 

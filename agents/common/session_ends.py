@@ -1,13 +1,14 @@
-"""When the rows of sessions end, and when they lose their outcome: indexes by time, and the time by which rows age.
+"""Expiry of session rows: indexes by time, and the clocks by which rows age.
 
-Each session's row has an index row `ends<seconds>`, written with the row. One of the observer that has an outcome also
-has `trims<seconds>`. An index is in the order of time, so a look at its beginning finds what may be old; no other row
-is read. The seconds are those of the row when it was made: where the row has been written since, the index row is moved
-to that time. So a turn writes no index row, or one in half the life of a row.
+Each session row has an index row `ends<seconds>`, written together with the row. An observer row with an outcome also
+has `trims<seconds>`, for the time at which it loses the outcome. Index rows are sorted by time, so a scan starts at
+the oldest and reads only rows that may be old. The seconds are the row's time when the index row was written. When a
+scan finds that the row was written later, it moves the index row to the row's time. So a turn writes at most one index
+row per half of a row's lifetime.
 
-A row ages by the earlier of two clocks: the worker's, and the newest time of a record that the stage has handled and
-committed in that partition. A worker whose clock is ahead ends nothing, and neither does one that reads old records. A
-record that is dated ahead of the worker's clock tells no time until that clock has come so far.
+A row ages by the earlier of two clocks: the worker's clock, and the newest record time that the stage has handled and
+committed in that partition. So a worker whose clock is ahead deletes nothing, and neither does a worker that reads old
+records. A record time ahead of the worker's clock does not count until that clock reaches it.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from ...streams.log.port import Record
 from .pending_index import INDEX_ROW
 
 ENDS: Final = "ends"
-"""The kinds of index rows of sessions' rows begin with it; seconds follow."""
+"""Prefix of the kinds of index rows for expiry; seconds follow."""
 TRIMS: Final = "trims"
-"""The same of the rows that have an outcome."""
+"""Prefix of the kinds of index rows for outcome removal; seconds follow."""
 DAY: Final = 86_400
 CLOCK_AHEAD: Final = 300
-"""Seconds that a record's time may be ahead of the worker's clock. A time beyond tells nothing yet."""
+"""Seconds that a record's time may be ahead of the worker's clock. A later time does not count yet."""
 LOOK_EVERY: Final = 60.0
-"""Seconds between two looks at the index of a partition; less where rows live for less than ten minutes."""
+"""Seconds between two scans of a partition's index; a tenth of the row lifetime when that is less."""
 
 
 def timed_kind(name: str, at: int) -> str:
@@ -54,22 +55,22 @@ def _parts(name: str, key: str) -> tuple[int, str]:
 
 
 class LogTime:
-    """The newest time of a handled and committed record, by partition. Records come in the order of offsets.
+    """The newest time of handled and committed records, by partition. Records arrive in offset order.
 
-    A time that is too far ahead of the worker's clock does not count. The least of such times is kept, and counts with
-    the first record after the clock has come so far. So one wrong time lifts nothing, and where the worker's clock is
-    behind all others, the log's time follows that clock.
+    A time too far ahead of the worker's clock does not count. The smallest such time is kept; it counts with the first
+    record after the clock has reached it. So one wrong time has no effect. When the worker's clock is behind all
+    producers, the log time follows the worker's clock.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, deque[tuple[int, int]]] = {}
-        """(offset, seconds) of records that were not committed at the last look, rising in both."""
+        """(offset, seconds) of records not committed at the last check, ascending in both."""
         self._newest: dict[int, int] = {}
         self._ahead: dict[int, int] = {}
-        """The least time that was beyond the worker's clock."""
+        """The smallest time that was ahead of the worker's clock, by partition."""
 
     def note(self, partition: int, offset: int, seconds: int, *, until: int) -> None:
-        """`until`: the latest time that the worker's clock allows."""
+        """Record the time of a handled record. `until`: the latest time that the worker's clock allows."""
         times = {seconds, self._ahead.pop(partition, seconds)}
         beyond = [each for each in times if each > until]
         if beyond:
@@ -82,7 +83,7 @@ class LogTime:
             seen.append((offset, newest))
 
     def of(self, partition: int, committed: int | None) -> int | None:
-        """Return the time in seconds; None: nothing was committed yet. `committed`: the next offset to read."""
+        """Return the log time in seconds, or None before the first commit. `committed`: the next offset to read."""
         seen = self._seen.get(partition, deque())
         while committed is not None and seen and seen[0][0] < committed:
             self._newest[partition] = max(self._newest.get(partition, 0), seen.popleft()[1])
@@ -95,7 +96,7 @@ class LogTime:
 
 
 class SessionEnds:
-    """Which rows of sessions are old. `topic`: whose records tell the time."""
+    """Expiry of session rows. `topic`: the topic whose record times advance the log time."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class SessionEnds:
         self._life = policy.session_days * DAY
         trim = policy.trim_days * DAY
         self._ages = {ENDS: self._life, TRIMS: min(trim, self._life) if self._life else trim}
-        """By index: after so many seconds a row is old."""
+        """The age in seconds from which a row is old, by index."""
         self._topic = topic.name
         self._committed = committed
         self._now = now
@@ -118,37 +119,39 @@ class SessionEnds:
         self._look_at: dict[tuple[str, int], float] = {}
 
     def note(self, record: Record) -> None:
-        """Take the time of a record that is about to be handled."""
+        """Note the time of a record that is about to be handled."""
         if record.position.topic == self._topic:
             until, seconds = int(self._now().timestamp()) + CLOCK_AHEAD, record.timestamp // 1000
             self._log_time.note(record.position.partition, record.position.offset, seconds, until=until)
 
     def written_at(self, record: Record, last_at: int) -> int:
-        """Return the time of a row that this event writes. `last_at`: its time before.
+        """Return the time of a row that this event writes. `last_at`: the row's previous time.
 
-        A time that is ahead of the worker's clock counts, because that clock may be wrong. It counts for one life of a
-        row: a record that is dated far ahead keeps a row for two lives, and not for ever.
+        A time ahead of the worker's clock counts, because that clock may be wrong. It is cut to one row lifetime ahead
+        of the clock, so a record dated far ahead keeps a row for two lifetimes at most.
         """
         now = int(self._now().timestamp())
         told = max(last_at, record.timestamp // 1000)
         return max(now, min(told, now + int(max(self._ages.values()))))
 
     def needs_entry(self, last_at: int, at: int) -> bool:
-        """Whether a row of the time `last_at` that is written at `at` needs an index row: a new one, or one that is so
-        old that it may just be ended."""
+        """Return whether a row with the time `last_at` needs an index row when it is written at `at`.
+
+        True for a new row, and for a row so old that a scan may be deleting it now.
+        """
         return not last_at or at - last_at > self._life / 2
 
     def entry(self, row_key: str, last_at: int, at: int) -> Mapping[str, bytes]:
-        """Return the index row to write before a row; empty when it has one."""
+        """Return the index row to write before a row; empty when the row has one."""
         return {timed_key(ENDS, row_key, at): INDEX_ROW} if self.needs_entry(last_at, at) else {}
 
     def is_old(self, last_at: int, partition: int) -> bool:
-        """Whether a row may end."""
+        """Return whether a row is old enough to be deleted."""
         until = self._until(partition, ENDS)
         return until is not None and last_at <= until
 
     def _until(self, partition: int, index: str) -> int | None:
-        """Return the last time of an old row; None: none is old."""
+        """Return the latest time at which a row counts as old, or None when no row is old."""
         newest = self._log_time.of(partition, self._committed(self._topic, partition))
         age = self._ages[index]
         return None if newest is None or not age else int(min(newest, self._now().timestamp()) - age)
@@ -166,10 +169,10 @@ class SessionEnds:
         old: Callable[[str, str, int], Awaitable[None]],
         index: str = ENDS,
     ) -> None:
-        """Find the old rows of a partition, from time to time.
+        """Scan for the old rows of a partition, at most once per interval.
 
-        `last_at(value)` returns the time of a row, 0 for one of an earlier version. `old(index key, row key, time)` is
-        called for a row that is old. Raises Transient, Relinquished, LaterVersion.
+        `last_at(value)` returns the time of a row, or 0 for a row of an earlier version. `old(index key, row key,
+        time)` is called for each old row. Raises Transient, Relinquished, LaterVersion.
         """
         until, now = self._until(partition, index), self._monotonic()
         if until is None or now < self._look_at.get((index, partition), 0.0):
@@ -180,7 +183,7 @@ class SessionEnds:
                 break
             raw = rows.row(row_key, partition=partition)
             last = 0 if raw is None else last_at(raw) or at
-            if last > until:  # written since
+            if last > until:  # the row was written after its index row
                 await rows.put({timed_key(index, row_key, last): INDEX_ROW, key: None}, partition=partition)
             elif raw is None:
                 await rows.put({key: None}, partition=partition)

@@ -1,4 +1,4 @@
-"""Writes of an outcome to the vector store. Each of them changes nothing when it is applied a second time."""
+"""Idempotent writes of an outcome to the vector store."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ def point(out: OutPoint) -> Point:
 async def with_vectors(
     writes: Sequence[Write], embed: Callable[[Sequence[str]], Awaitable[Mapping[str, Sequence[float]]]]
 ) -> tuple[Write, ...]:
-    """Return the writes of an outcome with the vectors that its row left out. `embed` is called for those alone: an
-    outcome that was just decided has all of them."""
+    """Return an outcome's writes with the vectors that its stored row leaves out.
+
+    `embed` is called only for points without a vector. An outcome that was just decided has all vectors.
+    """
     points = [point for write in writes for point in _points(write) if point.reembed and point.text is not None]
     if not points:
         return tuple(writes)
@@ -67,11 +69,12 @@ def _with_points(write: Write, change: Callable[[OutPoint], OutPoint]) -> Write:
 
 
 async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
-    """Apply writes in their order, compare and sets that follow each other at once: the store sends them together. They
-    are durable when this returns; a crash meanwhile may leave any of them.
+    """Apply writes in order. Adjacent compare-and-sets run concurrently, so that the store can batch them.
 
-    Raises Fatal when a compare and set finds neither the version that was read nor its own cause: there is another
-    writer. No write is under way then.
+    All writes are durable when this returns. After a crash any subset of them may be applied.
+
+    Raises Fatal when a compare-and-set finds neither the expected version nor its own cause, because there is a second
+    writer. All started writes have ended by then.
     """
     async with store.writes_together():
         for is_swap, run in groupby(writes, lambda write: isinstance(write, SwapPoint)):
@@ -83,7 +86,7 @@ async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
 
 
 async def _all_done(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run calls at once. Raises the first error, in their order, when all have ended."""
+    """Run calls concurrently and wait for all of them. Raises the first error in the order of the calls."""
     for result in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
@@ -111,7 +114,7 @@ REBUILT = "rebuilt/"
 
 
 def rebuilt_mark(version: int) -> str:
-    """Return the entry in `applied` of a row that was rebuilt from memory.facts, where earlier causes are not known."""
+    """Return the entry in `applied` that marks a row rebuilt from memory.facts. Its earlier causes are unknown."""
     return f"{REBUILT}{version}"
 
 
@@ -137,11 +140,11 @@ def _why_conflict(found: StoredPoint | None, write: SwapPoint) -> str:
             f"it has version {version}. An older snapshot was restored while workers ran: stop all workers and run "
             "`memstream rebuild facts`"
         )
-    return "another writer lives. Look for a second deployment on this Qdrant, or for a worker of an older version"
+    return "another writer is active. Look for a second deployment on this Qdrant, or for a worker of an older version"
 
 
 def _rebuilt(found: StoredPoint | None, write: SwapPoint) -> bool:
-    """Return whether the row was rebuilt from a state that includes this write."""
+    """Return whether the row was rebuilt from a state that already includes this write."""
     applied = found.payload.get("applied") if found is not None else None
     marks = [str(each) for each in applied if str(each).startswith(REBUILT)] if isinstance(applied, list) else []
     wanted = write.point.payload.get("version")

@@ -1,8 +1,8 @@
-"""Rows of the stages' tables: how they are encoded, and which version of the format they have.
+"""Rows of the stages' tables: encoding and format version.
 
-A reader ignores fields that a later minor version adds. A row that an older version must not touch has a higher
-`row_version`: a stage that acted on half of a row, or wrote it back without the part it does not understand, would
-lose a decision.
+A reader ignores fields that a later minor version added. A row that older versions must not touch has a higher
+`row_version`: a stage that understands half of a row, or writes it back without the unknown part, would lose a
+decision.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ...streams.engine.handler import Rows
 from ...streams.engine.parking import without_mark
 
 FIRST_VERSION = 1
-"""The version of a row that names none."""
+"""Version of a row without a `row_version`."""
 EPOCH_VERSION = 3
-"""The version of a row whose turn numbers have an epoch, of an owner's row that has turn numbers, and of the mark of an
-index that has all sessions."""
+"""Version of three kinds of row: a row with epochs in its turn numbers, an owner's row with turn numbers, and the mark
+of an index that lists all sessions."""
 ROW_VERSION = 3
-"""The latest version that is understood: 2 are outcomes whose vectors are made again."""
+"""Latest supported version. Version 2: outcomes without vectors."""
 PARSED_KEPT: Final = 256
-"""Rows that are remembered as parsed: an event reads its row two to four times, and the next one of its key again."""
+"""Number of parsed rows in the cache: one event reads its row two to four times, and the key's next event once more."""
 PARSED_BYTES: Final = 64 * 1024
-"""A larger row is parsed each time."""
+"""Size in bytes above which a row is not cached."""
 
 
 class RowPart(BaseModel):
@@ -45,14 +45,16 @@ class StoredRow(RowPart):
 
     @classmethod
     def load(cls, rows: Rows, key: str, *, partition: int | None = None) -> Self:
-        """Read the row of `key` from the table. A key that has no row gets the defaults."""
+        """Read the row of `key` from the table. Return the defaults when there is no row."""
         raw = rows.row(key, partition=partition)
         return cls() if raw is None else cls.read(raw)
 
     @classmethod
     def read(cls, raw: bytes) -> Self:
-        """Parse a stored row, that of a parked key too. Raises LaterVersion for one that this version does not
-        understand. A row that was read lately is not parsed again: it cannot be changed."""
+        """Parse a stored row, also one of a parked key. Rows are immutable, so parsed rows are cached.
+
+        Raises LaterVersion when this version does not understand the row.
+        """
         row: Self = _parsed(cls, raw) if len(raw) <= PARSED_BYTES else cls._parse(raw)
         return row
 
@@ -77,6 +79,6 @@ def _parsed(kind: type[StoredRow], raw: bytes) -> Any:
 
 def _later(why: str) -> LaterVersion:
     return LaterVersion(
-        f"a row of this stage's table is not understood ({why}): has a later version of memstream run here? Start "
-        "that one again. Nothing was changed, nothing committed"
+        f"this version cannot read a row of this stage's table ({why}). Has a later version of memstream run here? "
+        "Start that version again. Nothing was changed or committed"
     )

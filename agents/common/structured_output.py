@@ -1,8 +1,8 @@
-"""Structured answers of models: a strict schema goes out, and the items of the answer are read tolerantly.
+"""Structured model answers: a strict schema in the request, a tolerant parser for the items of the answer.
 
-A wrong field that has a default has its default. An item with a wrong field that has none falls, and is counted. It is
-an error if every item falls, or the outer shape is wrong: ValueError, which the completions adapter answers with one
-repair. The error names fields and faults, and no value of the answer.
+An invalid field with a default takes the default. An item with an invalid required field is dropped and counted. A
+wrong outer shape, or an answer without a valid item, raises ValueError, which the completions adapter answers with one
+repair. The error names fields and faults, but no value of the answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, Validati
 from ...schemas.base import Content, Instant
 
 FAULTS_NAMED = 5
-"""Kinds of faults that an error names."""
+"""Maximum number of faults that an error names."""
 
 I = TypeVar("I", bound="Item")  # noqa: E741
 
@@ -31,7 +31,7 @@ class Item(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True, frozen=True, extra="ignore", allow_inf_nan=False)
 
     other_names: ClassVar[Mapping[str, str]] = {}
-    """Fields by the names that models give them."""
+    """Alternative field names that models use, mapped to the field."""
 
     @model_validator(mode="before")
     @classmethod
@@ -40,8 +40,11 @@ class Item(BaseModel):
 
     @classmethod
     def given(cls, raw: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return what an item gives, by the names of the fields. A field's own name goes before its other names, in any
-        spelling (`isCorrection`, `Is correction`)."""
+        """Return the fields that an item sets, by field name.
+
+        A field's own name has priority over its alternative names. Case and separators do not matter (`isCorrection`,
+        `Is correction`).
+        """
         given: dict[str, JsonValue] = {}
         for name, value in raw.items():
             if value is not None and (name in cls.model_fields or _plain(name) not in given):
@@ -54,7 +57,7 @@ class Item(BaseModel):
 
 
 def _plain(name: str) -> str:
-    """Return a field's name without case and separators."""
+    """Return a field name in lower case without separators."""
     return _SEPARATORS.sub("", name).lower()
 
 
@@ -63,16 +66,16 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ParsedItems(Generic[I]):
-    """The usable items in their order, each with its place in the answer (from 1); `dropped`: how many were not."""
+    """The valid items in order, each with its place in the answer (from 1), and the number of dropped items."""
 
     items: tuple[tuple[int, I], ...]
     dropped: int
     faults: tuple[str, ...] = ()
-    """Names of fields with what was wrong, in items that were dropped and in fields that have their default."""
+    """Faults of dropped items and of fields that took their default, as `field: message`."""
 
 
 def parse_items(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
-    """Read `{key: [...]}`. Raises ValueError when the answer has another outer shape, or every item falls."""
+    """Parse `{key: [...]}`. Raises ValueError when the outer shape is wrong, or when no item is valid."""
     if not isinstance(value, dict):
         raise ValueError(f'the answer must be an object {{"{key}": [...]}}')
     found = value.get(key)
@@ -91,7 +94,7 @@ def parse_items(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
 
 
 def _read_item(raw: JsonValue, item: type[I]) -> tuple[I | None, list[str]]:
-    """Read one item. Return None if it falls, and what was wrong."""
+    """Parse one item. Return None for an invalid item, and the faults."""
     if not isinstance(raw, dict):
         return None, ["an item must be an object"]
     given, faults = item.given(raw), list[str]()
@@ -113,7 +116,7 @@ def _errors(error: ValidationError) -> list[Any]:
 
 
 def parse_any(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
-    """Read `{key: [...]}`, where the list may be absent: for tasks whose answer is most often empty."""
+    """Parse `{key: [...]}` with an optional list, for tasks whose answer is mostly empty."""
     if isinstance(value, dict) and value.get(key) is None:
         return ParsedItems((), 0)
     return parse_items(value, key, item)
@@ -125,7 +128,7 @@ def strict_schema(key: str, item: type[Item]) -> dict[str, JsonValue]:
 
 
 def strict_object(lists: Mapping[str, type[Item]]) -> dict[str, JsonValue]:
-    """Return the same for an answer with several lists, by name."""
+    """Return the strict JSON schema of an answer with several lists, by list name."""
     properties: dict[str, JsonValue] = {}
     for key, item in lists.items():
         schema = item.model_json_schema(mode="validation")
@@ -138,7 +141,7 @@ _KEPT = ("type", "enum", "const", "description")
 
 
 def _strict(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Reduce a schema to what strict mode knows, with references resolved in place."""
+    """Reduce a schema to the keywords of strict mode, with references resolved."""
     if "$ref" in node:
         return _strict(deepcopy(definitions[node["$ref"].rpartition("/")[2]]), definitions)
     strict = {name: node[name] for name in _KEPT if name in node}
@@ -154,7 +157,7 @@ def _strict(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]
 
 
 def short_id(value: object) -> str | None:
-    """Read a short id: `w1`, `[w1]`, `[w1] Works at Google`; None when there is none."""
+    """Parse a short id from forms such as `w1`, `[w1]`, `[w1] Works at Google`. Return None when there is none."""
     if isinstance(value, list):
         value = value[0] if value else None
     if value is None:
@@ -171,13 +174,13 @@ _PERIOD = re.compile(r"(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?")
 
 
 def _moment(value: object) -> object:
-    """Read a time as models write it. A date means its midnight, a month or a year its first; a time without a zone is
-    UTC."""
+    """Parse a time as models write it. A date means midnight; a month or a year means its first day; the default zone
+    is UTC."""
     return _read_moment(value, end=False)
 
 
 def _moment_end(value: object) -> object:
-    """Read a time at which something ends: a month or a year means its end."""
+    """Parse the time at which something ends. A month or a year means its end."""
     return _read_moment(value, end=True)
 
 
@@ -195,7 +198,7 @@ def _read_moment(value: object, *, end: bool) -> object:
 
 
 def _first_of(year: str, month: str | None, day: str | None, *, end: bool) -> datetime:
-    """Return the first moment of a period; of a month or a year the first one after it if its end is wanted."""
+    """Return the first moment of a period. For the end of a month or a year, return the first moment after it."""
     if month is None:
         return datetime(int(year) + end, 1, 1, tzinfo=UTC)
     if day is None and end:
@@ -212,4 +215,4 @@ ShortId = Annotated[str | None, BeforeValidator(short_id)]
 Moment = Annotated[Instant | None, BeforeValidator(_moment)]
 MomentEnd = Annotated[Instant | None, BeforeValidator(_moment_end)]
 Statement = Annotated[Content, BeforeValidator(_stripped)]
-"""The text of an item. A text of white space is invalid."""
+"""The text of an item. White space alone is invalid."""

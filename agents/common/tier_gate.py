@@ -1,4 +1,4 @@
-"""Commands whose tier of memory is off are refused, with the reason."""
+"""Refusal of commands that work on a disabled memory tier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...schemas.commands import Command, ResultError
 
 
 def refusal(command: Command, tiers: TiersPolicy) -> ResultError | None:
-    """Return why a command is refused; None when the tier that its kind works on is on."""
+    """Return the reason to refuse a command, or None when its tier is enabled."""
     kind = command_kind("session" if command.owner is None else "owner", command.kind)
     if kind is None or kind.tier is None or tiers.keeps(kind.tier):
         return None

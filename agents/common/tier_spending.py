@@ -1,7 +1,7 @@
-"""What a tier lets consolidation spend, known before a model is asked.
+"""Spending rules of a tier for consolidation, checked before a model call is prepared.
 
-Ceilings are enforced where a call is made (agents/common/budget_client.py), because only there the cost of the call and
-the spending of all workers that day are known. A call above a ceiling raises OverBudget.
+The model call itself enforces the ceilings (agents/common/budget_client.py): only there the cost of the call and the
+spending of all workers on that day are known. A call above a ceiling raises OverBudget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...schemas.tasks import Task
 
 @dataclass(frozen=True, slots=True)
 class SpendingPause:
-    """The reason why these settings allow no call. The work waits; it is never dropped."""
+    """The reason why the settings allow no call. The work waits; it is never dropped."""
 
     why: str
     remedy: str
@@ -26,8 +26,8 @@ class SpendingPause:
 
 
 class TierSpending:
-    """The rules of a tier. A model that is free is never paused. A tier that spends nothing runs only phases that
-    need no paid model."""
+    """The spending rules of a tier. Free models are never paused. A tier without spending runs only phases that need no
+    paid model."""
 
     def __init__(self, tier: TierPolicy, *, completions_of: Callable[[Task], Completions]) -> None:
         self._tier = tier
@@ -35,25 +35,28 @@ class TierSpending:
 
     @property
     def phases(self) -> frozenset[Phase]:
-        """The phases that consolidation runs. The phase light skips its question when no model may be asked."""
+        """The phases that consolidation runs. The light phase runs without its question when no model may be asked."""
         free = {phase for phase in PHASES if all(self.paused(task) is None for task in TASKS_OF[phase])}
         return frozenset(self._tier.phases) | (free if self._tier.ceiling.forbids else frozenset())
 
     @property
     def consolidates(self) -> bool:
-        """Whether a run may make facts of episodes. If not, only a worker with other settings ever does."""
+        """True when a run may turn episodes into facts. When False, only a worker with other settings does it."""
         return "standard" in self.phases and self.paused("consolidation") is None
 
     @property
     def judges(self) -> bool:
-        """Whether a run may judge pending facts. It does so in the phase deep, else at the end of standard, which a
-        paused question about episodes ends before."""
+        """True when a run may judge pending facts.
+
+        The deep phase judges them. Without a deep phase, the standard phase judges them at its end; it does not get
+        there when its question about episodes is paused.
+        """
         if self.paused("judge") is not None:
             return False
         return self.consolidates or ("deep" in self.phases and "standard" not in self.phases)
 
     def paused(self, task: Task) -> SpendingPause | None:
-        """Return why these settings allow no call for this task; None when they allow it."""
+        """Return the reason why the settings forbid a call for this task, or None when they allow it."""
         completions = self._completions_of(task)
         if not (self._tier.ceiling.forbids and completions.costs_money):
             return None

@@ -1,8 +1,8 @@
-"""Labels of turns, applied to the session log.
+"""Sensitivity labels of turns, applied to the session log.
 
-The observer learns from the model that a message is secret, the recorder stores the message, and either may be first.
-The observer writes the label before it looks at the messages; the recorder stores the messages before it looks at the
-label. So whoever comes second sees what the other one wrote, and applies the label.
+The observer learns from the model that a message is secret; the recorder stores the message. Either may come first. The
+observer writes the label before it reads the messages, and the recorder stores the messages before it reads the label.
+So the later stage sees the earlier one's write and applies the label.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ...schemas.working_set import StoredMessage
 
 
 async def apply_labels(store: VectorStore, *, tenant_id: str, label_ids: Sequence[str]) -> None:
-    """Apply those of these labels that exist to those of their messages that are stored. Again: nothing changes."""
+    """Apply these labels to their stored messages. Missing labels and messages are skipped. Idempotent."""
     found = await store.get(LABELS, tenant_id=tenant_id, ids=label_ids)
     for each in found.values():
         await _apply(store, TurnLabel.from_payload(each.payload))
 
 
 async def _apply(store: VectorStore, label: TurnLabel) -> None:
-    """Take the words of the messages out of the windows of their neighbours, then set their sensitivity.
+    """Remove the messages' text from the windows of their neighbours, then set the messages' sensitivity.
 
-    In this order: after a crash between the two the label is applied again, in both parts.
+    The order matters: after a crash in between, both parts are applied again.
     """
     session = ids.session_key(label.tenant_id, label.user_id, label.session_id)
     message_ids = [ids.message_id(session, label.turn_id, index) for index in label.messages]
@@ -40,7 +40,7 @@ async def _apply(store: VectorStore, label: TurnLabel) -> None:
     messages = [StoredMessage.from_payload(each.payload) for each in found.values()]
     if not messages:
         return
-    collection = next(iter(found.values())).collection or TURNS  # a turn lies in one period
+    collection = next(iter(found.values())).collection or TURNS  # all messages of a turn are in one period
     await _leave_windows(store, label, messages)
     for sensitivity in SENSITIVITIES:
         raised = [each for each in messages if at_least(each.sensitivity, label.sensitivity) == sensitivity]
@@ -51,7 +51,7 @@ async def _apply(store: VectorStore, label: TurnLabel) -> None:
 
 
 async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequence[StoredMessage]) -> None:
-    """Give the neighbours of these messages that anybody else may read a window of their own words only."""
+    """Reset the window of each neighbour that more readers may read than the label allows to its own text."""
     places = {each.session_place for each in messages if each.session_place is not None}
     beside = {place + step for place in places for step in (-1, 1)} - places
     if not beside:

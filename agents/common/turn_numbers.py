@@ -1,4 +1,4 @@
-"""The turn numbers of a session that a stage has handled for an owner, with the gaps between them."""
+"""Turn numbers of a session that a stage has handled for an owner, with gaps."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ...schemas.turn_number import RowEpoch, TurnNumber
 from .stored_row import EPOCH_VERSION, RowPart, StoredRow
 
 GAPS_KEPT: Final = 256
-"""The last gaps of an epoch that are kept as they are. From twice as many on, the earlier ones are packed."""
+"""Recent gaps of an epoch that are stored unpacked. At twice this number the earlier ones are packed."""
 GAPS_PACKED: Final = 16_384
-"""Earlier gaps that are kept packed, two small numbers each. A number in a gap before them counts as handled."""
+"""Earlier gaps that are stored packed, two small numbers each. A number in an older gap counts as handled."""
 EPOCHS_KEPT: Final = 8
-"""Earlier epochs of a session that are kept: the last ones. A number of a forgotten one counts as handled."""
+"""Earlier epochs of a session that are kept. A number of an older epoch counts as handled."""
 Count = Annotated[int, Field(ge=0)]
 Number = Annotated[int, Field(ge=1)]
 Gaps = tuple[tuple[Number, Number], ...]
@@ -29,7 +29,7 @@ PackedGaps = Annotated[str, Field(exclude_if=operator.not_)]
 
 
 def pack_gaps(gaps: Gaps) -> str:
-    """Pack gaps: the distance from the gap before and the length of each, compressed."""
+    """Pack gaps as compressed pairs: the distance from the previous gap, and the length."""
     if not gaps:
         return ""
     numbers = array("I")
@@ -44,7 +44,7 @@ def pack_gaps(gaps: Gaps) -> str:
 
 @lru_cache(64)
 def unpack_gaps(packed: str) -> Gaps:
-    """Unpack gaps."""
+    """Unpack the output of `pack_gaps`."""
     if not packed:
         return ()
     numbers = array("I")
@@ -73,7 +73,7 @@ def _without(n: int, gaps: Gaps) -> Gaps:
 
 
 class EpochNumbers(RowPart):
-    """The handled numbers of one epoch: all up to `highest`, without those in gaps."""
+    """The handled numbers of one epoch: all numbers up to `highest` except the gaps."""
 
     epoch: Count
     highest: Count = 0
@@ -84,12 +84,12 @@ class EpochNumbers(RowPart):
         """Return whether this number was handled."""
         if n > self.highest or _is_in(n, self.gaps):
             return False
-        # no packed gap lies behind the first plain one
+        # packed gaps come before the first unpacked gap
         is_before = not self.gaps or n < self.gaps[0][0]
         return not (is_before and _is_in(n, unpack_gaps(self.packed_gaps)))
 
     def add(self, n: int) -> EpochNumbers:
-        """Return the numbers with one more."""
+        """Return the numbers including `n`."""
         gaps, packed = self.gaps, self.packed_gaps
         if n > self.highest + 1:
             gaps = (*gaps, (self.highest + 1, n - 1))
@@ -104,25 +104,25 @@ class EpochNumbers(RowPart):
 
 
 class HandledTurns(StoredRow):
-    """The handled numbers: all up to (`epoch`, `turn_number`), without those in gaps.
+    """The handled numbers: all numbers up to (`epoch`, `turn_number`) except the gaps.
 
-    Numbers are missing where a turn became a dead letter or belongs to another owner. A dead letter that is put back
-    comes after higher numbers, perhaps of a later epoch. It is in a gap or above the highest of its epoch, so it is no
-    duplicate.
+    A number is missing when its turn became a dead letter or belongs to another owner. A dead letter that is put back
+    arrives after higher numbers, perhaps of a later epoch. Its number is in a gap or above the highest of its epoch, so
+    it is not a duplicate.
     """
 
     epoch: RowEpoch = 0
-    """The highest epoch. Rows of earlier versions have none: they are of epoch 0."""
+    """The highest epoch. Rows of earlier versions have no epoch, which means epoch 0."""
     turn_number: Count = 0
-    """The highest handled number of the epoch."""
+    """The highest handled number of `epoch`."""
     gaps: Gaps = ()
-    """First and last number of each of the last gaps, rising. Rows of earlier versions have none."""
+    """First and last number of each recent gap, ascending. Rows of earlier versions have no gaps."""
     packed_gaps: PackedGaps = ""
-    """The gaps before them."""
+    """The earlier gaps, packed."""
     earlier: Annotated[tuple[EpochNumbers, ...], Field(exclude_if=operator.not_)] = ()
-    """The handled numbers of the last earlier epochs, rising."""
+    """The handled numbers of the most recent earlier epochs, ascending."""
     last_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
-    """When the row was last written, in seconds. 0: an earlier version wrote it."""
+    """Time of the last write in seconds since 1970; 0 in a row of an earlier version."""
 
     def has(self, number: TurnNumber) -> bool:
         """Return whether this number was handled."""
@@ -134,8 +134,8 @@ class HandledTurns(StoredRow):
         return known.has(number.n)
 
     def add(self, number: TurnNumber) -> Self:
-        """Return the row with one more handled number."""
-        if number == (self.epoch, self.turn_number + 1):  # as most are
+        """Return the row including `number`."""
+        if number == (self.epoch, self.turn_number + 1):  # the usual case
             return self.model_copy(update={"turn_number": number.n})
         changed = (self._of_epoch(number.epoch) or EpochNumbers(epoch=number.epoch)).add(number.n)
         epochs = {each.epoch: each for each in (*self.earlier, self._current(), changed)}

@@ -1,4 +1,4 @@
-"""Routing of a turn: its owner, its time, and whether it is on the partition of its session key."""
+"""Routing of a turn: its owner, its time, and the check that it is on the partition of its session key."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .stored_row import RowPart
 
 
 class TurnReading(RowPart):
-    """How a turn was read from its record. A waiting turn keeps it."""
+    """How a turn's time and text were read from the record. A waiting turn keeps it."""
 
     follows_log: bool = False
-    """The turn has no time of its own, so its time is not before that of the turn before it in its session."""
+    """True when the turn has no time of its own. Its time is then never before the previous turn of its session."""
     clock_ahead: bool = False
-    """The turn's own time lay too far after its record's. It has the record's time instead."""
+    """True when the turn's own time was too far after the record's time. The record's time replaces it."""
     undated: bool = False
-    """The record's timestamp is no time at which it can have been written. The turn has the time of reading."""
+    """True when neither the turn nor the record has a usable time. The turn then has the time of reading."""
     repaired_characters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedTurn:
-    """A decoded turn, and the owner of the facts that it gives."""
+    """A decoded turn, and the owner of the facts derived from it."""
 
     turn: Turn
     owner: Owner
@@ -43,8 +43,10 @@ class RoutedTurn:
 def decode_turn(
     record: Record, routing: RoutingPolicy, *, now: datetime, max_bytes: int = TURN_MAX_BYTES
 ) -> RoutedTurn:
-    """Decode a turn. One that is dated too far ahead counts as said when its record was written, and one without a
-    usable time when it was read, which is `now`. Raises Poison."""
+    """Decode a turn. Raises Poison.
+
+    A turn dated too far ahead takes the time of its record. A turn without any usable time takes `now`.
+    """
     read = decode_turn_value(record, max_bytes=max_bytes)
     try:
         owner = read.turn.owner(default_scope=routing.scope)
@@ -55,7 +57,7 @@ def decode_turn(
     ahead = own is not None and written is not None and _is_ahead(own, written, routing)
     undated = own is None and written is None
     reading = TurnReading(
-        # a letter that is put back was said before the turns that came since
+        # a redriven dead letter was said before later turns of its session
         follows_log=(own is None or ahead) and redriven_letter(record) is None,
         clock_ahead=ahead,
         undated=undated,
@@ -69,34 +71,36 @@ def decode_turn(
 
 
 def written_at(record: Record, *, now: datetime) -> datetime | None:
-    """Return when a record was written. None: its timestamp is missing (-1 or 0), in seconds, or of a clock that is
-    years behind or a day ahead."""
+    """Return the time at which a record was written, or None when its timestamp is unusable.
+
+    A timestamp is unusable when it is missing (-1 or 0), in seconds, years behind, or a day ahead of `now`.
+    """
     written = record.written_at
     return written if written is not None and EARLIEST <= written <= now + AHEAD else None
 
 
 def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
-    """Tell whether the record has another key, or is on another partition than murmur2(key) mod n."""
+    """Return whether the record has another key, or is on another partition than murmur2(key) mod n."""
     return not is_keyed_by(record, key) or is_on_other_partition(record, key, partitions=partitions)
 
 
 def is_on_other_partition(record: Record, key: str, *, partitions: int) -> bool:
-    """Tell whether the record is on another partition than murmur2(key) mod n."""
+    """Return whether the record is on another partition than murmur2(key) mod n."""
     return partition_for(key.encode(), partitions) != record.position.partition
 
 
 def check_key(record: Record, key: str) -> None:
-    """Check that a record has the key that its value implies. Raises Poison.
+    """Check that a record has the key that follows from its value. Raises Poison.
 
-    Otherwise whoever may write under one key could change the memory that another key names. A turn is exempt: its
-    key only places it, and the observer puts it right.
+    Otherwise a producer that may write under one key could change the memory of another key. Turns are exempt: their
+    key only selects the partition, and the observer corrects it.
     """
     if record.key != key.encode():
-        raise Poison("invalid", "its key names another owner or session than its value: send it under the key of both")
+        raise Poison("invalid", "its key names another owner or session than its value: use the key of the value")
 
 
 def was_rekeyed(record: Record) -> bool:
-    """Tell whether the observer has sent the turn again to the partition of its session key."""
+    """Return whether the observer has sent the turn again to the partition of its session key."""
     return any(name == REKEYED_HEADER for name, _ in record.headers)
 
 
@@ -105,7 +109,7 @@ def _is_ahead(at: datetime, written: datetime, routing: RoutingPolicy) -> bool:
 
 
 def _without_times_ahead(turn: Turn, written: datetime, routing: RoutingPolicy) -> Turn:
-    """Return the turn without times of messages that lie too far ahead: these messages have the turn's time."""
+    """Return the turn without message times that are too far ahead. These messages take the turn's time."""
 
     def is_ahead(message: TurnMessage) -> bool:
         return message.created_at is not None and _is_ahead(message.created_at, written, routing)
@@ -117,20 +121,19 @@ def _without_times_ahead(turn: Turn, written: datetime, routing: RoutingPolicy) 
 
 
 def message_time(message: TurnMessage, turn_at: datetime) -> datetime:
-    """Return the message's own time, else its turn's."""
+    """Return the message's own time, or else the turn's time."""
     return message.created_at or turn_at
 
 
 def _latest(turn: Turn) -> datetime | None:
-    """Return the latest time of a message of the turn."""
+    """Return the latest message time of the turn, if any."""
     return max((each.created_at for each in turn.messages if each.created_at is not None), default=None)
 
 
 def occurred_at(turn: Turn, record: Record) -> datetime:
-    """Return the time of a turn that `decode_turn` gave: its own, else the latest of its messages, else the record's
-    timestamp."""
+    """Return the time of a decoded turn: its own time, else the latest message time, else the record's time."""
     at = turn.occurred_at or _latest(turn) or record.written_at
-    assert at is not None  # a turn without a usable time has that of reading
+    assert at is not None  # `decode_turn` gives a turn without a usable time the time of reading
     return at
 
 
@@ -140,8 +143,8 @@ def value_hash(record: Record) -> str:
 
 
 def turn_hash(turn: ProtectedTurn, record: Record) -> str:
-    """Return the SHA-256 by which a turn is known again: of its value, or of the turn without its secrets.
+    """Return the SHA-256 that identifies a turn's content: of the record's value, or of the masked turn.
 
-    From the hash of the value and the rest of the turn a masked PIN could be found by trying.
+    The hash of the original value would let an attacker who has the masked turn find a masked PIN by brute force.
     """
     return hashlib.sha256(turn.turn.in_utc().to_bytes()).hexdigest() if turn.changed else value_hash(record)

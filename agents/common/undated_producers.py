@@ -1,4 +1,4 @@
-"""Producers whose records have no usable timestamp: each is named once in the log."""
+"""Warnings about producers whose records have no usable timestamp, once per producer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...streams.log.port import Record
 
 log = structlog.get_logger(__name__)
 PRODUCERS_MAX: Final = 1_000
-"""Producers that are remembered. One that was forgotten is named again."""
+"""Maximum number of remembered producers. A forgotten producer is reported again."""
 
 
 class UndatedProducers:
-    """Warns once about each producer, which is its tenant and its `ce_source`."""
+    """Log one warning per producer. A tenant and a `ce_source` identify a producer."""
 
     def __init__(self) -> None:
         self._named = LastKeys[tuple[str, str], bool](PRODUCERS_MAX)

@@ -79,7 +79,7 @@ async def test_another_writer_is_told_when_the_others_have_ended() -> None:
 
 @pytest.mark.parametrize(
     ("version", "why"),
-    [(0, "memstream rebuild facts"), (2, "memstream rebuild facts"), (4, "another writer lives")],
+    [(0, "memstream rebuild facts"), (2, "memstream rebuild facts"), (4, "another writer is active")],
     ids=["gone", "older", "newer"],
 )
 async def test_a_row_that_went_back_is_told_from_another_writer(version: int, why: str) -> None:
