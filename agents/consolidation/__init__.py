@@ -1,1 +1,1 @@
-"""Consolidation: episodes become facts, by a model and through the reflector. `stage.py` shows the way of an event."""
+"""Consolidation stage: turns episodes into facts with a model. The reflector writes the facts. Start at `stage.py`."""

@@ -1,4 +1,4 @@
-"""The events of consolidation: a reflected turn, a command, or a recall."""
+"""Events of consolidation: a reflected turn, a command, or a recall."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReflectedTurn:
 
 @dataclass(frozen=True, slots=True)
 class RecallEvent:
-    """Records that a reader was given."""
+    """A report of the records returned to a reader."""
 
     recall: RecallReport
     owner_key: str
@@ -52,7 +52,7 @@ ConsolidationEvent = ReflectedTurn | OwnerCommand | RecallEvent
 
 
 def route_event(record: Record, *, partitions: int, secrets: SecretFilter) -> RoutedEvent[ConsolidationEvent]:
-    """Decode the event and put it into the lane of its owner. Raises Poison."""
+    """Decode an event and assign it to the lane of its owner. Raises Poison."""
     work: ConsolidationEvent
     if record.position.topic == COMMANDS.name:
         work = decode_owner_command(record, secrets)

@@ -1,4 +1,4 @@
-"""The records that consolidation sends: proposals as commands, and results of commands."""
+"""Records that consolidation sends: proposals as commands, and results of commands."""
 
 from __future__ import annotations
 
@@ -22,22 +22,25 @@ CODES: Final[dict[RunStatus, str]] = {
 }
 MESSAGES: Final[dict[RunStatus, str]] = {
     "paused": "the tier spends nothing on it: set MEMSTREAM_TIER=standard",
-    "deferred": "the model is away; the run is tried again by itself",
-    "failed": "the model's answer could not be used, also after one repair; the command is a dead letter",
+    "deferred": "the model cannot be reached; the run is retried automatically",
+    "failed": "the model's answer was unusable, even after one repair; the command is a dead letter",
 }
-ASK_AGAIN: Final = "the model is away; nothing was lost: ask again"
+ASK_AGAIN: Final = "the model cannot be reached; nothing was lost: send the command again"
 
 
 def proposal_commands(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
-    """Build the commands of a run for the reflector: changes of facts first, then summaries, then rejections. What a
-    change of the same run settles is no longer rejected."""
+    """Build a run's commands for the reflector: fact changes first, then summaries, then rejections.
+
+    The order prevents the rejection of a fact that a change of the same run settles.
+    """
     facts = _facts_apply(results, request)
     episodes = _episodes_record(results, request, after=len(facts))
     return (*facts, *episodes, *_facts_reject(results, request, after=len(facts) + len(episodes)))
 
 
 def _facts_apply(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
-    """Build `facts.apply` commands of at most 20 changes. Each is of one step: it names its model and prompt."""
+    """Build `facts.apply` commands of at most 20 changes. A command has changes of one step, with its model and
+    prompt."""
     chunks = [(result, changes) for result in results for changes in split_into_commands(result.changes)]
     return tuple(
         Command(
@@ -56,7 +59,7 @@ def _facts_apply(results: Sequence[StepResult], request: RunRequest) -> tuple[Co
 
 
 def _episodes_record(results: Sequence[StepResult], request: RunRequest, *, after: int) -> tuple[Command, ...]:
-    """Build `episodes.record` commands, one for each step with summaries. `after`: commands of the run before them."""
+    """Build one `episodes.record` command per step with summaries. `after`: number of the run's earlier commands."""
     with_summaries = [result for result in results if result.summaries]
     return tuple(
         Command(
@@ -75,7 +78,7 @@ def _episodes_record(results: Sequence[StepResult], request: RunRequest, *, afte
 
 
 def _facts_reject(results: Sequence[StepResult], request: RunRequest, *, after: int) -> tuple[Command, ...]:
-    """Build `facts.reject` commands, one for each fact. `after`: commands of the run before them."""
+    """Build one `facts.reject` command per fact. `after`: number of the run's earlier commands."""
     rejections = [each for result in results for each in result.rejections]
     return tuple(
         Command(
@@ -92,7 +95,8 @@ def _facts_reject(results: Sequence[StepResult], request: RunRequest, *, after: 
 
 
 def run_result(command: Command, run: RunRecord, why: str) -> CommandResult:
-    """Answer a command with its run. The reflector's verdicts come as results of the commands that it names."""
+    """Return a command's result from its run. The reflector's verdicts arrive as results of the commands named in
+    it."""
     phases: list[JsonValue] = [{"name": part.name, "status": part.status, **dict(part.counts)} for part in run.phases]
     result: dict[str, JsonValue] = {
         "run_id": run.run_id,
@@ -103,7 +107,7 @@ def run_result(command: Command, run: RunRecord, why: str) -> CommandResult:
         "dropped": dict(run.dropped),
         "phases": phases,
     }
-    if run.kind in ("hygiene", "compact"):  # the caller asks for these counts
+    if run.kind in ("hygiene", "compact"):  # the caller needs these counts
         result |= {name: n for part in run.phases for name, n in part.counts.items()}
     status: ResultStatus = "applied"
     error: ResultError | None = None
@@ -119,5 +123,5 @@ def run_result(command: Command, run: RunRecord, why: str) -> CommandResult:
 def plain_result(
     command: Command, status: ResultStatus, at: datetime, error: ResultError | None = None
 ) -> CommandResult:
-    """Answer a command for which there was no run."""
+    """Return the result of a command that caused no run."""
     return CommandResult(command_id=command.command_id, status=status, error=error, at=at)

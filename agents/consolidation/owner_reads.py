@@ -18,12 +18,13 @@ from ...streams.engine.retry import Calls
 from .steps.base import RunRequest
 
 READ_MAX: Final = 2_000
-"""Records of an owner that one step reads. Beyond that it reads those with the lowest ids."""
+"""Maximum number of records that one step reads; the records with the lowest ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerReader:
-    """Every read names tenant and owner. Raises Transient when the store is away for longer than an event waits."""
+    """Reader of one owner's records. Every read filters by tenant and owner. Raises Transient when the store is
+    away."""
 
     store: VectorStore
     calls: Calls
@@ -41,8 +42,11 @@ class OwnerReader:
     async def page(
         self, request: RunRequest, collection: str, where: models.Filter, *, after: str, size: int
     ) -> tuple[list[StoredPoint], str]:
-        """Read the next records that match, by id, from the record `after` on ("": the first). Return them, and the
-        record at which the next page begins; "" when this was the last page. A record that is gone is passed over."""
+        """Read a page of matching records in id order, starting at the record `after` ("" means the first).
+
+        Return the page and the id at which the next page starts, or "" after the last page. A deleted record `after` is
+        skipped.
+        """
         found = await self.calls.call(
             "store",
             lambda: self.store.select(
@@ -62,8 +66,10 @@ class OwnerReader:
         order_by: str,
         at_once: int,
     ) -> list[StoredPoint]:
-        """Read the oldest of these records of the owner beyond the number that is kept. Those that match `last` come
-        only when there are no others."""
+        """Read the owner's oldest records in excess of `kept`, at most `at_once`.
+
+        Records that match `last` are returned only when there are not enough other records.
+        """
         store, tenant_id, conditions = self.store, request.tenant_id, [of_owner(request), *among]
         where = models.Filter(must=conditions)
         number = await self.calls.call("store", lambda: store.count(collection, tenant_id=tenant_id, where=where))
@@ -83,7 +89,7 @@ class OwnerReader:
         return found
 
     async def youngest_facts(self, request: RunRequest, *, limit: int) -> list[StoredPoint]:
-        """Read the owner's active facts that were recorded last, the youngest first."""
+        """Read the owner's most recently recorded active facts, newest first."""
         where = models.Filter(must=[of_owner(request), equals("state", "active")])
         return await self.calls.call(
             "store",
@@ -93,7 +99,7 @@ class OwnerReader:
         )
 
     async def facts_by_id(self, request: RunRequest, fact_ids: Sequence[str]) -> dict[str, StoredFact]:
-        """Read those of these facts that the owner has, in any state."""
+        """Read the owner's facts with these ids, in any state."""
         if not fact_ids:
             return {}
         found = await self.calls.call(
@@ -103,7 +109,7 @@ class OwnerReader:
         return {fact.fact_id: fact for fact in facts if fact.owner_key == request.owner_key}
 
     async def believed(self, request: RunRequest, observation_ids: Sequence[str]) -> dict[str, bool]:
-        """Return those of these observations that are evidence of a fact, each with whether such a fact is active."""
+        """Return the observations that are evidence of a fact. The value is True when such a fact is active."""
         if not observation_ids:
             return {}
         where = models.Filter(must=[of_owner(request), any_of("evidence[].observation_id", observation_ids)])
@@ -117,9 +123,10 @@ class OwnerReader:
         return believed
 
     async def episodes(self, request: RunRequest, *, with_dense: bool = False) -> tuple[StoredPoint, ...]:
-        """Read undeleted episodes by `occurred_at`, including those reduced to a gist.
+        """Read the owner's episodes in the order of `occurred_at`, including gists but no deleted ones.
 
-        Summaries are left out: they repeat what single turns have as episodes. `with_dense`: with their vectors.
+        Summaries are left out, because the episodes of single turns have the same content. `with_dense`: include
+        vectors.
         """
         where = models.Filter(must=[of_owner(request), is_empty("deleted_at")])
         found = await self.calls.call(
@@ -140,7 +147,7 @@ class OwnerReader:
     async def episodes_by_id(
         self, tenant_id: str, owner_key: str, episode_ids: Sequence[str]
     ) -> dict[str, StoredEpisode]:
-        """Read those of these episodes that the owner has, deleted ones too."""
+        """Read the owner's episodes with these ids, including deleted ones."""
         wanted = [each for each in dict.fromkeys(episode_ids) if ids.is_derived(each)]
         found = await self.calls.call("store", lambda: self.store.get(EPISODES, tenant_id=tenant_id, ids=wanted))
         episodes = (as_episode(each) for each in found.values())

@@ -1,4 +1,4 @@
-"""The plan of a run: which steps each kind of run has, in their order."""
+"""Plan of a run: the ordered steps of each kind of run."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from .steps.summaries import SummaryEpisodesStep, SummaryStep
 from .steps.waiting_facts import RejectWaitingStep
 
 CALLS_MAX: Final = 5
-"""Questions of one run to a model, at most one a step. Each waits up to a minute for a model that is away, so a run
-ends within minutes, and delays only its owner."""
+"""Maximum number of model calls in one run, at most one per step. A call waits up to a minute for an unreachable model,
+so a run ends within minutes and delays only its owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The only place that says which steps a run has."""
+    """The steps of runs. No other module defines them."""
 
     reader: OwnerReader
     caller: ModelCaller
     policy: MemoryPolicy
     consolidates: bool = True
-    """Whether the budget tier lets a run make facts of episodes (`TierSpending.consolidates`)."""
+    """True when the budget tier lets a run turn episodes into facts (`TierSpending.consolidates`)."""
     judges: bool = True
-    """Whether it lets a run judge pending facts (`TierSpending.judges`)."""
+    """True when the budget tier lets a run judge pending facts (`TierSpending.judges`)."""
 
     @property
     def after_run(self) -> tuple[Kind, ...]:
-        """The kinds that follow a `consolidate` that is done, in this order."""
+        """The kinds of run that follow a completed `consolidate` run, in order."""
         enabled: tuple[tuple[Kind, bool], ...] = (
             ("prune", self.policy.prune.facts > 0),
             ("hygiene", self.policy.hygiene.enabled and self.policy.hygiene.janitor == "consolidation"),
@@ -58,7 +58,7 @@ class Steps:
         return tuple(kind for kind, is_enabled in enabled if is_enabled)
 
     def of(self, kind: Kind, phases: frozenset[Phase]) -> Sequence[Step]:
-        """Return the steps of a kind of run when these phases are allowed."""
+        """Return the steps of a kind of run, limited to these phases."""
         match kind:
             case "consolidate":
                 return [step for step in self._consolidate(phases) if step.part in phases]
@@ -83,12 +83,12 @@ class Steps:
 
     @property
     def _culls_unconsolidated(self) -> bool:
-        """Whether nobody will look at the owner's episodes, and the policy lets them go."""
+        """True when no run reads the owner's episodes and the policy lets them be deleted."""
         hygiene = self.policy.hygiene
         return hygiene.enabled and hygiene.cull_unconsolidated and not self.consolidates
 
     def _reject_waiting(self, part: PartName) -> RejectWaitingStep | None:
-        """Return the step that bounds the facts which wait; None where all are kept."""
+        """Return the step that limits the number of waiting facts, or None when the policy has no limit."""
         step = RejectWaitingStep(self.reader, self.policy.hygiene, part, self.judges)
         return step if self.policy.hygiene.enabled and step.kept else None
 
@@ -104,7 +104,8 @@ class Steps:
             FactsStep(reader, caller, policy),
             SummaryEpisodesStep(self.policy.routing.significance),
             PromoteStep(reader, policy),
-            # A tier without a deep phase judges in the standard phase: a pending fact is not believed while it waits.
+            # A pending fact is not believed while it waits, so a tier without a deep phase judges in the standard
+            # phase.
             JudgeStep(reader, caller, policy, "deep" if "deep" in phases else "standard"),
             InsightsStep(reader, caller, policy),
             ProceduresStep(reader, caller, policy),
@@ -131,7 +132,7 @@ class Steps:
         )
 
     def _maintenance_of_facts(self, phases: frozenset[Phase]) -> Mapping[str, Step]:
-        """Return the steps of a maintenance run that propose changes of facts, by the name of their count."""
+        """Return the steps of a maintenance run that propose fact changes, by the name of their count."""
         policy, reader = self.policy, self.reader
         derive = {"derived": InsightsStep(reader, self.caller, policy.consolidation)} if "deep" in phases else {}
         return {

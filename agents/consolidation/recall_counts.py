@@ -1,9 +1,9 @@
-"""Counts of recalls: kept on the recalled records themselves, and as links between them. No model is asked.
+"""Recall counters on the recalled records, and links between records that are recalled together. No model is asked.
 
-Each owner has a row of its own for this, so that a recall does not write the whole owner's row again. The row lies on
-the owner's partition and recalls run in the owner's lane, so no run goes on at the same time. Fields of records are set
-to numbers, never incremented. Each event counts once: the row keeps the ids of the last ones. Readers find the links in
-one point of the owner, in the collection `links`.
+Each owner has a separate row for this, so that a recall does not rewrite the whole owner row. The row is on the owner's
+partition and recalls run in the owner's lane, so no run is active at the same time. Record fields are set to
+numbers and never incremented. The row keeps the ids of the last recalls, so each recall counts once. Readers find the
+links in one point per owner in the collection `links`.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from ..common.outcomes import OutcomeRow
 from ..common.seen_ids import SeenIds
 
 SEEN = 256
-"""Recalls of an owner whose ids are kept: more than a worker handles at a time, so that a redelivery finds all of
+"""Number of recall ids kept per owner. It exceeds the number of recalls in flight, so a redelivery finds all of
 them."""
 COUNTED: Mapping[Tier, str] = {"semantic": FACTS, "episodic": EPISODES}
-"""Tiers whose records have counters. Messages and the working set have none."""
+"""Tiers whose records have recall counters. Messages and the working set have none."""
 
 
 class RecallRow(OutcomeRow):
-    """An owner's links, and the ids of its last recalls."""
+    """An owner's links and the ids of the last recalls."""
 
     links: Links = Links()
     seen: SeenIds = SeenIds()
     until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
-    """Below it redelivered recalls are recognised whose ids are forgotten."""
+    """Marks that recognise redelivered recalls after `seen` has dropped their ids."""
     links_changed: bool = False
-    """Whether the last outcome puts the owner's point of links. The point is built from `links`: kept in the outcome
-    too, it would double the row."""
+    """True when the last outcome writes the owner's point of links. The point is built from `links`, because a second
+    copy in the outcome would double the size of the row."""
 
     def effects(self, last: Outcome, owner_key: str) -> Outcome:
-        """Return the last outcome with all of its writes."""
+        """Return the last outcome with all its writes."""
         if not self.links_changed:
             return last
         stored = StoredLinks(
@@ -71,7 +71,7 @@ class RecallRow(OutcomeRow):
 
 
 def recall_row_key(owner_key: str) -> str:
-    """An owner key has three parts, the key of a session's row six, this one four."""
+    """Return the row key. It has four parts; an owner key has three and a session row key has six."""
     return f"{owner_key}/recalled"
 
 
@@ -81,7 +81,7 @@ def recall_row(rows: Rows, owner_key: str) -> RecallRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallCounters:
-    """Counts recalls."""
+    """Counter of recalls."""
 
     store: VectorStore
     calls: Calls
@@ -97,12 +97,12 @@ class RecallCounters:
     async def decide(
         self, recall: RecallReport, owner_key: str, record: Record, rows: Rows, *, now: datetime
     ) -> StageDecision | None:
-        """Count one recall. Returns None when it is counted already, or when the policy counts none.
+        """Count one recall. Return None when it was counted before, or when the policy counts no recalls.
 
-        Raises Transient when the store is away. The time of a reader whose clock runs ahead is replaced by `now`.
+        Raises Transient when the store is away. A recall time later than `now` is replaced by `now`.
         """
         policy = self.policies.of(recall.tenant_id).hygiene
-        if not policy.enabled and recall.kind == "recalled":  # a rehydration is counted under every policy
+        if not policy.enabled and recall.kind == "recalled":  # rehydrations are counted under every policy
             return None
         row = recall_row(rows, owner_key)
         source = source_of(record, recall.recall_id)
@@ -139,7 +139,7 @@ class RecallCounters:
         return StageDecision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
     async def _recalled_records(self, recall: RecallReport, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
-        """Return collection and record by id, of this owner only: a writer to the topic can name any id."""
+        """Return collection and record by id, limited to this owner: a producer can name any id."""
         found: dict[str, tuple[str, StoredPoint]] = {}
         for tier, collection in COUNTED.items():
             named = [item.id for item in recall.items if item.tier == tier]
@@ -153,7 +153,7 @@ class RecallCounters:
         return found
 
     async def _archive_writes(self, recall: RecallReport, owner_key: str, at: datetime) -> list[SetFields]:
-        """Restart the retention of the archived texts that a rehydration has read."""
+        """Restart the retention period of archived texts that a rehydration has read."""
         if recall.kind != "rehydrated":
             return []
         named = [ids.archive_id(item.id) for item in recall.items if item.tier == "episodic"]
@@ -170,7 +170,7 @@ class RecallCounters:
     def _counter_writes(
         self, tenant_id: str, found: Mapping[str, tuple[str, StoredPoint]], at: datetime
     ) -> Iterable[SetFields]:
-        """Make one write for all records of a collection that get the same fields."""
+        """Yield one write per collection and set of equal fields."""
         growth = self.policies.of(tenant_id).recall.stability_growth
         together: dict[tuple[str, str], list[str]] = {}
         for identity, (collection, row) in found.items():
@@ -183,7 +183,7 @@ class RecallCounters:
 
 
 def _fields(collection: str, row: StoredPoint, at: datetime, *, growth: float) -> dict[str, JsonValue]:
-    """Return the fields after a recall. `growth`: factor of an episode's stability."""
+    """Return the record's fields after a recall. `growth`: growth factor of an episode's stability."""
     if collection == FACTS:
         return fact_recall_fields(StoredFact.from_payload(row.payload), at=at)
     return episode_recall_fields(StoredEpisode.from_payload(row.payload), at=at, growth=growth)

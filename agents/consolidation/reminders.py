@@ -1,6 +1,6 @@
-"""The owners that wait for a command of consolidation, and when each command is due.
+"""Owners with a pending command of consolidation, and the time at which each command is due.
 
-The state is in memory only: it is read from the table again when partitions are assigned.
+The state is in memory only. It is restored from the table when partitions are assigned.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .schedule import ScheduledCommand
 
 @dataclass(frozen=True, slots=True)
 class _Reminder:
-    """`due`: seconds on the monotonic clock."""
+    """A pending command. `due`: seconds on the monotonic clock."""
 
     partition: int
     command: ScheduledCommand
@@ -32,11 +32,11 @@ class OwnerReminders:
         return len(self._reminders)
 
     def retain(self, partitions: frozenset[int]) -> None:
-        """Forget the owners of all other partitions."""
+        """Remove the owners of all other partitions."""
         self._reminders = {key: each for key, each in self._reminders.items() if each.partition in partitions}
 
     def wait(self, owner_key: str, partition: int, command: ScheduledCommand, *, seconds: float) -> None:
-        """Set the owner's reminder. The same command keeps its time: further events of the owner do not delay it."""
+        """Set the owner's reminder. An equal command keeps its due time, so further events do not delay it."""
         before = self._reminders.get(owner_key)
         if before is not None and before.command.command_id == command.command_id:
             return
@@ -46,15 +46,18 @@ class OwnerReminders:
         self._reminders.pop(owner_key, None)
 
     def wake(self, tenant_id: str) -> None:
-        """Make all owners of the tenant due that wait for its model."""
+        """Make all reminders of the tenant due that wait for its model."""
         now = self._clock()
         for key, each in self._reminders.items():
             if each.command.for_model and each.command.tenant_id == tenant_id:
                 self._reminders[key] = replace(each, due=now)
 
     def take_due(self, at_most: int) -> list[ScheduledCommand]:
-        """Return commands whose time has come. Each is due again after the pause until the owner's row changes: a
-        reminder that was lost is sent again under the same id."""
+        """Return due commands.
+
+        A command is due again after the pause until the owner's row changes, so a lost reminder is sent again under the
+        same id.
+        """
         now = self._clock()
         due = [(key, each) for key, each in self._reminders.items() if each.due <= now][:at_most]
         for key, each in due:

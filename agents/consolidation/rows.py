@@ -1,7 +1,7 @@
-"""The rows of the table progress: one for each owner, and a small one for each (owner, session).
+"""Rows of the table progress: one per owner, and a small one per (owner, session).
 
-Consolidation is their only writer. The owner's row has the turns that were counted last. They move to the rows of their
-sessions when it has enough of them (turn_group.py). The rows of sessions are written after it, to the same partition.
+Consolidation is their only writer. The owner's row collects the most recently counted turns. When it has enough, they
+move to the session rows (turn_group.py). Session rows are written after the owner's row, to the same partition.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from ..common.stored_row import RowPart
 from ..common.turn_numbers import HandledTurns, Number
 
 FOLLOWS: Final = "follows"
-"""The index of owners with a run or a follow-up that is still to come."""
+"""Index of owners with a pending run or follow-up."""
 COUNTS: Final = "counts"
-"""The index of owners with turns since the last run. A schedule may start a run for them."""
+"""Index of owners with turns since the last run. A schedule may start a run for them."""
 RUNS_KEPT = 20
 SUMMARISED_KEPT: Final = 4 * SUMMARISED_MAX
 Count = Annotated[int, Field(ge=0)]
 Kind = Literal["consolidate", "prune", "hygiene", "digest", "compact"]
-"""The kind of a run: that of its command, or `consolidate` when the counters started it."""
+"""The kind of a run: the kind of its command, or `consolidate` when the counters started it."""
 NOT_RETRIED: Final[frozenset[Kind]] = frozenset(("compact",))
-"""Kinds that concern one session. When the model is away the result says so, and the caller asks again."""
+"""Kinds that concern one session. When the model is away, the result says so and the caller sends the command again."""
 PartName = Literal["light", "standard", "deep", "prune", "hygiene", "digest", "compact"]
-"""The part of a run: a phase of `consolidate`, or the only part of every other kind."""
+"""The part of a run: a phase of `consolidate`, or the single part of every other kind."""
 StepStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
 RunStatus = StepStatus
-"""done: proposals were sent, perhaps none. nothing: there was nothing to look at. paused: the tier or its budget
-forbids the call. deferred: the model is away, the run is tried again. failed: the answer was unusable."""
+"""done: proposals were sent, perhaps none. nothing: there was no input. paused: the tier or the budget forbids the
+call. deferred: the model is away and the run is retried. failed: the answer was unusable."""
 
 
 class Part(RowPart):
-    """The result of one part of a run. A part that fails or waits does not undo the others."""
+    """The result of one part of a run. A failed or waiting part does not undo the others."""
 
     name: PartName
     status: StepStatus
     counts: dict[str, int] = Field(default_factory=dict)
     why: str = ""
-    """Why the part is not done."""
+    """Reason why the part is not done."""
 
 
 class RunRecord(RowPart):
-    """One run, kept so that an operator can see later why it proposed what it did."""
+    """One run, kept so that an operator can see the reasons for its proposals later."""
 
     run_id: str
     status: RunStatus
@@ -75,7 +75,7 @@ class RunRecord(RowPart):
 
 
 class PendingRun(RowPart):
-    """A run that is due and could not be finished. `attempt` is part of the reminder's id: each id is used once."""
+    """A due run that could not finish. `attempt` is part of the reminder's id, so that each id is used once."""
 
     tenant_id: str
     owner: Owner
@@ -83,13 +83,13 @@ class PendingRun(RowPart):
     attempt: Count = 0
     status: Literal["deferred", "paused"] = "deferred"
     turns: Count = 0
-    """Turns that were counted at the last try."""
+    """Number of counted turns at the last attempt."""
     until: Instant | None = None
-    """When a paused run can succeed again; None: when a worker starts with other settings."""
+    """Time at which a paused run can succeed again, or None when it needs a worker with other settings."""
 
 
 class FollowUp(RowPart):
-    """One command that an owner still needs after a run, or again when the model is back. `attempt` as above."""
+    """A command that an owner still needs after a run, or when the model is back. `attempt` as in `PendingRun`."""
 
     kind: Kind
     run_id: str
@@ -98,12 +98,12 @@ class FollowUp(RowPart):
 
 
 class Summary(RowPart):
-    """The summary of some turns of a session, kept until it is proposed as an episode."""
+    """The summary of some turns of a session, stored until it is proposed as an episode."""
 
     user_id: str
     session_id: str
     turn_ids: tuple[str, ...]
-    """In the order of the session."""
+    """Turn ids in session order."""
     content: str
     began_at: Instant
     """Time of the first turn."""
@@ -120,40 +120,40 @@ class Summary(RowPart):
 
 
 class RecentTurns(RowPart):
-    """Counted turns of one session that the session's row does not have yet."""
+    """Counted turns of one session that are not yet in the session's row."""
 
     session: str
-    """The session's key."""
+    """The session key."""
     numbers: tuple[tuple[Count, Number], ...]
-    """Epoch and number of each turn, in the order in which they were counted."""
+    """Epoch and number of each turn, in counting order."""
     turn_ids: SeenIds
-    """In the same order."""
+    """Turn ids in counting order."""
     last_at: Annotated[int, Field(ge=0)]
-    """As in the session's row: when the last of them was counted, in seconds."""
+    """Time in seconds at which the last of these turns was counted; see `HandledTurns.last_at`."""
 
     def has(self, number: TurnNumber) -> bool:
         return tuple(number) in self.numbers
 
 
 class UpkeepRow(RowPart):
-    """The state of an owner's upkeep."""
+    """The state of an owner's maintenance."""
 
     clock: TurnClock = TurnClock()
-    """The owner's turns over all sessions: it gives the age of episodes in turns."""
+    """Clock of the owner's turns over all sessions, for the age of episodes in turns."""
     facts_from: str = ""
-    """The fact at which the janitor's next visit begins; "": at the first."""
+    """The fact at which the janitor's next visit starts; "" means the first."""
     episodes_from: str = ""
-    """The episode at which the janitor's next visit begins; "": at the first."""
+    """The episode at which the janitor's next visit starts; "" means the first."""
     merged_from: str = ""
-    """The fact at which the merge of the next maintenance run begins; "": at the first."""
+    """The fact at which the merge of the next maintenance run starts; "" means the first."""
     settled_from: str = ""
-    """The pending fact at which the next run begins to settle; "": at the first."""
+    """The pending fact at which the next run starts to settle; "" means the first."""
     judged_from: str = ""
-    """The pending fact at which the next run begins to judge; "": at the first."""
+    """The pending fact at which the next run starts to judge; "" means the first."""
     visited_at: Instant | None = None
-    """The janitor's last visit."""
+    """Time of the janitor's last visit."""
     reflected_at: Instant | None = None
-    """The end of the last maintenance run."""
+    """Time at which the last maintenance run ended."""
 
 
 class ProgressRow(CommandedRow):
@@ -161,30 +161,30 @@ class ProgressRow(CommandedRow):
 
     counters: Counters = Counters()
     runs: tuple[RunRecord, ...] = ()
-    """The last 20, oldest first."""
+    """The last 20 runs, oldest first."""
     waiting: PendingRun | None = None
     errands: tuple[FollowUp, ...] = ()
-    """The follow-ups: at most one of each kind, in the order in which they are done."""
+    """The follow-ups in execution order, at most one per kind."""
     counted_since: Instant | None = None
-    """When the first of the counted turns came. A schedule counts from here while there was no run."""
+    """Time of the first counted turn since the last run. A schedule starts from here while there was no run."""
     changed_facts: Count = 0
-    """Changes of facts that were reported or proposed since the last prune."""
+    """Number of fact changes reported or proposed since the last prune."""
     pruned_to: str = ""
-    """The fact at which the last prune stopped, in the order in which facts are shown; "": at the end."""
+    """The fact at which the last prune stopped, in display order; "" means the end."""
     derived: tuple[str, ...] = ()
-    """Short hashes of the last 64 clusters in which insights were searched."""
+    """Short hashes of the last 64 clusters that were searched for insights."""
     mined: str = ""
-    """Short hash of the episodes in which procedures were last searched."""
+    """Short hash of the episodes that were last searched for procedures."""
     upkeep: UpkeepRow = UpkeepRow()
     unsummarised: tuple[SummaryBacklog, ...] = ()
-    """Turns that no summary includes yet, by session."""
+    """Turns without a summary, by session."""
     summaries: tuple[Summary, ...] = ()
     """Summaries that are not proposed yet."""
     retold: SeenIds = SeenIds()
-    """The last 256 turns that were shown to a model for a summary. Their episode may not be in the store yet, and a
-    turn that gave no summary is not shown again."""
+    """The last 256 turns shown to a model for a summary. Their episode may not be in the store yet. A turn that gave no
+    summary is not shown again."""
     recent: Annotated[tuple[RecentTurns, ...], Field(exclude_if=operator.not_)] = ()
-    """The turns that were counted last, by session."""
+    """The most recently counted turns, by session."""
 
     def recent_of(self, session_key: str) -> RecentTurns | None:
         return next((each for each in self.recent if each.session == session_key), None)
@@ -195,7 +195,7 @@ class ProgressRow(CommandedRow):
 
 
 def progress_index(key: str, raw: bytes) -> tuple[str, ...]:
-    """Return the index rows that a row needs, also those that stand though it needs them no longer."""
+    """Return the index rows that a row needs and the index rows that it still has."""
     if not is_owner_key(key):
         return ()
     row = ProgressRow.read(raw)
@@ -203,13 +203,13 @@ def progress_index(key: str, raw: bytes) -> tuple[str, ...]:
 
 
 class CountedTurns(HandledTurns):
-    """Which turns of a session are counted for an owner."""
+    """The turns of a session that are counted for an owner."""
 
     counted: SeenIds = SeenIds()
-    """The last 1 000 turn ids, without those that version 0.1 counted. Only turns in this list are compacted."""
+    """The last 1 000 turn ids, without turns counted by version 0.1. Only turns in this list are compacted."""
 
     def with_recent(self, recent: RecentTurns) -> CountedTurns:
-        """Return the row with the turns that the owner's row has."""
+        """Return the row including the turns from the owner's row."""
         row = self
         for epoch, n in recent.numbers:
             row = row.add(TurnNumber(epoch, n))
@@ -218,12 +218,12 @@ class CountedTurns(HandledTurns):
 
 
 def session_row_key(owner_key: str, session_key: str) -> str:
-    """An owner key has three parts, this key has six, so they cannot be equal."""
+    """Return the row key. It has six parts; an owner key has three."""
     return f"{owner_key}/{session_key}"
 
 
 def recent_at(rows: Rows, row_key: str, *, partition: int) -> int:
-    """Return the time of the turns that the owner's row has of a session's row; 0: it has none."""
+    """Return the time of the session's turns in the owner's row, or 0 when it has none."""
     owner_key = partition_key(row_key) or ""
     recent = ProgressRow.load(rows, owner_key, partition=partition).recent_of(row_key.removeprefix(f"{owner_key}/"))
     return 0 if recent is None else recent.last_at

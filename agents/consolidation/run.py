@@ -1,7 +1,7 @@
-"""A run: its steps one after the other. Each gets the row that the one before it returned. Nothing is written here.
+"""Execution of a run: its steps in sequence, each with the row returned by the previous step. Nothing is written here.
 
-The first step that may not ask the model, or cannot reach it, ends the run: the results before it stand, the rest
-waits. A step with an unusable answer is recorded as failed, and the others go on.
+The run ends at the first step that may not ask the model or cannot reach it. Earlier results are kept; later steps
+wait. A step with an unusable answer is recorded as failed, and the run continues.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .rows import Kind, Part, PartName, ProgressRow, RunStatus, StepStatus
 from .steps.base import RunRequest, Step, StepResult
 
 Plan = Callable[[Kind, frozenset[Phase]], Sequence[Step]]
-"""Returns the steps of a kind of run when these phases are allowed."""
+"""Function that returns the steps of a kind of run, limited to the allowed phases."""
 WORST_FIRST: Final[tuple[StepStatus, ...]] = ("failed", "deferred", "paused", "done", "nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `results` has those of its steps, in their order."""
+    """The result of a run. `results` has the results of its steps, in order."""
 
     kind: Kind
     status: RunStatus
@@ -74,13 +74,13 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class RunExecutor:
-    """Takes the steps of a run."""
+    """Executor of the steps of a run."""
 
     plan: Plan
     spending: TierSpending
 
     async def run(self, kind: Kind, request: RunRequest, row: ProgressRow) -> RunResult:
-        """Raises Fatal, and Transient when the store is away."""
+        """Run all steps of a kind. Raises Fatal, and Transient when the store is away."""
         phases = self.spending.phases
         results: list[tuple[PartName, StepResult]] = []
         for step in self.plan(kind, phases):
@@ -99,8 +99,8 @@ class RunExecutor:
 def _status(kind: Kind, results: Sequence[tuple[PartName, StepResult]]) -> RunStatus:
     """Return the status of a run that reached its last step.
 
-    It failed when a step of its own task failed. For `consolidate` that is the phase standard; light and deep may fail
-    without it.
+    The run failed when a step of its main task failed. For `consolidate` the main task is the standard phase; a failed
+    light or deep phase does not count.
     """
     if any(result.status == "failed" for part, result in results if kind != "consolidate" or part == "standard"):
         return "failed"

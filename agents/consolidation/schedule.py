@@ -1,4 +1,4 @@
-"""The schedule of an owner: what a run leaves in the owner's row, and which command comes next, and when. Pure."""
+"""Schedule of an owner: the effect of a run on the owner's row, and the next command with its time. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .steps.base import RunRequest
 
 @dataclass(frozen=True, slots=True)
 class ScheduledCommand:
-    """A command that consolidation sends itself.
+    """A command that consolidation sends to itself.
 
-    Its id follows from the owner's row and stays the same until the row changes. So a command that is sent twice, by
-    any worker, is done once.
+    Its id is derived from the owner's row and changes only with the row. So a command that any workers send twice is
+    executed once.
     """
 
     command_id: str
@@ -30,13 +30,13 @@ class ScheduledCommand:
     owner: Owner
     at: datetime
     for_model: bool = False
-    """Whether it waits for a model. It is due at once when the model is back, and when a worker starts."""
+    """True when the command waits for a model. It is due when the model is back, and when a worker starts."""
 
 
 # ------------------------------------------------------------------------------------------------ after a run
 def run_record(run: RunResult, request: RunRequest, commands: Sequence[Command]) -> RunRecord:
-    """Build the record of a run. Its model and prompt are those of the first step that names a model; a step of the
-    phase deep counts only when no other does."""
+    """Return the record of a run. Model and prompt come from the first step with a model; a step of the deep phase
+    counts only when no other step has a model."""
     by_model = [(part, result) for part, result in run.results if result.model is not None]
     main = next((result for part, result in by_model if part != "deep"), None)
     main = main or next((result for _, result in by_model), None)
@@ -67,10 +67,10 @@ def with_run(
     pause: float,
     after_run: float,
 ) -> ProgressRow:
-    """Put a run into the owner's row.
+    """Return the owner's row with a run added.
 
-    `after`: the kinds that follow a `consolidate` that is done, each `after_run` seconds after the one before it.
-    `pause`: seconds until a deferred run is tried again.
+    `after`: the kinds that follow a completed `consolidate`, each `after_run` seconds after the previous one. `pause`:
+    seconds until a deferred run is retried.
     """
     row = row.model_copy(
         update={
@@ -108,12 +108,12 @@ def with_run(
 
 
 def without_follow_up(row: ProgressRow, kind: Kind) -> ProgressRow:
-    """Remove the follow-up of a kind that is refused."""
+    """Return the row without the follow-up of a refused kind."""
     return row.model_copy(update={"errands": tuple(each for each in row.errands if each.kind != kind)})
 
 
 def _pending_run(row: ProgressRow, run: RunResult, request: RunRequest) -> PendingRun:
-    """Keep the id of the first try until the run is done."""
+    """Return the pending run. It keeps the id of the first attempt."""
     before = row.waiting
     return PendingRun(
         tenant_id=request.tenant_id,
@@ -128,18 +128,18 @@ def _pending_run(row: ProgressRow, run: RunResult, request: RunRequest) -> Pendi
 
 # ------------------------------------------------------------------------------------------------ what is next
 def may_try_again(waiting: PendingRun, counters: Counters, policy: ConsolidationPolicy) -> bool:
-    """Tell whether a turn may start a paused run again: after as many turns as a run needs, so that the steps that
-    cost nothing are done. A deferred run has its reminder."""
+    """Return whether a turn may restart a paused run. This takes as many new turns as a run needs; the restart executes
+    the steps without cost. A deferred run has a reminder instead."""
     return waiting.status == "paused" and counters.turns - waiting.turns >= policy.turns
 
 
 def upcoming(
     row: ProgressRow, owner_key: str, *, policy: ConsolidationPolicy, pause: float, paused: bool, now: datetime
 ) -> ScheduledCommand | None:
-    """Return the next command that this owner needs.
+    """Return the next command that this owner needs, if any.
 
-    `paused`: these settings allow no call. A run that waits for other settings is found again when a worker starts
-    with them.
+    `paused`: the settings allow no model call. A run that waits for other settings is found when a worker starts with
+    them.
     """
     if row.waiting is None and not row.errands and policy.trigger != "schedule":
         return None

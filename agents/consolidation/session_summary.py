@@ -1,6 +1,6 @@
-"""Summaries of turns of a session, for the steps Summary and Compact: which turns a model may see, and its answer.
+"""Summaries of a session's turns, for the steps Summary and Compact: the choice of turns, and the model's answer.
 
-Left out are secret messages, and turns that have a label or of which a secret episode or fact was made.
+A model does not see secret messages, turns with a label, and turns that are the source of a secret episode or fact.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class TurnsSummary:
 
 
 def may_read_turns(capture: CapturePolicy) -> bool:
-    """Tell whether the words of turns may be shown to a model.
+    """Return whether a model may see the text of turns.
 
-    They may not when capture is off, or when the operator's own function decides what is shown of a turn.
+    Return False when capture is off, or when the operator's own function decides which text of a turn is shown.
     """
     return capture.enabled and not capture.source
 
@@ -56,7 +56,7 @@ def may_read_turns(capture: CapturePolicy) -> bool:
 async def logged_turns(
     request: RunRequest, session: SummaryBacklog, *, reader: OwnerReader, capture: CapturePolicy
 ) -> tuple[SummaryTurn, ...]:
-    """Read the turns of `session` that the recorder has put into the session log so far, in their order."""
+    """Read the turns of `session` that the recorder has stored in the session log so far, in order."""
     where = models.Filter(
         must=[
             of_owner(request),
@@ -74,14 +74,16 @@ async def logged_turns(
 async def without_secrets(
     request: RunRequest, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, reader: OwnerReader
 ) -> tuple[SummaryTurn, ...]:
-    """Return the turns that have words and hold no secret."""
+    """Return the turns that have text and no secret."""
     secret = await _secret_turns(request, session, reader=reader)
     return tuple(each for each in turns if each.said and each.turn_id not in secret)
 
 
 async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader: OwnerReader) -> frozenset[str]:
-    """Return the turns that have a label or of which a secret episode or fact was made. The label is there before
-    consolidation knows of the turn; the session log may follow it later."""
+    """Return the turns that have a label or are the source of a secret episode or fact.
+
+    The label exists before consolidation receives the turn; the session log may apply it later.
+    """
     store, calls, tenant_id = reader.store, reader.calls, request.tenant_id
     secret = equals("sensitivity", "secret")
     of_episodes = models.Filter(must=[of_owner(request), secret, _of(session)])
@@ -103,7 +105,7 @@ async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader:
 async def summarise_turns(
     request: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn], *, caller: ModelCaller
 ) -> TurnsSummary | CallStopped:
-    """Ask the model for a summary of `shown`, which has at least one turn."""
+    """Ask the model for a summary of `shown`, which must not be empty."""
     prompt = SummaryPrompt(shown)
     answer = await caller.ask(request.tenant_id, ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse))
     if isinstance(answer, CallStopped):
@@ -130,7 +132,7 @@ async def summarise_turns(
 
 
 def summary_proposal(summary: Summary, *, significance: float) -> SummaryProposal:
-    """Build the proposal for the reflector. Its importance is the least that an episode can have."""
+    """Return the proposal for the reflector. Its importance is the minimum importance of an episode."""
     return SummaryProposal(
         user_id=summary.user_id,
         session_id=summary.session_id,
@@ -147,14 +149,14 @@ def summary_proposal(summary: Summary, *, significance: float) -> SummaryProposa
 def with_summarised(
     before: SeenIds, request: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn]
 ) -> SeenIds:
-    """Add the turns that were shown to the ids in the owner's row."""
+    """Return the ids in the owner's row with the shown turns added."""
     for each in shown:
         before = before.add(summarised_id(request, session, each.turn_id), kept=SUMMARISED_KEPT)
     return before
 
 
 def summarised_id(request: RunRequest, session: SummaryBacklog, turn_id: str) -> str:
-    """Return the id under which the owner's row keeps a turn that was shown."""
+    """Return the id of a shown turn in the owner's row."""
     return ids.turn_cause(ids.session_key(request.tenant_id, *session.session), turn_id)
 
 

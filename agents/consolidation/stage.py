@@ -1,17 +1,17 @@
-"""Consolidation: episodes become facts. The way of an event through it, from top to bottom:
+"""Consolidation stage: turns episodes into facts. Processing of an event, from top to bottom:
 
 route    decode; one lane per owner, over all topics; the reflector refuses commands that cannot be decoded
-decide   handled before? → nothing
-         a reflected turn → counted, with those that wait behind it (turn_group.py); a run when enough has happened
-         a command of a kind of consolidation → a run of that kind, whatever the counters say
-         an edit by hand → episodes that exist, procedures (edits/); its result
+decide   handled before → nothing
+         a reflected turn → count it and the queued turns behind it (turn_group.py); start a run when enough are counted
+         a command of a kind of consolidation → a run of that kind, independent of the counters
+         a manual edit → changes of episodes and procedures (edits/), and a result
          a command of another kind → nothing
-         a recall → counted on the records, and linked (recall_counts.py)
-         a run: its steps one after the other (plan.py, run.py) → proposals, writes, the owner's row
+         a recall → counts on the records, and links (recall_counts.py)
+         a run: its steps in sequence (plan.py, run.py) → proposals, writes, the owner's row
 store    fields of episodes and facts, the digest, procedures, links
-publish  proposals as facts.apply and episodes.record on memory.commands (the reflector carries them out); results
+publish  proposals as facts.apply and episodes.record on memory.commands (the reflector executes them); results
 
-When the model is away for more than a minute, the rest of a run waits and a reminder sends a command later. Follow-ups
+When the model is away for more than a minute, the rest of a run waits, and a reminder sends a command later. Follow-ups
 of a run (prune, hygiene, digest) and scheduled runs are sent in the same way.
 
 Consolidation is the only writer of the table progress, of the collections `digests`, `procedures` and `links`, and of
@@ -74,19 +74,19 @@ APPLIED_KINDS: Final = kinds_of("consolidation")
 
 @dataclass(frozen=True, slots=True)
 class RunConclusion:
-    """The effects of a run: the owner's row after it, what it sends and what it writes."""
+    """The effects of a run: the new owner row, the records to send, and the writes."""
 
     row: ProgressRow
     record: RunRecord | None = None
-    """None: there was no run."""
+    """The record of the run, or None when there was no run."""
     records: tuple[OutRecord, ...] = ()
     writes: tuple[Write, ...] = ()
     why: str = ""
-    """Why the run is not done."""
+    """Reason why the run is not done."""
 
 
 class Consolidation:
-    """The stage. `send_durably` sends reminders, which belong to no outcome. `embedder` embeds texts of edits."""
+    """The stage. `send_durably` sends reminders, which belong to no outcome. `embedder` embeds the texts of edits."""
 
     name: Literal["consolidation"] = "consolidation"
     reads: tuple[Topic, ...] = (EPISODES_RECORDED, COMMANDS, RECALLED)
@@ -131,7 +131,8 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
-        """The reflector reads the commands too, and writes the dead letters of those that cannot be decoded."""
+        """Return whether this stage writes dead letters for a topic. For commands the reflector, which also reads them,
+        does."""
         return topic != COMMANDS.name
 
     def route(self, record: Record) -> RoutedEvent[ConsolidationEvent]:
@@ -174,7 +175,7 @@ class Consolidation:
         rows: Rows,
         queued: QueuedEvents[ConsolidationEvent],
     ) -> StageDecision | None:
-        """Count a turn and the turns that wait behind it, and run when the counters say so."""
+        """Count a turn and the queued turns behind it, and start a run when the counters require it."""
         group = TurnGroup(
             row,
             work.owner_key,
@@ -206,8 +207,10 @@ class Consolidation:
     def _count_turns(
         self, group: TurnGroup, work: ReflectedTurn, record: Record, queued: QueuedEvents[ConsolidationEvent]
     ) -> int:
-        """Count the turn in hand, and queued ones up to another event, or to the turn that makes a run due. Return how
-        many of these there are."""
+        """Count this turn and queued turns, up to another kind of event or to the turn that makes a run due.
+
+        Return the number of counted queued turns.
+        """
         group.add(work, record, self._policies.of(work.recorded.tenant_id, work.recorded.agent_id))
         if group.last is None or group.is_due:
             return 0
@@ -221,7 +224,7 @@ class Consolidation:
         return covers
 
     async def _command(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> StageDecision | None:
-        """Carry out a command, and answer it."""
+        """Execute a command and send its result."""
         command, owner_key = work.command, work.owner_key
         if row.is_redelivered(record):
             self._metrics.counted("duplicate")
@@ -253,7 +256,7 @@ class Consolidation:
         return self._decision(conclusion.row, owner_key, outcome)
 
     async def _edit(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> StageDecision:
-        """Apply an edit by hand, and answer it."""
+        """Apply a manual edit and send its result."""
         command, now = work.command, self._now()
         assert command.owner is not None  # route refuses a command without an owner
         edit = UpkeepEditResult(result=refusal(command, self._tiers) or args_of(command))
@@ -291,15 +294,18 @@ class Consolidation:
         return vector
 
     def _answer_again(self, work: OwnerCommand, record: Record, row: ProgressRow) -> StageDecision:
-        """Send the result of an edit that came before once more: its sender did not get it."""
+        """Send the result of an earlier edit again: its sender did not receive it."""
         answer = result_record(row.results.again(work.command), source=SOURCE, subject=work.owner_key)
         source = source_of(record, work.event_id)
         outcome = Outcome(source=source, records=(answer,), tenant_id=work.command.tenant_id)
         return self._decision(row, work.owner_key, outcome)
 
     def _decision(self, row: ProgressRow, owner_key: str, outcome: Outcome) -> StageDecision:
-        """Put an outcome into the owner's row. Without a schedule nobody reads the index of counted turns, so the
-        owner's row in it stands: otherwise each run would delete it, and the next turn write it again."""
+        """Return the decision for the owner's row with this outcome.
+
+        Without a schedule no code reads the index of counted turns. The owner's index row then stays: otherwise each
+        run would delete it, and the next turn would write it again.
+        """
         scheduled = self._policies.of(ids.split(owner_key)[0]).consolidation.trigger == "schedule"
         return row.decision(owner_key, outcome, standing=() if scheduled else (COUNTS,))
 
@@ -317,7 +323,7 @@ class Consolidation:
         )
 
     async def _run(self, kind: Kind, request: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
-        """Take the steps of a run, and collect their effects. `record`: the event that started it."""
+        """Execute the steps of a run and collect their effects. `record`: the event that started it."""
         policy = self._policies.of(request.tenant_id)
         steps = Steps(self._reader, self._caller, policy, self._spending.consolidates, self._spending.judges)
         run = await RunExecutor(steps.of, self._spending).run(kind, request, row)
@@ -412,9 +418,10 @@ class Consolidation:
             yield command_record(command, source=SOURCE)
 
     def _set_reminder(self, row: ProgressRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
-        """Set the reminder of an owner as the row says, or remove it.
+        """Set or remove the reminder of an owner, depending on the row.
 
-        A run that waits for the model gets one. A run that waits for other settings gets none: it needs a restart.
+        A run that waits for the model has a reminder. A run that waits for other settings has none, because it needs a
+        restart.
         """
         now, policy = self._now(), self._policies.of(ids.split(owner_key)[0]).consolidation
         paused = row.waiting is not None and not (self._tiers.semantic and self._spending.consolidates)

@@ -1,4 +1,4 @@
-"""Turns of an owner that one outcome counts: the turn in hand, and those that wait behind it in its lane."""
+"""Turns of an owner that one outcome counts: the current turn and the queued turns behind it in its lane."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from .schedule import may_try_again
 from .steps.hygiene import after_turn, with_visits
 
 QUEUED_MAX: Final = 32
-"""Queued turns that one outcome counts. It may keep the rows of their sessions, so this bounds the owner's row. A crash
-decides so many again at most."""
+"""Maximum number of queued turns in one outcome. The outcome may keep the rows of their sessions, so this limits the
+size of the owner's row. After a crash at most this many turns are decided again."""
 RECENT_MAX: Final = 32
-"""Counted turns that the owner's row keeps, some 25 bytes each. Beyond, they move to the rows of their sessions."""
+"""Maximum number of counted turns in the owner's row, about 25 bytes each. Above it, they move to the session rows."""
 
 
 class TurnGroup:
-    """Counts turns of one owner in their order. `row`: the owner's row after them.
+    """Counter of turns of one owner, in order. `row`: the owner's row after the counted turns.
 
-    A turn that makes a run due is the last one: the run sees the counters that it would see if each turn were counted
-    by itself.
+    A turn that makes a run due is the last one of the group. So the run sees the same counters as without grouping.
     """
 
     def __init__(
@@ -44,21 +43,21 @@ class TurnGroup:
         consolidates: bool,
         now: datetime,
     ) -> None:
-        """`consolidates`: whether a run may make facts of episodes."""
+        """`consolidates`: True when a run may turn episodes into facts."""
         self.row = row
         self.last: tuple[ReflectedTurn, Record] | None = None
-        """The last turn that was counted, and its record."""
+        """The last counted turn, and its record."""
         self.is_due = False
-        """Whether it makes a run due."""
+        """True when the last counted turn makes a run due."""
         self.duplicates = 0
-        """Turns that were counted before."""
+        """Number of turns that were counted before."""
         self._owner_key = owner_key
         self._rows = rows
         self._sessions = sessions
         self._consolidates = consolidates
         self._now = now
         self._table: dict[str, CountedTurns] = {}
-        """The rows of the turns' sessions, as they are in the table."""
+        """The session rows of the turns, as stored in the table."""
         self._recent = {each.session: each for each in row.recent}
         self._counted: dict[str, list[ReflectedTurn]] = {}
         """The counted turns, by session."""
@@ -66,7 +65,7 @@ class TurnGroup:
         self._last_at: dict[str, int] = {}
 
     def add(self, turn: ReflectedTurn, record: Record, policy: MemoryPolicy) -> None:
-        """Count a turn. `policy`: that of its tenant and agent."""
+        """Count a turn. `policy`: the policy of its tenant and agent."""
         session, number = turn.session_key, turn.recorded.number
         if session not in self._table:
             self._table[session] = CountedTurns.load(self._rows, session_row_key(self._owner_key, session))
@@ -102,8 +101,11 @@ class TurnGroup:
         return after_turn(row, at=record.timestamp, run_id=lambda: turn.run_id, policy=hygiene, now=self._now)
 
     def with_turns(self, row: ProgressRow) -> tuple[ProgressRow, dict[str, bytes]]:
-        """Put the counted turns into the owner's row. When it has more than `RECENT_MAX`, they all move to the rows of
-        their sessions: return these, each after its index row."""
+        """Add the counted turns to the owner's row.
+
+        With more than `RECENT_MAX` turns in the row, all of them move to their session rows. Return those rows, each
+        after its index row.
+        """
         recent = dict(self._recent)
         for session, turns in self._counted.items():
             recent[session] = self._with_counted(session, turns)

@@ -1,4 +1,4 @@
-"""The edits by hand that the consolidation applies, by kind of command."""
+"""Manual edits that consolidation applies, by kind of command."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ EDITS: Final[Mapping[str, UpkeepEdit]] = {
 
 
 def is_edit(kind: str) -> bool:
-    """Tell whether a kind is an edit by hand; the others make a run."""
+    """Return whether a kind is a manual edit. All other kinds cause a run."""
     known = command_kind("owner", kind)
     return known is not None and known.writer == "consolidation" and known.result is not None
 
 
 def args_of(command: Command) -> Contract:
-    """Return the arguments of an edit, or why it is refused."""
+    """Return the arguments of an edit, or the reason for its refusal."""
     kind = command_kind("owner", command.kind)
     if kind is None or kind.args is None or command.kind not in EDITS:
         return ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}"[:REASON_MAX])

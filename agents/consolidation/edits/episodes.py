@@ -1,4 +1,4 @@
-"""Edits of episodes that exist (docs/reference/edits.md). Nothing is written here."""
+"""Edits of existing episodes (docs/reference/edits.md). The functions return writes and write nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .scope import UpkeepEditResult, UpkeepEditScope, refused
 
 
 async def update(args: EpisodeEdit, scope: UpkeepEditScope) -> UpkeepEditResult:
-    """Change text, tags or importance. A new text is hashed and embedded again."""
+    """Change text, tags or importance. A changed text is hashed and embedded again."""
     episode = (await _episodes([args.episode_id], scope)).get(args.episode_id)
     if episode is None:
         return _unknown(args.episode_id)
@@ -53,7 +53,7 @@ async def update(args: EpisodeEdit, scope: UpkeepEditScope) -> UpkeepEditResult:
 
 
 async def forget(args: EpisodeForget, scope: UpkeepEditScope) -> UpkeepEditResult:
-    """Delete an episode: it leaves every read and stays in the store."""
+    """Delete an episode. No read returns it, but it stays in the store."""
     episode = (await _episodes([args.episode_id], scope, deleted=True)).get(args.episode_id)
     if episode is None:
         return _unknown(args.episode_id)
@@ -64,7 +64,7 @@ async def forget(args: EpisodeForget, scope: UpkeepEditScope) -> UpkeepEditResul
 
 
 async def merge(args: EpisodesMerge, scope: UpkeepEditScope) -> UpkeepEditResult:
-    """Merge episodes into the first one. The others are deleted, and name it."""
+    """Merge episodes into the first one. The others are deleted and refer to it."""
     if len(set(args.episode_ids)) < len(args.episode_ids):
         return refused("same", "an episode cannot be merged with itself: name each once")
     known = await _episodes(args.episode_ids, scope)
@@ -100,7 +100,7 @@ async def merge(args: EpisodesMerge, scope: UpkeepEditScope) -> UpkeepEditResult
 
 
 async def mark_consolidated(args: EpisodesMark, scope: UpkeepEditScope) -> UpkeepEditResult:
-    """Mark episodes so that no run looks at them again."""
+    """Mark episodes so that no later run reads them."""
     known = await _episodes(args.episode_ids, scope)
     missing = next((each for each in args.episode_ids if each not in known), None)
     if missing is not None:
@@ -113,14 +113,14 @@ async def mark_consolidated(args: EpisodesMark, scope: UpkeepEditScope) -> Upkee
 async def _episodes(
     episode_ids: Sequence[str], scope: UpkeepEditScope, *, deleted: bool = False
 ) -> Mapping[str, StoredEpisode]:
-    """Read the owner's episodes of these ids; `deleted`: deleted ones too."""
+    """Read the owner's episodes with these ids, including deleted ones if `deleted`."""
     known = await scope.reader.episodes_by_id(scope.command.tenant_id, scope.owner_key, episode_ids)
     return {each: episode for each, episode in known.items() if deleted or episode.deleted_at is None}
 
 
 def _reworded(episode: StoredEpisode, content: str, trust: Trust, scope: UpkeepEditScope) -> StoredEpisode:
-    """Return the episode with another text, trusted no more than who gives it. It is whole again, also when it was
-    reduced to a gist."""
+    """Return the episode with another text, trusted at most as its author. An episode that was reduced to a gist is a
+    full episode again."""
     label = scope.secrets.label(content, episode.subject)
     return episode.model_copy(
         update={

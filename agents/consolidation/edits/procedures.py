@@ -1,4 +1,4 @@
-"""Edits of procedures (docs/reference/edits.md). Nothing is written here."""
+"""Edits of procedures (docs/reference/edits.md). The functions return writes and write nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .scope import UpkeepEditResult, UpkeepEditScope, refused
 
 
 async def define(args: ProcedureDefine, scope: UpkeepEditScope) -> UpkeepEditResult:
-    """Define a procedure, or give the one of this name a new version. The same text again changes nothing."""
+    """Create a procedure, or a new version of the procedure with this name. An identical text changes nothing."""
     procedure_id = ids.procedure_id(scope.owner_key, args.name)
     known = await _read(procedure_id, scope)
     stands = known is not None and known.removed_at is None
@@ -48,7 +48,7 @@ async def define(args: ProcedureDefine, scope: UpkeepEditScope) -> UpkeepEditRes
 
 
 async def remove(args: ProcedureRemove, scope: UpkeepEditScope) -> UpkeepEditResult:
-    """Remove a procedure from every read. Its versions are kept."""
+    """Remove a procedure from all reads. Its versions stay in the store."""
     known = await _read(ids.procedure_id(scope.owner_key, args.name), scope)
     if known is None:
         procedure_id = ids.procedure_id(scope.owner_key, args.name)

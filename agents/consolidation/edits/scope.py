@@ -1,4 +1,4 @@
-"""What an edit by hand may read, and what it returns."""
+"""Inputs and result of a manual edit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..owner_reads import OwnerReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepEditScope:
-    """What an edit may read. `rows`: the partition of the owner."""
+    """The inputs of an edit. `rows`: the owner's partition."""
 
     command: Command
     owner: Owner
@@ -34,14 +34,14 @@ class UpkeepEditScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepEditResult:
-    """The effects of an edit, or why it is refused."""
+    """The effects of an edit, or the reason for its refusal."""
 
     result: Contract | ResultError
     writes: tuple[Write, ...] = ()
 
 
 UpkeepEdit = Callable[[Any, UpkeepEditScope], Awaitable[UpkeepEditResult]]
-"""Takes the arguments of its kind."""
+"""An edit function. It takes the arguments of its command kind."""
 
 
 def refused(code: str, message: str) -> UpkeepEditResult:

@@ -1,1 +1,1 @@
-"""The prompts of consolidation, each beside the model of its answer."""
+"""Prompts of consolidation. Each module has a prompt and the model of its answer."""

@@ -1,4 +1,4 @@
-"""The prompt of the digest. The answer is a text (text_answer.py)."""
+"""Prompt of the digest. The answer is a text (text_answer.py)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rules:
 
 @dataclass(frozen=True, slots=True)
 class DigestPrompt:
-    """The prompt of a digest. `before`: the text of the last one."""
+    """The prompt of a digest. `before`: the text of the previous digest."""
 
     before: str
     facts: Sequence[StoredFact]
@@ -53,6 +53,6 @@ class DigestPrompt:
                 for n, each in enumerate(self.episodes, 1)
             ),
         )
-        # One line of its own, so that the old text cannot imitate the headings that follow it.
+        # The old text is one line, so that it cannot imitate the headings below it.
         before = f"The digest as it was: {one_line(safe_prose(self.before)) or 'none'}"
         return Message("system", RULES), Message("user", f"{before}\n\n{facts}\n\n{episodes}")

@@ -1,4 +1,4 @@
-"""The prompt of consolidation and the model of its answer; docs/reference/models.md."""
+"""Prompt of consolidation and the model of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .layout import list_by_subject, prompt_name
 TASK: Final = "consolidation"
 VERSION = "consolidate/v1"
 ITEMS_MAX = 100
-"""Items of an answer that are read."""
+"""Maximum number of items read from an answer."""
 
 RULES = """\
 You keep the long-term memory of an assistant. You are shown episodes (what happened, oldest first) and the facts that
@@ -90,14 +90,14 @@ SCHEMA: dict[str, JsonValue] = strict_schema("facts", FactItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[FactItem]:
-    """Raises ValueError when the answer has another outer shape."""
+    """Parse an answer. Raises ValueError when the outer shape is wrong or no item is valid."""
     answer = parse_items(value, "facts", FactItem)
     return ParsedItems(answer.items[:ITEMS_MAX], answer.dropped + max(0, len(answer.items) - ITEMS_MAX))
 
 
 @dataclass(frozen=True)
 class ConsolidatePrompt:
-    """The shown episodes, oldest first, and facts, with the meaning of their short ids."""
+    """The shown episodes, oldest first, and facts, both by short id."""
 
     shown_episodes: tuple[StoredEpisode, ...]
     shown_facts: tuple[StoredFact, ...]

@@ -1,4 +1,4 @@
-"""The prompt of a gist. The answer is a text (text_answer.py)."""
+"""Prompt of a gist. The answer is a text (text_answer.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rules:
 
 @dataclass(frozen=True, slots=True)
 class GistPrompt:
-    """The prompt of one gist. `chars`: its longest length."""
+    """The prompt of one gist. `chars`: the maximum length."""
 
     episode: StoredEpisode
     chars: int

@@ -1,4 +1,4 @@
-"""The prompt for insights and the model of its answer; docs/reference/models.md."""
+"""Prompt for insights and the model of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("insights", InsightItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[InsightItem]:
-    """Raises ValueError when the answer is no object, or its property is no list."""
+    """Parse an answer. Raises ValueError when the outer shape is wrong or no item is valid."""
     return parse_any(value, "insights", InsightItem)
 
 
 @dataclass(frozen=True, slots=True)
 class InsightsPrompt:
-    """One cluster: episodes of one subject."""
+    """The prompt about one cluster: episodes of one subject."""
 
     shown: Sequence[StoredEpisode]
 

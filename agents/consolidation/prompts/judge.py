@@ -1,4 +1,4 @@
-"""The judge's prompt and the model of its answer; docs/reference/models.md."""
+"""Prompt of the judge and the model of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("judgements", JudgementItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[JudgementItem]:
-    """Raises ValueError when the answer is no object, or its property is no list."""
+    """Parse an answer. Raises ValueError when the outer shape is wrong or no item is valid."""
     return parse_any(value, "judgements", JudgementItem)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPair:
-    """A pending fact, and the one that it waits for."""
+    """A pending fact, and the believed fact that it conflicts with."""
 
     pending: StoredFact
     known: StoredFact
@@ -63,7 +63,7 @@ class PendingPair:
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """At most 20 pairs."""
+    """The prompt about at most 20 pairs."""
 
     shown: Sequence[PendingPair]
 

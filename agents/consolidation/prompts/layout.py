@@ -1,4 +1,4 @@
-"""Parts that several prompts share: the name of a prompt, and lists of records under headings."""
+"""Shared prompt functions: prompt names, and lists of records under headings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ....memory.trust.rendered_text import safe_name, safe_statement
 
 
 def prompt_name(version: str, rules: str) -> str:
-    """Name a prompt for `cause.prompt`: its version and the hash of its rules."""
+    """Return a prompt's name for `cause.prompt`: its version and a hash of its rules."""
     return f"{version}:sha256{hashlib.sha256(rules.encode()).hexdigest()[:16]}"
 
 
 def list_by_subject(title: str, items: Iterable[tuple[str, str, str]]) -> str:
-    """Write `[id] content` lines under a heading for each subject. `items` are (id, subject, content)."""
+    """Format records as `[id] content` lines with a heading per subject. `items` are (id, subject, content)."""
     by_subject: dict[str, list[str]] = {}
     for name, subject, content in items:
         by_subject.setdefault(safe_name(one_line(subject)), []).append(f"[{name}] {safe_statement(content)}")

@@ -1,4 +1,4 @@
-"""The prompt for procedures and the model of its answer; docs/reference/models.md."""
+"""Prompt for procedures and the model of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("procedures", ProcedureItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[ProcedureItem]:
-    """Raises ValueError when the answer is no object, or its property is no list."""
+    """Parse an answer. Raises ValueError when the outer shape is wrong or no item is valid."""
     return parse_any(value, "procedures", ProcedureItem)
 
 
 @dataclass(frozen=True, slots=True)
 class ProceduresPrompt:
-    """The prompt about these episodes, which names the known procedures."""
+    """The prompt about these episodes, with the names of the known procedures."""
 
     episodes: Sequence[StoredEpisode]
     known: Sequence[StoredProcedure]

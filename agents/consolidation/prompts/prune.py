@@ -1,4 +1,4 @@
-"""The prompt of prune and the model of its answer; docs/reference/models.md."""
+"""Prompt of prune and the model of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_object({"removals": RemovalItem, "m
 
 @dataclass(frozen=True, slots=True)
 class PruneAnswer:
-    """The valid proposals of an answer. `dropped`: how many items were invalid."""
+    """The valid proposals of an answer. `dropped`: number of invalid items."""
 
     removals: tuple[Removal, ...]
     merges: tuple[MergeProposal, ...]
@@ -67,7 +67,7 @@ class PruneAnswer:
 
 
 def parse(value: JsonValue) -> PruneAnswer:
-    """Raises ValueError when the answer is no object, or its property is no list."""
+    """Parse an answer. Raises ValueError when the outer shape is wrong or no item is valid."""
     removals, merges = parse_any(value, "removals", RemovalItem), parse_any(value, "merges", MergeItem)
     return PruneAnswer(
         tuple(Removal(each.fact_id or "", each.reason) for _, each in removals.items),
@@ -78,7 +78,7 @@ def parse(value: JsonValue) -> PruneAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PrunePrompt:
-    """At most 100 facts, by subject, oldest first."""
+    """The prompt about at most 100 facts, by subject, oldest first."""
 
     shown: Sequence[StoredFact]
 

@@ -1,4 +1,4 @@
-"""The prompt of a session's summary. The answer is a text (text_answer.py)."""
+"""Prompt of a session summary. The answer is a text (text_answer.py)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Rules:
 
 @dataclass(frozen=True, slots=True)
 class SummaryPrompt:
-    """The prompt of the summary of these turns."""
+    """The prompt for the summary of these turns."""
 
     turns: Sequence[SummaryTurn]
 
@@ -40,7 +40,7 @@ class SummaryPrompt:
         return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
-        """Build the messages. The turns come last, with their exact words (docs/reference/models.md)."""
+        """Return the messages. The turns come last, in their exact words (docs/reference/models.md)."""
         times = ", ".join(f"t{n} {rfc3339(turn.occurred_at)}" for n, turn in enumerate(self.turns, start=1))
         shown = (_shown(f"t{n}", turn) for n, turn in enumerate(self.turns, start=1))
         return (

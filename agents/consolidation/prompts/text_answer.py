@@ -1,4 +1,4 @@
-"""Text answers `{"text": "..."}` of the tasks digest, gist and summary."""
+"""Answers of the form `{"text": "..."}` for the tasks digest, gist and summary."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SCHEMA: Final[dict[str, JsonValue]] = {
 
 
 def parse(value: JsonValue) -> str:
-    """Return the text without surrounding white space; an object without a text gives "".
+    """Return the stripped text, or "" for an object without a text.
 
-    Raises ValueError when the answer is no object, or its text is no string.
+    Raises ValueError when the answer is not an object, or its text is not a string.
     """
     text = (value.get("text") or "") if isinstance(value, dict) else None
     if not isinstance(text, str):

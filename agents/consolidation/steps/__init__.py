@@ -1,1 +1,1 @@
-"""The steps of a consolidation run, one module each."""
+"""The steps of a consolidation run, one module per step."""

@@ -1,4 +1,4 @@
-"""Types that all steps of a run share: the request, the result, the step itself."""
+"""Types shared by all steps of a run: the request, the result, and the step protocol."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RunRequest:
     args: Mapping[str, JsonValue] = field(default_factory=dict)
     """Arguments of the command; empty when the counters started the run."""
     issued_at: datetime | None = None
-    """When the command was issued."""
+    """Time at which the command was issued."""
     links: Links = field(default_factory=Links)
     """The owner's links between records that were recalled together."""
     counted: SeenIds = field(default_factory=SeenIds)
@@ -43,17 +43,17 @@ class RunRequest:
 
     @property
     def forced(self) -> bool:
-        """Whether the step runs although the policy sees no need."""
+        """True when the step must run even if the policy does not require it."""
         return self.args.get("force") is True
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a step. None of it has happened yet.
+    """The result of a step. Its effects are not applied yet.
 
     `changes` become facts.apply commands, `rejections` facts.reject commands, `summaries` episodes.record commands,
-    `writes` become writes of the outcome, and `row` becomes the owner's row. `model` and `prompt` name where they come
-    from.
+    `writes` writes of the outcome, and `row` becomes the owner's row. `model` and `prompt` are the origin of the
+    proposals.
     """
 
     status: StepStatus
@@ -62,7 +62,7 @@ class StepResult:
     dropped: Mapping[str, int] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     to: Owner | None = None
-    """The owner of the changed facts; None: the owner of the run."""
+    """The owner of the changed facts, or None for the owner of the run."""
     rejections: tuple[FactReview, ...] = ()
     summaries: tuple[SummaryProposal, ...] = ()
     writes: tuple[Write, ...] = ()
@@ -73,16 +73,16 @@ class StepResult:
     poison: Poison | None = None
     retry_after: float | None = None
     also: tuple[StepResult, ...] = ()
-    """Results of steps that this step ran itself. `row` includes their rows."""
+    """Results of further steps that this step executed. `row` includes their changes."""
 
     @classmethod
     def stopped(cls, by: CallStopped, row: ProgressRow, **counts: int) -> StepResult:
-        """Build the result of a step that got no answer."""
+        """Return the result of a step that received no answer."""
         return cls(by.status, row, counts, why=by.why, poison=by.poison, retry_after=by.retry_after)
 
 
 class Step(Protocol):
-    """One step of a run. It only reads; all of its effects are in the `StepResult`."""
+    """One step of a run. It only reads; all its effects are in the `StepResult`."""
 
     @property
     def part(self) -> PartName:
@@ -90,5 +90,5 @@ class Step(Protocol):
         ...
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Raises Fatal, and Transient when the store is away."""
+        """Execute the step. Raises Fatal, and Transient when the store is away."""
         ...

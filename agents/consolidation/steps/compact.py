@@ -1,8 +1,8 @@
-"""`compact`: the older turns of a session are summarised into one episode. The turns stay in the session log.
+"""Compact step: summarise the older turns of a session into one episode. The turns stay in the session log.
 
-The step takes turns that were reflected for this owner and that no summary includes, oldest first, without the
-session's newest turns, and as many as one question and one episode can hold. Its result says how many are left: the
-next `compact` takes those.
+The step takes turns that were reflected for this owner and that have no summary, oldest first. It leaves out the
+session's newest turns, and takes as many turns as one model call and one episode can hold. The result has the number of
+remaining turns; the next `compact` takes them.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from ..session_summary import (
 from .base import RunRequest, StepResult
 
 FIRST_MESSAGES = ("turn_id", "first_place", "occurred_at")
-"""The fields that are read of message 0 of every turn of a session."""
+"""The fields that are read from message 0 of every turn of a session."""
 
 
 def refused_args(command: Command) -> ResultError | None:
-    """Return why the arguments of a `compact` are refused; None when they are valid."""
+    """Return the reason to refuse the arguments of a `compact`, or None when they are valid."""
     if command.kind != "compact":
         return None
     try:
@@ -61,7 +61,7 @@ def refused_args(command: Command) -> ResultError | None:
 
 
 def counted_turns(command: Command, rows: Rows) -> SeenIds:
-    """Return the ids of the turns that were reflected for the command's owner, of the session that it names."""
+    """Return the ids of the turns of the command's session that were reflected for the command's owner."""
     if command.kind != "compact":
         return SeenIds()
     args = CompactArgs.from_payload(command.args)
@@ -71,7 +71,7 @@ def counted_turns(command: Command, rows: Rows) -> SeenIds:
 
 @dataclass(frozen=True, slots=True)
 class CompactStep:
-    """Asks one question and proposes one episode. `significance`: the least importance of an episode."""
+    """A step with one model call and one proposed episode. `significance`: the minimum importance of an episode."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -101,7 +101,7 @@ class CompactStep:
     async def _older_turns(
         self, request: RunRequest, session: SummaryBacklog, row: ProgressRow, *, keep: int
     ) -> tuple[str, ...]:
-        """Return the turns that may be summarised, in the order of the log."""
+        """Return the turns that may be summarised, in log order."""
         summarised = await self._summarised_turns(request, session)
         summarised |= {turn for each in row.summaries if each.session == session.session for turn in each.turn_ids}
         return tuple(
@@ -121,7 +121,7 @@ class CompactStep:
         *,
         after: int,
     ) -> StepResult:
-        """Summarise these turns. `after`: how many turns behind them may be summarised later."""
+        """Summarise these turns. `after`: number of later turns that may still be summarised."""
         shown = take_within_tokens(turns, self.policy.summary_tokens)
         left = after + len(turns) - len(shown)
         answer = await summarise_turns(request, session, shown, caller=self.caller)
@@ -147,7 +147,7 @@ class CompactStep:
         )
 
     async def _session_turns(self, request: RunRequest, session: SummaryBacklog) -> tuple[StoredTurn, ...]:
-        """Read all turns of the session, of every owner: the newest turns are those of the session, not of an owner."""
+        """Read the session's turns of all owners: the newest turns are counted per session, not per owner."""
         where = models.Filter(
             must=[
                 equals("user_id", session.user_id),
@@ -162,7 +162,7 @@ class CompactStep:
         return tuple(StoredTurn.model_validate(each.payload) for each in found)
 
     async def _summarised_turns(self, request: RunRequest, session: SummaryBacklog) -> set[str]:
-        """Return the turns that a stored summary includes; a deleted summary counts too."""
+        """Return the turns that are part of a stored summary, including deleted summaries."""
         where = models.Filter(
             must=[
                 of_owner(request),

@@ -1,4 +1,4 @@
-"""The digest: a short text about an owner's facts and recent episodes, rewritten when they have changed."""
+"""Digest step: a short text about an owner's facts and recent episodes, rewritten after changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class DigestStep:
-    """Asks one question. The point is replaced as a whole: this stage is its only writer."""
+    """A step with one model call. It replaces the whole point, because this stage is its only writer."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -38,7 +38,7 @@ class DigestStep:
         if not is_due(last, basis, forced=request.forced):
             return StepResult("nothing", row)
         believed = await self.reader.believed(request, [each.observation_id for each in episodes])
-        # An episode whose facts are all closed is not shown (docs/adr/0011-an-episode-follows-its-fact.md).
+        # Leave out an episode whose facts are all closed (docs/adr/0011-an-episode-follows-its-fact.md).
         current = [each for each in episodes if believed.get(each.observation_id, True)]
         shown_facts, shown_episodes = choose_facts(facts, self.policy), choose_episodes(current, self.policy)
         counts = {"facts_shown": len(shown_facts), "episodes": len(shown_episodes)}

@@ -1,4 +1,4 @@
-"""Standard phase: a model reads new episodes and proposes changes of facts."""
+"""Facts step of the standard phase: a model reads new episodes and proposes changes of facts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class FactsStep:
-    """Shows the oldest episodes that no run has looked at, and the facts nearest to them."""
+    """A step with one model call about the oldest unconsolidated episodes and the nearest facts."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -35,7 +35,8 @@ class FactsStep:
     part: PartName = "standard"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Ask for proposals. The counters restart with the episodes that are left; they stay when the model is away."""
+        """Ask for proposals. Then count only the remaining episodes; leave the counters unchanged when the model is
+        away."""
         episodes, waiting = await self._episodes(request)
         if not episodes:
             return StepResult("nothing", row.model_copy(update={"counters": Counters()}))
@@ -47,7 +48,7 @@ class FactsStep:
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
-            if answer.status == "failed":  # the next try comes later, with further episodes
+            if answer.status == "failed":  # the next run comes later, with further episodes
                 row = row.model_copy(update={"counters": Counters()})
             return StepResult.stopped(answer, row, **counts)
         proposals = propose(
@@ -75,8 +76,10 @@ class FactsStep:
         )
 
     async def _episodes(self, request: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
-        """Return the oldest episodes that no run has looked at, secret ones by themselves, and how many there are in
-        all."""
+        """Return the oldest unconsolidated episodes, and the number of all unconsolidated episodes.
+
+        Secret episodes are returned separately from other episodes.
+        """
         where = models.Filter(must=[of_owner(request), is_empty("consolidated_at"), is_empty("deleted_at")])
         store, calls, tenant_id = self.reader.store, self.reader.calls, request.tenant_id
         found = await calls.call(
@@ -91,7 +94,7 @@ class FactsStep:
         return of_one_audience([as_episode(each) for each in found], lambda each: each.sensitivity), waiting
 
     async def _facts_near(self, request: RunRequest, episodes: Sequence[StoredEpisode]) -> tuple[StoredFact, ...]:
-        """Return all active facts when they fit into the prompt, else those nearest to any of the episodes.
+        """Return all active facts when they fit into the prompt, otherwise the facts nearest to any of the episodes.
 
         The facts are ordered oldest first.
         """

@@ -1,7 +1,7 @@
-"""Gists of old episodes that nobody recalls, as a part of the janitor's visit; docs/design/gist.md.
+"""Gist step, a part of the janitor's visit: replaces old, unrecalled episodes by gists; see docs/design/gist.md.
 
-The gist replaces the episode's text, which moves to the archive. A text that nobody reads for the retention
-time is deleted there. The archive is written before the episode, so that the text is always in one of the two places.
+The gist replaces the episode's text, and the text moves to the archive. The archive deletes a text that is not read for
+the retention period. The archive is written before the episode, so the text is always in at least one of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """A gist. `answer`: the model's answer, also when its text is not used."""
+    """A gist. `answer`: the model's answer, even when its text is not used."""
 
     text: str
     answer: Completion[str] | None = None
@@ -42,7 +42,7 @@ class Gist:
 
 @dataclass(frozen=True, slots=True)
 class GistsStep:
-    """Makes gists, and deletes archived texts. `locales`: the packs that a gist may be checked with."""
+    """A step that creates gists and deletes expired archive texts. `locales`: language packs for checking a gist."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -51,7 +51,7 @@ class GistsStep:
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
-        """`leaving`: ids of episodes that this visit culls."""
+        """Create gists and delete expired archive texts. `leaving`: ids of episodes that this visit deletes."""
         chosen = [each for each in await self._old_episodes(request) if each.episode_id not in leaving][
             : self.policy.at_once
         ]
@@ -71,10 +71,10 @@ class GistsStep:
         return StepResult("done" if writes else "nothing", row, counts, writes=tuple(writes), model=model, usage=usage)
 
     async def _gists(self, chosen: Sequence[StoredEpisode], request: RunRequest) -> dict[str, Gist]:
-        """Return the gist of each episode, by its id.
+        """Return the gist of each episode, by id.
 
-        After a call that gave no answer, no model is asked again in this visit: the other gists are extracted. Secret
-        episodes are shown to no model.
+        After a call without an answer, this visit asks no model again and extracts the other gists. No model sees
+        secret episodes.
         """
         gists: dict[str, Gist] = {}
         calls = self.policy.calls if self.policy.by == "model" else 0
@@ -89,7 +89,8 @@ class GistsStep:
         return gists
 
     def _gist(self, episode: StoredEpisode, answer: Completion[str] | CallStopped | None) -> Gist:
-        """Take the model's gist when it is faithful to the text, else extract one. An answer is paid for either way."""
+        """Return the model's gist when it is faithful to the text, otherwise an extracted gist. Both keep the answer
+        for its usage."""
         chars = self.policy.chars
         given = answer if isinstance(answer, Completion) else None
         if given is not None:
@@ -99,7 +100,7 @@ class GistsStep:
         return Gist(extract_gist(episode.content, chars=chars), given)
 
     async def _old_episodes(self, request: RunRequest) -> Sequence[StoredEpisode]:
-        """Return the episodes that are worth a gist, oldest first."""
+        """Return the episodes that need a gist, oldest first."""
         if not self.policy.enabled:
             return ()
         store = self.reader.store
@@ -122,7 +123,7 @@ class GistsStep:
         return [each for each in episodes if needs_gist(each, now=request.now, policy=self.policy)]
 
     async def _expired_texts(self, request: RunRequest) -> Sequence[str]:
-        """Return the ids of archived texts whose retention is over."""
+        """Return the ids of archived texts whose retention period is over."""
         store = self.reader.store
         last = request.now - timedelta(days=self.policy.retention_days)
         where = models.Filter(must=[of_owner(request), until("accessed_at", last)])
@@ -136,7 +137,7 @@ class GistsStep:
 
 
 def _compress(episode: StoredEpisode, gist: str, request: RunRequest) -> Iterator[Write]:
-    """Archive the text, then replace it, in this order."""
+    """Yield two writes in this order: archive the text, then replace it."""
     row = archive_row(episode, at=request.now)
     yield InsertPoints(collection=ARCHIVE, points=(OutPoint(id=row.archive_id, payload=row.to_payload()),))
     yield SetFields(

@@ -1,5 +1,5 @@
-"""Commands of the kind `hygiene`: a visit of the janitor, or with `{"run": "reflect"}` a maintenance run; and when the
-next visit is due."""
+"""Hygiene step: a visit of the janitor, or a maintenance run for `{"run": "reflect"}`. Also schedules the next
+visit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFLECT = "reflect"
 
 @dataclass(frozen=True, slots=True)
 class HygieneStep:
-    """Runs the janitor or the maintenance, as the command says."""
+    """A step that executes the janitor or the maintenance run, depending on the command."""
 
     janitor: JanitorStep
     maintenance: MaintenanceStep
@@ -34,7 +34,7 @@ class HygieneStep:
 
 
 def with_visits(policy: HygienePolicy, *, consolidates: bool) -> HygienePolicy:
-    """Return the policy with visits by the hour, where the janitor waits for the end of a run that never ends."""
+    """Return the policy with hourly visits when the janitor would otherwise wait for a run that never completes."""
     if consolidates or policy.janitor != "consolidation" or not policy.cull_unconsolidated:
         return policy
     return replace(policy, janitor="schedule")
@@ -43,9 +43,10 @@ def with_visits(policy: HygienePolicy, *, consolidates: bool) -> HygienePolicy:
 def after_turn(
     row: ProgressRow, *, at: int, run_id: Callable[[], str], policy: HygienePolicy, now: datetime
 ) -> ProgressRow:
-    """Count a turn on the owner's clock. Set the janitor's next visit when the policy has it by turns or by hours.
+    """Count a turn on the owner's clock, and schedule the janitor's next visit if the policy bases it on turns or
+    hours.
 
-    `at`: timestamp of the turn's record. `run_id()` names the visit.
+    `at`: timestamp of the turn's record. `run_id()` returns the id of the visit.
     """
     if not policy.enabled:
         return row

@@ -1,4 +1,4 @@
-"""Deep phase: a model reads a cluster of episodes and proposes facts of the category pattern."""
+"""Insights step of the deep phase: a model reads a cluster of episodes and proposes facts of the category pattern."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 DERIVED_KEPT: Final = 64
-"""Clusters whose names the owner's row keeps. A cluster is shown to the model again only when it has changed."""
+"""Number of cluster names that the owner's row keeps. The model sees a cluster again only after a change."""
 INSIGHTS_MAX: Final = 3
 SOURCES_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class InsightsStep:
-    """Asks one question about the largest cluster that was not shown yet."""
+    """A step with one model call about the largest cluster that no model has seen."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -71,7 +71,7 @@ class InsightsStep:
 
 
 def _change(item: InsightItem, prompt: InsightsPrompt) -> Change | None:
-    """Build the proposal; None when it names fewer than two of the shown episodes."""
+    """Return the proposal, or None when it names fewer than two of the shown episodes."""
     shown = prompt.episodes
     sources = tuple(dict.fromkeys(shown[each].episode_id for each in item.episode_ids if each in shown))
     if len(sources) < SOURCES_MIN:

@@ -1,9 +1,9 @@
-"""The janitor: deletes what has expired and flags what is old, by the rules of memory/upkeep/hygiene.py.
+"""Janitor step: deletes expired records and flags stale ones, by the rules of memory/upkeep/hygiene.py.
 
-It asks no model; gists of old and faded episodes are made by gists.py.
+The janitor asks no model; gists.py creates the gists of old episodes.
 
-Facts go to the reflector as proposals to prune. Episodes are marked as deleted, and no read finds them any more. An
-episode that a waiting run still has to look at is not deleted, unless the budget tier allows no such run.
+Facts go to the reflector as prune proposals. Episodes are marked as deleted, so that no read returns them. An episode
+that a waiting run still has to read is not deleted, unless the budget tier allows no such run.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from .waiting_facts import RejectWaitingStep
 
 @dataclass(frozen=True, slots=True)
 class JanitorStep:
-    """`half_life_days`: half-life of a fact's effective confidence, the same as in recall."""
+    """The janitor. `half_life_days`: half-life of a fact's effective confidence, the same as in recall."""
 
     reader: OwnerReader
     policy: HygienePolicy
     half_life_days: float
     gists: GistsStep
     consolidates: bool = True
-    """False: nobody will look at an episode that no run has looked at."""
+    """False when no run will ever read the unconsolidated episodes."""
     waiting: RejectWaitingStep | None = None
-    """None: all facts that wait are kept."""
+    """The step that rejects excess waiting facts, or None when all waiting facts are kept."""
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
@@ -74,7 +74,7 @@ class JanitorStep:
         )
 
     async def _doubtful_facts(self, request: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
-        """Return proposals to prune from the next page of facts, and the row with the start of the page after it."""
+        """Return prune proposals for the next page of facts, and the row with the start of the following page."""
         policy = self.policy
         where = models.Filter(must=[of_owner(request), equals("state", "active")])
         found, next_from = await self.reader.page(
@@ -96,8 +96,11 @@ class JanitorStep:
     async def _aged_episodes(
         self, request: RunRequest, row: ProgressRow, old: datetime | None
     ) -> tuple[Sequence[StoredEpisode], ProgressRow]:
-        """Return the next page of episodes that may have reached a limit of age, and the row with the start of the page
-        after it. Those that stay, because they are permanent or wait for a run, hide no others."""
+        """Return the next page of episodes that may have reached an age limit, and the row with the start of the
+        following page.
+
+        Paging also passes the episodes that stay, so permanent or waiting episodes do not block the others.
+        """
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
         if days:
@@ -115,12 +118,12 @@ class JanitorStep:
 
 
 def may_delete(episode: StoredEpisode, row: ProgressRow, consolidates: bool) -> bool:
-    """Tell whether the episode may be deleted: not while a waiting run still has to look at it, and ever will."""
+    """Return whether an episode may be deleted. False while a waiting run will still read it."""
     return row.waiting is None or episode.consolidated_at is not None or not consolidates
 
 
 def delete_episodes(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
-    """Mark episodes as deleted. Their rows stay until the owner has more episodes than the policy keeps."""
+    """Mark episodes as deleted. Their rows stay until the owner exceeds the policy's number of episodes."""
     if not episodes:
         return ()
     ids = tuple(each.episode_id for each in episodes)
@@ -129,7 +132,7 @@ def delete_episodes(episodes: Sequence[StoredEpisode], request: RunRequest) -> t
 
 
 def _flag_stale(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
-    """Flag episodes as stale, in one write for all with the same tags. An episode with the most tags stays as it is."""
+    """Flag episodes as stale, with one write per set of equal tags. An episode with the maximum of tags is skipped."""
     by_tags: dict[tuple[str, ...], list[str]] = {}
     for each in episodes:
         if len(each.tags) < TAGS_MAX:

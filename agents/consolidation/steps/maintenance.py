@@ -1,14 +1,14 @@
-"""The maintenance run (`memory_reflect`): six steps in one run, for one owner.
+"""Maintenance run (`memory_reflect`): six steps in one run, for one owner.
 
-    prune       deletes episodes whose strength is next to nothing               by strength
-    merge       makes one fact of facts of one subject that say the same         proposals; merge.py
-    strengthen  counts the links that have grown since the last run              recall_counts.py
-    derive      finds insights in clusters of episodes                           by the model, when the tier allows it
-    compact     makes facts of old episodes that are often recalled              proposals; promote.py
-    re-index    0: both engines optimise by themselves
+    prune       deletes episodes with almost no strength left                by strength
+    merge       merges equivalent facts of one subject                       proposals; merge.py
+    strengthen  counts the links that have grown since the last run          recall_counts.py
+    derive      finds insights in clusters of episodes                       by the model, when the tier allows it
+    compact     turns old, often recalled episodes into facts                proposals; promote.py
+    re-index    always 0: both engines optimise automatically
 
-The owner's lane lets one run happen at a time. A command that was issued before the last run ended is answered with
-zeros and starts no run.
+The owner's lane executes one run at a time. A command that was issued before the last run ended starts no run; its
+result has zeros.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceStep:
-    """`proposing`: the steps that propose changes of facts, by the name of their count."""
+    """The maintenance run. `proposing`: the steps that propose fact changes, by the name of their count."""
 
     reader: OwnerReader
     policy: HygienePolicy
     proposing: Mapping[str, Step]
     consolidates: bool = True
-    """As in `JanitorStep`."""
+    """See `JanitorStep.consolidates`."""
     monotonic: Callable[[], float] = time.monotonic
     part: PartName = "hygiene"
 
@@ -48,7 +48,7 @@ class MaintenanceStep:
             return StepResult("nothing", row, none, why="hygiene is off")
         last = row.upkeep.reflected_at
         if last is not None and request.issued_at is not None and request.issued_at < last:
-            return StepResult("nothing", row, none, why="a run was going on when this one was asked for")
+            return StepResult("nothing", row, none, why="another run was active when the command was issued")
         began = self.monotonic()
         pruned, writes = await self._prune(request, row)
         counts = none | {"pruned": pruned, "strengthened": request.links.grown_since(last)}
@@ -72,7 +72,7 @@ class MaintenanceStep:
         )
 
     async def _prune(self, request: RunRequest, row: ProgressRow) -> tuple[int, tuple[Write, ...]]:
-        """Return how many episodes are deleted, and the writes that delete them."""
+        """Return the number of deleted episodes, and the writes that delete them."""
         episodes = (as_episode(each) for each in await self.reader.episodes(request))
         forgotten = [
             each

@@ -1,8 +1,8 @@
-"""Where no run makes facts of episodes, an owner still keeps no more of them than the policy says.
+"""Limit of an owner's episodes when no run consolidates them.
 
-Elsewhere the reflector deletes the oldest consolidated episodes when it adds one. Where none is ever consolidated, it
-would find nothing to delete. So this step marks the oldest as deleted, persistent ones before permanent ones, and the
-reflector removes their rows.
+Normally the reflector deletes the oldest consolidated episodes when it adds one. Without consolidation it has no
+episode to delete. So this step marks the oldest episodes as deleted, persistent ones before permanent ones, and the
+reflector deletes their rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .janitor import delete_episodes
 
 @dataclass(frozen=True, slots=True)
 class MakeRoomStep:
-    """`kept`: episodes of an owner; 0: all. One run marks at most `READ_MAX`; the next one goes on."""
+    """A step that deletes excess episodes. `kept`: episodes per owner; 0 means all. One run marks at most
+    `READ_MAX`."""
 
     reader: OwnerReader
     kept: int

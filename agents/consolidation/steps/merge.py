@@ -1,8 +1,8 @@
-"""Facts of one subject that say the same become one: the step merge of a maintenance run. No model is asked.
+"""Merge step of a maintenance run: merges equivalent facts of one subject. No model is asked.
 
-A near vector is not enough: "likes tea" and "no longer likes tea" are near in every embedding. So the conflict pipeline
-decides what it would make of the younger fact if it were said now, beside the older one. The facts are merged when the
-younger one is a duplicate of the older one, or adds detail to it.
+Similar vectors are not sufficient: "likes tea" and "no longer likes tea" are similar in every embedding. So the
+conflict pipeline resolves the younger fact as if it were said now, against the older fact. The step merges the facts
+when the younger fact is a duplicate of the older one or adds detail to it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 LOOKED_AT: Final = 200
-"""Facts whose neighbours one run looks at: so many of the youngest, and so many in turn."""
+"""Number of the youngest facts, and of facts in a page, whose neighbours one run searches."""
 NEIGHBOURS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    """Proposes merges, at most `policy.at_once` in a run. Looks at the youngest facts, because there the new duplicates
-    are, and at a page of all facts by id. The next run looks at the next page, so that a number of runs has seen every
-    fact beside all others of its subject."""
+    """A step that proposes at most `policy.at_once` merges.
+
+    It searches neighbours of the youngest facts, because new duplicates are among them, and of a page of all facts by
+    id. The next run takes the next page, so after some runs every fact was compared with the other facts of its
+    subject.
+    """
 
     reader: OwnerReader
     policy: HygienePolicy
@@ -47,14 +50,14 @@ class MergeStep:
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Propose merges. A fact is merged once in a run, so a chain of three facts takes two runs."""
+        """Propose merges. A run merges a fact only once, so a chain of three facts takes two runs."""
         where = models.Filter(must=[of_owner(request), equals("state", "active")])
         begun = row.upkeep.merged_from
         page, next_from = await self.reader.page(request, FACTS, where, after=begun, size=self.looked_at)
         is_whole = not begun and not next_from
         young = [] if is_whole else await self.reader.youngest_facts(request, limit=self.looked_at)
         facts = {each.id: StoredFact.from_payload(each.payload) for each in (*page, *young)}
-        if is_whole:  # a fact that is the only one of its subject has no duplicate
+        if is_whole:  # a fact that is alone in its subject has no duplicate
             subjects = Counter(fact.subject for fact in facts.values())
             facts = {fact_id: fact for fact_id, fact in facts.items() if subjects[fact.subject] > 1}
         in_turn = {each.id for each in page}
@@ -104,7 +107,7 @@ def merge_change(
     *,
     now: datetime,
 ) -> Change | None:
-    """Propose to merge the fact with the nearest older one that says the same, or adds to it; None: there is none."""
+    """Return the merge with the nearest older fact that is equivalent or less detailed, or None when there is none."""
     for each in near:
         if each.score is None or each.score < policy.merge_similarity:
             continue

@@ -1,4 +1,4 @@
-"""Pending facts: the step Settle needs no model (phase light), the step Judge asks one (standard or deep)."""
+"""Steps for pending facts. Settle needs no model (light phase). Judge asks a model (standard or deep phase)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 JUDGED = "judged by the model"
-"""The reason where one of the two facts is secret: the other one's event would repeat the model's words about both."""
+"""The reason when one of the two facts is secret: the other fact's event must not repeat the model's words on both."""
 PAGE: Final = 200
-"""Pending facts of an owner that one read has."""
+"""Maximum number of pending facts in one read."""
 PAGES: Final = 5
-"""Reads in which one run looks for a pair to judge. A fact that only its time or the user settles has none."""
+"""Maximum number of reads in which one run searches for pairs. Some pages have none: time or the user decides them."""
 Pairs = list[tuple[StoredFact, StoredFact | None]]
 
 
 async def pending_page(reader: OwnerReader, request: RunRequest, *, after: str) -> tuple[Pairs, str]:
-    """Read the next pending facts by id, from the fact `after` on ("": the first); where none is left, the first ones.
-    Return them oldest first, each with the fact that it waits for as that is now, and the start of the next page."""
+    """Read a page of pending facts in id order, starting at the fact `after` ("" means the first).
+
+    After the last fact it starts again at the first. Return the facts oldest first, each with the current state of the
+    fact that it waits for, and the start of the next page.
+    """
     where = models.Filter(must=[of_owner(request), equals("state", "pending")])
     found, next_from = await reader.page(request, FACTS, where, after=after, size=PAGE)
     if after and not found:
@@ -47,8 +50,8 @@ async def pending_page(reader: OwnerReader, request: RunRequest, *, after: str) 
 
 @dataclass(frozen=True, slots=True)
 class SettleStep:
-    """Settles pending facts that time or a later statement has decided. No model is asked. A run looks at a page, and
-    the next one at the page after it."""
+    """A step that settles pending facts when time or a later statement has decided them. No model is asked. Each run
+    handles one page."""
 
     reader: OwnerReader
     part: PartName = "light"
@@ -68,8 +71,8 @@ class SettleStep:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStep:
-    """Asks one question about at most 20 pairs of a pending and an active fact. The next run goes on behind them, so
-    that pairs which the model leaves open hide no others."""
+    """A step with one model call about at most 20 pairs of a pending and an active fact. The next run starts after
+    them, so that pairs left open by the model do not block the others."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -112,7 +115,7 @@ class JudgeStep:
         )
 
     async def _waiting(self, request: RunRequest, after: str) -> tuple[list[PendingPair], str]:
-        """Return the pairs of the next page that has any, and the start of the page after it."""
+        """Return the pairs of the next page that has pairs, and the start of the following page."""
         begun = after
         for _ in range(PAGES):
             pairs, after = await pending_page(self.reader, request, after=after)
@@ -124,8 +127,10 @@ class JudgeStep:
 
 
 def in_turn(waiting: Sequence[PendingPair], *, at_most: int) -> tuple[list[PendingPair], PendingPair | None]:
-    """Return the pairs that one question shows, in the order of `waiting`: the first ones by id that may be shown
-    together. And the first one by id that it does not show."""
+    """Return the pairs for one model call, in the order of `waiting`, and the first pair by id that is left out.
+
+    The call takes the first pairs by id that may be shown together.
+    """
     by_id = sorted(waiting, key=lambda each: each.pending.fact_id)
     shown = {each.pending.fact_id for each in of_one_audience(by_id, _sensitivity)[:at_most]}
     left = next((each for each in by_id if each.pending.fact_id not in shown), None)
@@ -137,9 +142,9 @@ def _sensitivity(pair: PendingPair) -> Sensitivity:
 
 
 def pairs_to_judge(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
-    """Return the pairs that need a judgement: the pending fact is valid by now, and the fact it waits for is active.
+    """Return the pairs that need a judgement: the pending fact is valid now, and the other fact is active.
 
-    No model judges a pending fact that contradicts a more trusted one: it waits for the user's word. One that is
+    No model judges a pending fact that contradicts a more trusted fact: it waits for the user. A pending fact that is
     only less trusted comes last, because `supersede` will be refused.
     """
     found = [

@@ -1,4 +1,5 @@
-"""Deep phase: a model reads episodes and describes how things are done. This stage is the only writer of procedures."""
+"""Procedures step of the deep phase: a model reads episodes and describes how the user does things. Only this stage
+writes procedures."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 FOUND_MAX: Final = 3
-"""Procedures that a run takes from a model's answer."""
+"""Maximum number of procedures that a run takes from an answer."""
 KNOWN_MAX: Final = 50
-"""Known procedures that the prompt names."""
+"""Maximum number of known procedures in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProceduresStep:
-    """Shows the newest episodes, when they are enough for a cluster and not the same as last time."""
+    """A step with one model call about the newest episodes, if they are new and enough for a cluster."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -70,8 +71,8 @@ class ProceduresStep:
     async def _next_versions(
         self, found: Mapping[str, StoredProcedure], request: RunRequest
     ) -> dict[str, StoredProcedure]:
-        """Return those that are new or say something new, each as the next version of its name. What was defined or
-        removed by hand stays as it is."""
+        """Return the new and changed procedures, each as the next version of its name. Manually defined or removed
+        procedures do not change."""
         if not found:
             return {}
         store = self.reader.store

@@ -1,4 +1,4 @@
-"""Standard phase: old episodes that are often recalled become facts. No model is asked."""
+"""Promote step of the standard phase: turns old, often recalled episodes into facts. No model is asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class PromoteStep:
-    """Proposes facts. An episode that is evidence of a fact already, in any state, is not proposed."""
+    """A step that proposes facts. It skips an episode that is already evidence of a fact in any state."""
 
     reader: OwnerReader
     policy: ConsolidationPolicy

@@ -1,4 +1,4 @@
-"""Prune: a model proposes which of an owner's facts to remove or merge. The policy protects those that must stay."""
+"""Prune step: a model proposes an owner's facts to remove or merge. The policy protects some facts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class PruneStep:
-    """Asks one question about at most 100 facts; the next run continues after them.
+    """A step with one model call about at most 100 facts. The next run continues after them.
 
-    The command's `force` asks although few facts have changed. It does not ask about fewer facts than the policy needs,
-    or when the policy is off.
+    With the command's `force` the step runs even if few facts have changed. It still needs an enabled policy and the
+    policy's minimum number of facts.
     """
 
     reader: OwnerReader
@@ -39,7 +39,7 @@ class PruneStep:
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
-            if answer.status == "failed":  # the next question comes after as many changes again
+            if answer.status == "failed":  # the next call comes after the policy's number of changes
                 row = row.model_copy(update={"changed_facts": 0})
             return StepResult.stopped(answer, row, **counts)
         found = prune_proposals(answer.value.removals, answer.value.merges, facts=prompt.facts, policy=self.policy)

@@ -1,4 +1,5 @@
-"""Deep phase: facts that several users have are proposed to the group that the operator named. No model is asked."""
+"""Share step of the deep phase: proposes facts that several users have to the group set by the operator. No model is
+asked."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 TEXTS_MAX: Final = 100
-"""Facts of the owner that one run compares with other users' facts: the newest."""
+"""Number of the owner's newest facts that one run compares with facts of other users."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareStep:
-    """Proposes facts to the group. The command has the group's key, so the reflector's lane of the group handles it."""
+    """A step that proposes facts to the group. The command has the group's key, so it runs in the group's lane."""
 
     reader: OwnerReader
     policy: SharingPolicy
@@ -41,7 +42,7 @@ class ShareStep:
         return StepResult("done", row, {"shared": len(changes)}, changes=changes, to=group)
 
     async def _same_texts(self, request: RunRequest, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
-        """Read the tenant's facts with these texts, of every owner."""
+        """Read all the tenant's facts with these texts, of every owner."""
         texts = sorted({each.content_hash for each in mine})
         where = models.Filter(must=[any_of("content_hash", texts)])
         store, tenant_id = self.reader.store, request.tenant_id

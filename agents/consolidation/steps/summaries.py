@@ -1,7 +1,7 @@
-"""Summaries: phase light summarises turns of a session, phase standard proposes each summary as an episode, which the
-reflector adds (`episodes.record`).
+"""Summary steps: the light phase summarises turns of a session, and the standard phase proposes each summary as an
+episode, which the reflector adds (`episodes.record`).
 
-A summary waits in the owner's row between the two phases, so that a tier without the phase standard loses none.
+In between, a summary waits in the owner's row, so a tier without the standard phase loses no summary.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ..session_summary import (
 from .base import RunRequest, StepResult
 
 SESSIONS_LOOKED_AT: Final = 3
-"""Sessions of an owner that one run tries: the turns of the first may not be in the session log yet."""
+"""Number of sessions that one run tries, because a session's turns may not be in the session log yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryStep:
-    """Asks one question about the session with the most turns that wait. Without a model they go on waiting."""
+    """A step with one model call about the session with the most waiting turns. Without a model the turns wait."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -58,13 +58,13 @@ class SummaryStep:
         allowed = await without_secrets(request, session, turns, reader=self.reader)
         shown = take_within_tokens(allowed, self.policy.summary_tokens)
         handled = [each.turn_id for each in turns]
-        if len(shown) < len(allowed):  # turns that do not fit into this question wait for the next one
+        if len(shown) < len(allowed):  # turns that do not fit wait for the next call
             handled = handled[: handled.index(allowed[len(shown)].turn_id)]
         row_after = row.model_copy(update={"unsummarised": remove_turns(row.unsummarised, session, handled)})
         if not shown:
             return StepResult("nothing", row_after)
         answer = await summarise_turns(request, session, shown, caller=self.caller)
-        if isinstance(answer, CallStopped):  # a question that failed would fail again
+        if isinstance(answer, CallStopped):  # a failed call would fail again
             return StepResult.stopped(answer, row_after if answer.status == "failed" else row, turns=len(shown))
         row_after = row_after.model_copy(update={"retold": with_summarised(row.retold, request, session, shown)})
         if answer.summary is None:
@@ -75,7 +75,7 @@ class SummaryStep:
 
 @dataclass(frozen=True, slots=True)
 class SummaryEpisodesStep:
-    """Proposes the summaries as episodes. `significance`: their importance."""
+    """A step that proposes summaries as episodes. `significance`: their importance."""
 
     significance: float
     part: PartName = "standard"

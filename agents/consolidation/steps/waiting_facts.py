@@ -1,8 +1,8 @@
-"""An owner keeps no more facts that wait than the policy says.
+"""Limit of an owner's waiting facts.
 
-A pending fact waits for a model or for the user, a quarantined one for a person. What nobody decides about would only
-grow in number. So this step proposes to reject the oldest beyond the policy's number, of each of the two. A rejected
-fact is forgotten: it is not believed, as before, and the question whether to believe it is closed.
+A pending fact waits for a model or the user, and a quarantined fact waits for a person. Facts without a decision would
+accumulate. So this step proposes to reject the oldest facts of each of the two states above the policy's limit. A
+rejected fact stays unbelieved, and the decision about it is closed.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ WAITING_STATES: Final[tuple[FactState, ...]] = ("pending", "quarantined")
 
 @dataclass(frozen=True, slots=True)
 class RejectWaitingStep:
-    """One run rejects at most `at_once` facts of a state; the next one goes on.
+    """A step that rejects at most `at_once` facts per state in one run.
 
-    Facts that begin in the future go last: their time decides about them, without a model.
+    Facts that become valid in the future are rejected last, because time decides them without a model.
     """
 
     reader: OwnerReader
     policy: HygienePolicy
     part: PartName
     judges: bool = False
-    """Whether the budget tier lets a run judge pending facts. More of them are kept there."""
+    """True when the budget tier lets a run judge pending facts. The limit is then higher."""
 
     @property
     def kept(self) -> int:
-        """Facts of each state that an owner keeps; 0: all."""
+        """Maximum number of facts per state and owner; 0 means no limit."""
         policy = self.policy
         if self.judges:
             return policy.waiting_facts_judged
