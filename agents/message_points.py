@@ -1,4 +1,4 @@
-"""The points of turns in the session log: their messages with places and windows, of one turn or several; pure."""
+"""Points of turns in the session log: messages with places and windows, for one or several turns. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Vectors = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class VerbatimTurn:
-    """The recorder's event: a decoded turn without its secrets, and the owner of what it says."""
+    """The recorder's event: a decoded turn with masked secrets, and its owner."""
 
     protected: ProtectedTurn
     owner: Owner
     session_key: str
     message_ids: tuple[str, ...]
     follows_log: bool
-    """The turn has no time of its own: it counts as said no earlier than what is before it in its session."""
+    """True when the turn has no time of its own. Its time is then never before the previous turn of its session."""
 
     @classmethod
     def of(cls, protected: ProtectedTurn, owner: Owner, *, follows_log: bool) -> VerbatimTurn:
@@ -46,19 +46,19 @@ class VerbatimTurn:
 
 @dataclass(frozen=True, slots=True)
 class EarlierMessages:
-    """The messages before a turn in its session's thread."""
+    """The messages before a turn in the conversation of its session."""
 
     next_place: int | None
-    """The place of the turn's first message; None for a turn that version 0.1 recorded."""
+    """The place of the turn's first message, or None for a turn recorded by version 0.1."""
     messages: tuple[StoredMessage, ...] = ()
     """The last `NEIGHBOURS` messages, oldest first."""
     last_in: str = TURNS_COLLECTION
-    """The collection that holds the last of them."""
+    """The collection of the last message in `messages`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedTurn:
-    """A turn that is recorded, with the collection of its period."""
+    """A turn to record, with the collection of its period."""
 
     record: Record
     work: VerbatimTurn
@@ -67,28 +67,28 @@ class PlacedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnMessages:
-    """The messages of turns that follow each other, and the windows of those in the thread."""
+    """The messages of consecutive turns, and the windows of the messages in the conversation."""
 
     turns: tuple[tuple[str, tuple[StoredMessage, ...]], ...]
-    """Of each turn its collection and its messages."""
+    """The collection and the messages of each turn."""
     windows: MessageWindows
     window_of: Mapping[str, str]
-    """By message id; a message outside the thread has none."""
+    """Windows by message id. A message outside the conversation has no window."""
 
     def own_texts(self) -> list[str]:
-        """Return the texts that find the messages, each once."""
+        """Return the distinct search texts of the messages."""
         texts = (search_text(message) for _, messages in self.turns for message in messages)
         return list(dict.fromkeys(text for text in texts if text.strip()))
 
     def texts(self) -> list[str]:
-        """Return all texts to embed: of the messages, their windows, and the window that they complete."""
+        """Return all texts to embed: the messages, their windows, and the window that they complete."""
         completed = [] if self.windows.before is None else [self.windows.before]
         return list(dict.fromkeys([*self.own_texts(), *self.windows.turn, *completed]))
 
 
 def turn_messages(turns: Sequence[PlacedTurn], before: EarlierMessages) -> TurnMessages:
-    """Build the messages of turns that follow `before` in their session. Each one's window has its neighbours of the
-    turns beside it."""
+    """Return the messages of turns that follow `before` in their session. A window includes messages of neighbouring
+    turns."""
     placed = []
     place = before.next_place
     said_until = max((message.occurred_at for message in before.messages), default=None)
@@ -108,10 +108,11 @@ def turn_messages(turns: Sequence[PlacedTurn], before: EarlierMessages) -> TurnM
 def session_writes(
     turns: Sequence[PlacedTurn], made: TurnMessages, before: EarlierMessages, vectors: Vectors
 ) -> tuple[Write, ...]:
-    """Insert the messages turn by turn, complete the window of the message before them, and look for their labels.
+    """Return the writes of consecutive turns: insert the messages, complete the window of the previous message, apply
+    labels.
 
-    A turn is inserted when those before it stand. So no crash leaves a later turn without an earlier one, whose place
-    could not be told any more.
+    Each turn is inserted after the previous turn is stored. So a crash never leaves a turn without its predecessors,
+    which would make its place unknown.
     """
     writes: list[Write] = [
         InsertPoints(
@@ -129,15 +130,15 @@ def session_writes(
 
 
 def search_text(message: StoredMessage) -> str:
-    """Return the text that finds the message: without memories that were put into the prompt, which nobody said anew.
+    """Return the text by which search finds a message, without memories that were inserted into the prompt.
 
-    The message is stored with all of its words.
+    The message itself is stored with its full text.
     """
     return remove_framed(message.content)
 
 
 def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple[tuple[StoredMessage, ...], int | None]:
-    """Build a turn's messages. Those of its thread take places from `place` on. Return the place after them, too."""
+    """Return a turn's messages and the next free place. Messages of the conversation take places from `place` on."""
     work, record = placed.work, placed.record
     turn = work.turn
     owner_key = work.owner.key(turn.tenant_id)
@@ -172,7 +173,7 @@ def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple
 
 
 def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels:
-    """Look for labels of these turns and of those whose words stand in their windows, after all is stored."""
+    """Return the write that applies the labels of these turns and of the turns in their windows. It must come last."""
     first = turns[0].work
     named = dict.fromkeys([*(each.work.turn.turn_id for each in turns), *(said.turn_id for said in before.messages)])
     label_ids = tuple(ids.label_id(first.session_key, each) for each in named)
@@ -180,7 +181,7 @@ def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels
 
 
 def _point(message: StoredMessage, window: str | None, vectors: Vectors) -> OutPoint:
-    """Build the point of a message. The window of a message outside the thread is its own text."""
+    """Return the point of a message. Outside the conversation the window is the message's own text."""
     text = search_text(message)
     window_text = window or text
     return OutPoint(

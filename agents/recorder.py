@@ -1,19 +1,19 @@
-"""The recorder: it puts the exact words of turns into Qdrant. It asks no model. The way of a turn, from top to bottom:
+"""Recorder stage: stores the exact words of turns in Qdrant. It asks no model. Processing of a turn, top to bottom:
 
-route    decode; mask and label what is secret (memory/secrets/); one lane per session
-decide   misplaced? → nothing; the observer sends the turn again
-         the id is known with another value? → nothing: a duplicate
+route    decode; mask and label secrets (memory/secrets/); one lane per session
+decide   misplaced → nothing; the observer sends the turn again
+         the id is known with another value → nothing: a duplicate
          read the messages before the turn, embed its texts and their windows
          the turn's period is over → nothing: the policy would drop it
-         new turns that wait behind it are recorded with it
-store    its messages that are absent; the window of the message before it, which is complete by now; then the labels
-         that the observer gave to this turn and to those before it
+         new queued turns of the session are recorded together with it
+store    its missing messages; the window of the message before it, which is now complete; then the labels that the
+         observer gave to this turn and the turns before it
 publish  nothing
 
-background  drop the periods that are over
+background  drop periods that are over
 
-The recorder has no table. Ids and places follow from the turn and from the messages before it, so a redelivered turn
-gives the same writes. The observer writes the dead letters of turns that are refused; here they are counted.
+The recorder has no table. Ids and places follow from the turn and the messages before it, so a redelivered turn causes
+the same writes. The observer writes the dead letters of refused turns; the recorder only counts them.
 See docs/design/recorder.md; for periods docs/design/retention.md.
 """
 
@@ -64,14 +64,14 @@ from .message_points import (
 
 log = structlog.get_logger(__name__)
 TOGETHER = 8
-"""Turns of a session that are recorded together at most. Their values have no more bytes than one turn may have, so
+"""Maximum number of turns of a session that are recorded together. In total they have at most the size of one turn, so
 that they need no more memory than the largest turn."""
 VISIT_SECONDS = 60.0
-"""Between two looks whether a day has begun on which periods may be over."""
+"""Seconds between two checks for a new day, on which periods may be over."""
 
 
 class Recorder:
-    """The stage; see the module. It is the only writer of the collection `turns`."""
+    """The stage; see the module docstring. It is the only writer of the collection `turns`."""
 
     name: Literal["recorder"] = "recorder"
     reads: tuple[Topic, ...] = (TURNS,)
@@ -99,13 +99,13 @@ class Recorder:
         self._retention = TurnRetention(session_log.retention_days)
         self._now = now
         self._standing: tuple[Period, ...] | None = None
-        """The periods that stand. None: they are read before the next turn."""
+        """The existing periods, or None when they must be read before the next turn."""
         self._opened: tuple[Period, ...] = ()
-        """Those of them that a turn opened."""
+        """The periods that a turn opened."""
         self._newest: datetime | None = None
-        """The newest time at which a turn was recorded, as far as this process has seen."""
+        """The newest time of a turn recorded by this process."""
         self._begun = asyncio.Event()
-        """Set with the first turn that tells a time."""
+        """Set at the first turn with a time."""
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
@@ -136,7 +136,7 @@ class Recorder:
         if not turn.messages:
             return
         if self._standing is None:
-            await self._look()  # the reads need the periods, too
+            await self._look()  # the reads need the periods as well
         group = list(_bounded([(record, work), *queued.next(TOGETHER - 1)]))
         known, last, labelled = await self._read([each for _, each in group])
         new = list(takewhile(lambda each: _is_new(each[1], known, labelled), group))
@@ -150,7 +150,8 @@ class Recorder:
     async def _decide_alone(
         self, work: VerbatimTurn, record: Record, known: Mapping[str, StoredPoint], last: Sequence[StoredPoint]
     ) -> tuple[Write, ...]:
-        """Return the writes of a turn, of which any messages may be stored; none if it is a duplicate or over."""
+        """Return the writes of a turn, or none for a duplicate or an expired turn. Some of its messages may be stored
+        already."""
         turn = work.turn
         own = [known[each] for each in work.message_ids if each in known]
         first = known.get(work.message_ids[0])
@@ -171,8 +172,11 @@ class Recorder:
     async def _decide_together(
         self, group: Sequence[tuple[Record, VerbatimTurn]], last: Sequence[StoredPoint]
     ) -> tuple[Write, ...] | None:
-        """Return the writes of turns that follow each other, none of which is stored. None: the embedder refuses one of
-        their texts, which must not cost the others their vectors."""
+        """Return the writes of consecutive turns that are not stored yet.
+
+        Return None when the embedder refuses a text. The turns are then recorded singly, so that the others keep their
+        vectors.
+        """
         placed = []
         expired = 0
         for record, work in group:
@@ -199,7 +203,7 @@ class Recorder:
         return writes
 
     async def _look(self) -> tuple[Period, ...]:
-        """Read which periods stand."""
+        """Read the existing periods."""
         self._opened = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION, opened=True))
         self._standing = await self._calls.call("store", lambda: self._store.periods(TURNS_COLLECTION))
         return self._standing
@@ -207,16 +211,19 @@ class Recorder:
     async def _read(
         self, group: Sequence[VerbatimTurn]
     ) -> tuple[dict[str, StoredPoint], list[StoredPoint], frozenset[str]]:
-        """Return the messages of these turns' ids that are stored, the last ones of their session, and which of the
-        turns have a label already. Several turns are asked for labels before they are recorded, because the words of
-        one stand in a window of the next; one turn alone gets its label when it is stored."""
+        """Return the stored messages of these turns, the last messages of their session, and the turns that have a
+        label.
+
+        Several turns are checked for labels before they are recorded, because a window includes text of the previous
+        turn. A single turn gets its label when it is stored.
+        """
         known, last = self._known_messages(group), self._last_messages(group[0].turn)
         if len(group) == 1:
             return *await asyncio.gather(known, last), frozenset()
         return await asyncio.gather(known, last, self._labelled(group))
 
     async def _known_messages(self, group: Sequence[VerbatimTurn]) -> dict[str, StoredPoint]:
-        """Return the messages of these turns' ids that are stored. After a crash message 0 may be missing."""
+        """Return the stored messages of these turns. After a crash message 0 may be missing."""
         named = [each for work in group for each in work.message_ids]
         return await self._calls.call(
             "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=group[0].turn.tenant_id, ids=named)
@@ -231,7 +238,7 @@ class Recorder:
         return frozenset(label_of[each] for each in found)
 
     async def _open(self, record: Record) -> str | None:
-        """Return the collection of the turn's period, which is made when there is none. None: the period is over."""
+        """Return the collection of the turn's period, created if necessary, or None when the period is over."""
         standing = await self._look() if self._standing is None else self._standing
         now = self._now()
         at = recorded_at(record.written_at if record.timestamp > 0 else None, now=now, standing=standing)
@@ -250,8 +257,8 @@ class Recorder:
     async def _messages_before(
         self, turn: Turn, first: StoredMessage | None, last: Sequence[StoredPoint]
     ) -> EarlierMessages:
-        """Return the messages before this turn, in the order of the log: those before its own place when it has one
-        already, else the last of the session."""
+        """Return the messages before this turn in log order: those before its stored place, or else the session's last
+        ones."""
         if first is None:
             return _earlier(last)
         if first.first_place is None:
@@ -259,8 +266,10 @@ class Recorder:
         return replace(_earlier(await self._last_messages(turn, below=first.first_place)), next_place=first.first_place)
 
     async def _last_messages(self, turn: Turn, *, below: int | None = None) -> list[StoredPoint]:
-        """Return the last messages of the session, the last one first. The turn's own messages are left out: a store
-        may have kept some of them without message 0."""
+        """Return the last messages of the session, newest first, without the turn's own messages.
+
+        After a crash the store may have some of the turn's messages without message 0.
+        """
         return await self._calls.call(
             "store",
             lambda: self._store.last(
@@ -277,10 +286,10 @@ class Recorder:
         self._metrics.counted("parts_without_text", others)
 
     async def _vectors(self, tenant_id: str, made: TurnMessages) -> Vectors:
-        """Embed texts and windows in one call; return vectors by text.
+        """Embed texts and windows in one call and return vectors by text.
 
-        When the embedder refuses one of them, the texts are tried without the windows: a neighbour may be the cause.
-        When it refuses them too, the turn is stored without vectors, and only its words find it.
+        When the embedder refuses a text, the texts are embedded without the windows, because a neighbour may be the
+        cause. When that is refused too, the turn is stored without vectors and only its words find it.
         """
         own, every = made.own_texts(), made.texts()
         if len(own) < len(every):
@@ -310,7 +319,7 @@ class Recorder:
 
     # ------------------------------------------------------------------------------------------------ reminders
     def retain(self, partitions: frozenset[int]) -> None:
-        self._standing = None  # who had these partitions may have opened a period
+        self._standing = None  # the previous owner of these partitions may have opened a period
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
         return None
@@ -319,7 +328,7 @@ class Recorder:
         return None
 
     async def background(self) -> None:
-        """Drop the periods that are over: with the first turn after the start, then once a day."""
+        """Drop the periods that are over, after the first turn and then once a day."""
         visited = None
         await self._begun.wait()
         while True:
@@ -333,8 +342,8 @@ class Recorder:
             await asyncio.sleep(VISIT_SECONDS)
 
     async def drop_periods(self) -> tuple[str, ...]:
-        """Delete the collections of the periods that are over; return their names. Any number of workers may do it: a
-        period that is gone is not deleted again."""
+        """Delete the collections of periods that are over and return their names. Several workers may do this
+        concurrently."""
         opened = await self._store.periods(TURNS_COLLECTION, opened=True)
         end = log_time(self._newest, now=self._now(), opened=opened)
         before = None if end is None else self._retention.dropped_before(end)
@@ -349,7 +358,7 @@ class Recorder:
 
 
 def _bounded(events: Sequence[tuple[Record, VerbatimTurn]]) -> Iterator[tuple[Record, VerbatimTurn]]:
-    """Yield the first turns that may be recorded together: each has an id of its own, and their values have room."""
+    """Yield the first turns that may be recorded together: with distinct ids and within the total size."""
     room = TURN_MAX_BYTES
     seen: set[str] = set()
     for record, work in events:
@@ -365,7 +374,7 @@ def _is_new(work: VerbatimTurn, known: Mapping[str, StoredPoint], labelled: Cont
 
 
 def _earlier(last: Sequence[StoredPoint]) -> EarlierMessages:
-    """Return the session's last messages as those before a new turn. `last`: the last one first."""
+    """Return the session's last messages as the messages before a new turn. `last`: newest first."""
     messages = tuple(StoredMessage.from_payload(each.payload) for each in reversed(last))
     place = 1 + max((message.session_place or 0 for message in messages), default=-1)
     return EarlierMessages(place, messages, (last[0].collection if last else None) or TURNS_COLLECTION)

@@ -1,1 +1,1 @@
-"""The observer: turns in, observations and the working set out. Read stage.py from top to bottom."""
+"""Observer stage: reads turns, writes observations and the working set. Start at stage.py."""

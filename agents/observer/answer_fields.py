@@ -1,6 +1,6 @@
-"""Normalisation of an observation's minor fields: what models write in place of the words and numbers of the schema.
+"""Normalisation of an observation's minor fields from the words and numbers that models write.
 
-A value that is not known here has the field's default (structured_output.py); it never costs the statement.
+An unknown value takes the field's default (structured_output.py). The statement is kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CATEGORIES: Final[Mapping[str, Category]] = {
     **dict.fromkeys(("activity", "experience", "appointment", "travel", "meeting", "milestone", "episode"), "event"),
     **dict.fromkeys(("todo", "reminder", "action", "errand", "request"), "task"),
 }
-"""Category by a word that means it, in the singular and in lower case."""
+"""Category by synonym, in singular and lower case."""
 DURABILITIES: Final[Mapping[str, Durability]] = {
     **{name: name for name in get_args(Durability)},
     **dict.fromkeys(("momentary", "temporary", "ephemeral", "short", "shortterm", "moment", "fleeting"), "transient"),
@@ -62,7 +62,7 @@ SENSITIVITY_WORDS: Final[Mapping[str, str]] = {
         ("private", "personal", "confidential", "sensitive", "restricted", "high", "strict", "topsecret"), "secret"
     ),
 }
-"""A word that asks for more care than `internal` means `secret`."""
+"""Sensitivity by synonym. A word for more protection than `internal` means `secret`."""
 OTHER_NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text", "statement", "observation", "fact", "memory", "description"), "content"),
     **dict.fromkeys(("quote", "source_quote", "evidence_quote", "verbatim", "source_text", "citation"), "evidence"),
@@ -72,7 +72,7 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("due_date", "due"), "due_at"),
     "valid_until": "valid_to",
 }
-"""Names that models give to fields, besides other spellings of a field's own name."""
+"""Alternative field names that models use, in addition to other spellings of a field's own name."""
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*")
@@ -83,7 +83,7 @@ _USERS: Final = frozenset(
 
 
 def category(value: object) -> object:
-    """Read a category: `Profession`, `employment`, `work/career`. The first known word counts."""
+    """Parse a category such as `Profession`, `employment`, `work/career`. The first known word counts."""
     return _first_known(value, CATEGORIES)
 
 
@@ -96,7 +96,7 @@ def sensitivity(value: object) -> object:
 
 
 def importance(value: object) -> object:
-    """Read an importance: a number from 0 to 1, to 10 or to 100, `8/10`, `80%`, or a word."""
+    """Parse an importance: a number up to 1, 10 or 100, `8/10`, `80%`, or a word."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -133,7 +133,7 @@ def _first_known(value: object, known: Mapping[str, object]) -> object:
 
 
 def turn(value: object) -> object:
-    """Read a turn's id: `t1`, `[t1]`, `1`, `turn 1`."""
+    """Parse a turn's id such as `t1`, `[t1]`, `1`, `turn 1`."""
     if isinstance(value, bool):
         return None
     found = re.fullmatch(r"\s*\[?\s*(?:t|turn)?[\s_#]*(\d{1,4})\s*\]?\s*", str(value), re.IGNORECASE)
@@ -141,14 +141,14 @@ def turn(value: object) -> object:
 
 
 def flag(value: object) -> object:
-    """Read true or false; any other value counts as false."""
+    """Parse a boolean. Any unknown value is false."""
     if isinstance(value, str):
         return value.strip().lower() in ("true", "yes", "1")
     return value is True or (isinstance(value, int) and value == 1)
 
 
 def user_of(subject: str) -> str:
-    """Return `user` for a subject that means the user."""
+    """Return `user` for a subject that means the user, otherwise the subject."""
     return "user" if subject in _USERS else subject
 
 
@@ -159,7 +159,7 @@ def _text_of(value: object) -> object:
 
 
 def quote(value: object) -> object:
-    """Read a quote: of a list the longest text, of an object its text, and the beginning of a text that is too long."""
+    """Parse a quote: the longest text of a list, the text of an object, the beginning of a text that is too long."""
     texts = [_text_of(each) for each in (value if isinstance(value, list) else [value])]
     value = max((each for each in texts if isinstance(each, str)), key=len, default=None)
     if not isinstance(value, str) or len(value) <= QUOTE_MAX:

@@ -1,6 +1,6 @@
-"""The observer's rules for the model, and the schema of its answer (docs/reference/models.md).
+"""Rules of the observer for the model, and the schema of the answer (docs/reference/models.md).
 
-There are two forms: the whole one, and one for a working-only deployment.
+There are two forms: the full form, and a form for working-only deployments.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class EssentialItemOfTurn(EssentialItem):
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """The rules, with a placeholder for the cap per turn, and the schemas of an answer to one and to several turns."""
+    """The rules with a placeholder for the cap per turn, and the answer schemas for one turn and for several turns."""
 
     version: str
     rules: str
@@ -165,7 +165,7 @@ class AnswerForm:
         return self.one if turns == 1 else self.several
 
     def parse(self, value: JsonValue) -> ParsedItems[ObservationItem]:
-        """Parse an answer. Raises ValueError when its outer shape is wrong, or no item is usable."""
+        """Parse an answer. Raises ValueError when its outer shape is wrong or no item is valid."""
         return parse_items(value, TASK, self.item)
 
 

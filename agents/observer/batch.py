@@ -1,6 +1,6 @@
-"""A batch: turns of one session that the model sees in one call and that become one outcome.
+"""Batch: turns of one session in one model call and one outcome.
 
-`ask` calls the model. Everything after it is a pure function of the answer and the session's row.
+`ask` calls the model. All other functions are pure functions of the answer and the session's row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .turn_source import TurnSource
 
 @dataclass(frozen=True, slots=True)
 class BatchTurn:
-    """A turn to observe: this event's own, or one read from its waiting row `n`."""
+    """A turn to observe: the turn of this event, or a waiting turn from row `n`."""
 
     turn: Turn
     owner: Owner
@@ -54,7 +54,7 @@ class BatchTurn:
     reading: TurnReading
     n: int | None = None
     sensitivities: tuple[Sensitivity, ...] = ()
-    """Of its messages."""
+    """The sensitivity of each message."""
 
     @classmethod
     def of(
@@ -68,14 +68,14 @@ class BatchTurn:
         n: int | None = None,
         source: TurnSource | None = None,
     ) -> BatchTurn:
-        """`record`: as it may be kept (agents/common/protection.py)."""
+        """Return the batch turn. `record`: the masked record (agents/common/protection.py)."""
         turn = protected.turn
         at = occurred_at(turn, record)
         shown = ShownTurn.of(turn, at, policy, source)
         return cls(turn, owner, record, at, shown, reading, n, protected.sensitivities)
 
     def said_at(self, at: datetime) -> BatchTurn:
-        """Return the turn with another time."""
+        """Return the turn with this time."""
         return replace(self, occurred_at=at, shown=replace(self.shown, occurred_at=self.turn.local(at)))
 
     @property
@@ -84,13 +84,13 @@ class BatchTurn:
 
     @property
     def tokens(self) -> int:
-        """Estimate of the tokens that a prompt shows of it."""
+        """The estimated number of prompt tokens of the turn."""
         return self.shown.tokens
 
 
 def in_log_order(turns: Sequence[BatchTurn], said_until: datetime | None) -> list[BatchTurn]:
-    """Return the turns of a session so that none without a time of its own is before what was said earlier in the
-    log."""
+    """Return a session's turns with corrected times. A turn without its own time is never earlier than turns before it
+    in the log."""
     ordered: list[BatchTurn] = []
     for turn in turns:
         if said_until is not None and turn.reading.follows_log and turn.occurred_at < said_until:
@@ -102,7 +102,7 @@ def in_log_order(turns: Sequence[BatchTurn], said_until: datetime | None) -> lis
 
 @dataclass(frozen=True, slots=True)
 class UndecodableTurn:
-    """A waiting turn that can no longer be decoded: the rules changed since it was deferred."""
+    """A waiting turn that cannot be decoded any more, because the rules have changed since it was deferred."""
 
     turn_id: str
     record: Record
@@ -113,8 +113,8 @@ class UndecodableTurn:
 
 @dataclass(frozen=True, slots=True)
 class ValidObservation:
-    """A usable item: its places in the answer, the short id of its turn, and who said it. What an answer says twice of
-    one turn is one observation."""
+    """A valid item: its places in the answer, the short id of its turn, and its speaker. Repetitions within a turn are
+    merged into one observation."""
 
     places: tuple[int, ...]
     turn: str
@@ -122,11 +122,14 @@ class ValidObservation:
     role: Role
     spoken: Spoken
     replaces: tuple[str, ...] = ()
-    """The short ids that the item, or a repetition of it, replaces."""
+    """The short ids that the item or one of its repetitions replaces."""
 
     def repeated(self, place: int, item: ObservationItem, role: Role) -> ValidObservation:
-        """Join a repetition: what either replaces, corrects or dates counts, and the better evidence is kept. Of two
-        roles only the more trusted one replaces, corrects and pins."""
+        """Return this observation merged with a repetition.
+
+        The merged item keeps the better evidence and the dates of either item. Only the more trusted role replaces,
+        corrects and pins.
+        """
         other = ValidObservation((place,), self.turn, item, role, self.spoken, _replaced(item))
         best = min((self, other), key=lambda each: (TRUST_ORDER.index(each.role), -len(each.item.evidence)))
         best_trusted = [each for each in (self, other) if each.role == best.role]
@@ -146,7 +149,7 @@ class ValidObservation:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The result of a batch: the session after it, a record a turn, and names to count."""
+    """The result of a batch: the new session row, one record per turn, and the names of metrics to count."""
 
     session: SessionRow
     observed: tuple[Observed, ...]
@@ -176,8 +179,10 @@ def request_for(prompt: ObservePrompt, *, tenant_id: str) -> CompletionRequest[P
 async def ask(
     prompt: ObservePrompt, *, tenant_id: str, user_id: str, completions: Completions, calls: Calls, patience: float
 ) -> Completion[ParsedItems[ObservationItem]] | None:
-    """Ask the model; None when the turns have no text to ask about. Raises Transient after `patience` seconds, Poison
-    when the answer is unusable after one repair."""
+    """Ask the model. Return None when the turns have no text.
+
+    Raises Transient after `patience` seconds, and Poison when the answer is unusable after one repair.
+    """
     if not prompt.policy.enabled or not any(turn.said for turn in prompt.turns):
         return None
     request = request_for(prompt, tenant_id=tenant_id)
@@ -185,7 +190,7 @@ async def ask(
         model_breaker(tenant_id),
         lambda: completions.complete(request),
         give_up_after=patience,
-        tentative=len(prompt.turns) > 1,  # what is refused together is asked one by one
+        tentative=len(prompt.turns) > 1,  # the turns of a refused batch are asked one by one
         user=user_id,
     )
 
@@ -200,7 +205,7 @@ def conclude(
     secrets: SecretFilter,
     by_policy: AppliedPolicy | None = None,
 ) -> Batch:
-    """Apply the answer turn by turn: working set, records, context for the next prompt."""
+    """Apply the answer turn by turn: update the working set, build the records, keep context for the next prompt."""
     answer = without_secrets(answer, secrets)
     checked, counted = _checked(prompt, answer, policy)
     observed: list[Observed] = []
@@ -240,7 +245,7 @@ def conclude(
                 "turns": session.turns + 1,
                 "said_until": max(session.said_until or item.occurred_at, item.occurred_at),
                 "working": applied.working,
-                # without a reflector no entry can become an episode
+                # without a reflector no entry becomes an episode
                 "origins": () if policy.tiers.working_only else origins,
                 "recent": recent_messages(session.recent, shown, policy.capture),
             }
@@ -277,15 +282,17 @@ def conclude(
 def _checked(
     prompt: ObservePrompt, answer: Completion[ParsedItems[ObservationItem]] | None, policy: MemoryPolicy
 ) -> tuple[list[ValidObservation], list[str]]:
-    """Return the usable items: of a shown turn, with a quote from it, about whom its speaker means; and names to
-    count."""
+    """Return the valid items, and the names of metrics to count.
+
+    A valid item belongs to a shown turn, has a quote from it, and has the subject that its speaker means.
+    """
     if answer is None:
         return [], []
     counted = ["item_dropped"] * answer.value.dropped
     usable: dict[tuple[str, str, str], ValidObservation] = {}
     for place, item in answer.value.items:
         name = item.turn or "t1"
-        if len(prompt.turns) == 1 and name != "t1":  # it can only mean the one turn
+        if len(prompt.turns) == 1 and name != "t1":  # there is only one turn
             counted.append("unknown_id")
             name = "t1"
         turn = prompt.turn_ids.get(name) if item.turn or len(prompt.turns) == 1 else None
@@ -300,12 +307,12 @@ def _checked(
             continue
         spoken = spoken_in(item.evidence, role, turn.own_messages, turn.own_texts)
         if not item.evidence and len({each.speaker for each in spoken}) > 1:
-            spoken = ()  # without a quote nobody knows which of them says it
+            spoken = ()  # without a quote the speaker is unknown
         statements = {
             (name, subject_said(item.subject, each.speaker), ids.content_hash(item.content)): each
             for each in reversed(spoken or (Spoken(USER),))
         }
-        # two speakers may have said the same
+        # two speakers may say the same
         statement = next((each for each in reversed(statements) if each not in usable), next(reversed(statements)))
         item = item.model_copy(update={"subject": statement[1]})
         if statement in usable:
@@ -317,15 +324,17 @@ def _checked(
 
 
 def _changes_memory(shown: ShownTurn, each: ValidObservation) -> bool:
-    """Return whether an observation replaces, corrects or retracts something, or is pinned: a cap takes it last."""
+    """Return whether an observation replaces, corrects, retracts or is pinned. A cap drops such observations last."""
     item = each.item
     changes = bool(each.replaces) or item.is_correction or item.pinned
     return changes or is_forget_request(item.evidence, shown.own_texts)
 
 
 def _ordered(usable: Sequence[ValidObservation]) -> list[ValidObservation]:
-    """Return observations in the order of their first places, but each after what it replaces: a repetition may name
-    what stands between it and the first one."""
+    """Return observations in the order of their first places, but each after the observations it replaces.
+
+    A repetition may replace an observation between its first place and its own place.
+    """
     named = {f"o{place}": each for each in usable for place in each.places}
     ordered: dict[tuple[int, ...], ValidObservation] = {}
     open_: set[tuple[int, ...]] = set()
@@ -349,16 +358,16 @@ def _replaced(item: ObservationItem) -> tuple[str, ...]:
 
 
 def source_role(turn: ShownTurn, quote: str) -> Role | None:
-    """Return the most trusted role in whose own words a quote stands; None when it was not shown."""
+    """Return the most trusted role whose own words contain the quote, or None when the quote was not shown."""
     return words_of(quote, turn.texts, turn.own_texts)
 
 
 def _judged(
     prompt: ObservePrompt, name: str, item: ObservationItem, policy: MemoryPolicy
 ) -> tuple[Role | None, str | None]:
-    """Return the role whose word an item is, and a name to count. No role: the item is dropped.
+    """Return the role that an item is attributed to, and a metric name to count. Without a role the item is dropped.
 
-    An item of the working-only form has no quote. It is the word of the most trusted role that is shown.
+    An item of the working-only form has no quote. It is attributed to the most trusted shown role.
     """
     turn = prompt.turn_ids[name]
     if not item.evidence:
@@ -377,8 +386,8 @@ def _judged(
 
 
 class _Names:
-    """Short ids that `replaces` may name, with their present entry ids: the shown working entries, and observations of
-    this answer that were applied. A refresh may change the id of an entry."""
+    """Current entry ids of the short ids that `replaces` may use: shown working entries, and applied observations of
+    this answer. A refresh may change the id of an entry."""
 
     def __init__(self, prompt: ObservePrompt, session: SessionRow) -> None:
         self._named = {name: entry.entry_id for name, entry in prompt.entries.items()}
@@ -388,14 +397,17 @@ class _Names:
         }
         self._subjects = {name: entry.subject for name, entry in prompt.entries.items()}
         self.people = prompt.people.union(each.speaker for each in session.origins if each.speaker is not None)
-        """The subjects of those who speak in this session, as far as it is remembered."""
+        """The subjects of the known speakers of this session."""
 
     def entry_id(self, name: str) -> str | None:
         return self._named.get(name)
 
     def may_replace(self, name: str, role: Role, subject: str) -> bool:
-        """Return whether a statement of this role about this subject may replace the named one. Lower trust never
-        replaces higher trust. A statement about one speaker never replaces one about another speaker."""
+        """Return whether a statement of this role about this subject may replace the named statement.
+
+        Lower trust never replaces higher trust. A statement about one speaker never replaces a statement about another
+        speaker.
+        """
         trusted = TRUST_ORDER.index(role) <= TRUST_ORDER.index(self._roles.get(name, role))
         other = self._subjects.get(name, subject)
         return trusted and (other == subject or not {other, subject} <= self.people)
@@ -469,8 +481,8 @@ def _origin(pending: BatchTurn, observation: Observation, names: _Names) -> Entr
 
 
 def _withdrawn(working: WorkingSet, retractions: Sequence[EntryCandidate]) -> tuple[WorkingSet, dict[str, str]]:
-    """Remove what the user asked to forget. Return the set, and by retraction the observation behind the entry that
-    left."""
+    """Remove entries that the user asked to forget. Return the working set, and the removed entry's observation by
+    retraction."""
     behind: dict[str, str] = {}
     for each in retractions:
         working, gone = withdraw(working, each)
@@ -483,7 +495,7 @@ def _withdrawn(working: WorkingSet, retractions: Sequence[EntryCandidate]) -> tu
 def _recorded(
     candidates: Sequence[EntryCandidate], applied: WorkingSetUpdate, withdrawn: Mapping[str, str]
 ) -> tuple[Observation, ...]:
-    """Return the turn's observations, each with the id of the observation that it replaced or retracted."""
+    """Return the turn's observations, each with the id of the observation it replaced or retracted."""
     replaced = {item.observation_id: item.replaced_observation_id for item in applied.replaced} | dict(withdrawn)
     return tuple(
         candidate.observation.model_copy(

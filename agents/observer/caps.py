@@ -1,6 +1,6 @@
-"""Caps on the observations of a turn; pure.
+"""Caps on the observations of a turn. Pure functions.
 
-A cap never takes silently: what is left out is counted, and named in the cause of the turn's record.
+Dropped observations are counted, and the cause of the turn's record names them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ def within_caps(
     place_of: Callable[[T], int],
     is_first: Callable[[T], bool],
 ) -> tuple[list[T], list[T]]:
-    """Return the observations of one turn that are kept, and those that are left out, each in their order.
+    """Return the kept and the dropped observations of one turn, both in their original order.
 
-    `place_of`: the user's message that one belongs to. What `is_first` comes first, then the more important.
+    `place_of`: the user message of an observation. Observations with `is_first` have priority, then more important
+    ones.
     """
     by_weight = sorted(range(len(items)), key=lambda n: (not is_first(items[n]), -item_of(items[n]).importance))
     of_message: Counter[int] = Counter()
@@ -46,7 +47,7 @@ def within_caps(
 
 
 def over_cap(left_out: Iterable[ObservationItem]) -> OverCap | None:
-    """Return what a record says of the observations that were left out; None when there are none."""
+    """Return the summary of dropped observations for the record, or None when none was dropped."""
     every = list(left_out)
     shown = [each.content for each in every if each.sensitivity != "secret"]
     return OverCap(observations=len(every), statements=tuple(shown[:OVER_CAP_MAX])) if every else None

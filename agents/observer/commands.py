@@ -1,4 +1,4 @@
-"""Commands on a session: their status, their results, and the reminder that the observer sends itself."""
+"""Commands on a session: their status and results, and the reminder that the observer sends to itself."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .rows import SessionRow
 
 SOURCE = "/memstream/observer"
 REMINDER_LASTS = timedelta(days=7)
-"""The retention of its topic."""
+"""Lifetime of a reminder, equal to the retention of its topic."""
 
 
 def refusal_of(command: Command, tiers: TiersPolicy) -> ResultError | None:
-    """Return why the command is refused; None when it is accepted."""
+    """Return the reason to refuse a command, or None when it is accepted."""
     kind = command_kind("session", command.kind)
     if kind is None:
         known = ", ".join(sorted(each.name for each in KINDS if each.address == "session"))
@@ -43,16 +43,16 @@ def refusal_of(command: Command, tiers: TiersPolicy) -> ResultError | None:
 
 
 def edit_args(command: Command, tiers: TiersPolicy) -> Contract:
-    """Return the arguments of an edit, or why it is refused."""
+    """Return the arguments of an edit, or the reason for its refusal."""
     kind = command_kind("session", command.kind)
-    assert kind is not None  # the catalogue of edits has it
+    assert kind is not None  # the catalogue of edits contains it
     args = refusal(command, tiers) or _args(kind, command)
     assert args is not None  # an edit has arguments
     return args
 
 
 def _args(kind: CommandKind, command: Command) -> Contract | None:
-    """Return a command's arguments or why they are invalid; None: the kind has none."""
+    """Return a command's arguments, the reason why they are invalid, or None for a kind without arguments."""
     try:
         return None if kind.args is None else kind.args.from_payload(command.args)
     except ValidationError as error:
@@ -69,8 +69,10 @@ def status_of(command: Command, tiers: TiersPolicy, *, now: datetime) -> ResultS
 def answer_records(
     command: Command, session: SessionRow, policy: MemoryPolicy, *, now: datetime
 ) -> tuple[OutRecord, ...]:
-    """Return the command's result, preceded by the commands of a flush to the reflector. `session`: the row after
-    everything was done for the command; the result counts its waiting turns."""
+    """Return the command's result, after the commands of a flush to the reflector.
+
+    `session`: the row after the command was executed. The result has its number of waiting turns.
+    """
     status = status_of(command, policy.tiers, now=now)
     result_fields: dict[str, JsonValue] = {"waiting": session.waiting}
     commands: tuple[Command, ...] = ()
@@ -93,7 +95,7 @@ def answer_records(
 
 
 def reminder_record(session_key: str, reminder: SessionReminder, *, now: datetime) -> OutRecord:
-    """Return the command `observe` for a session. Another worker that sends the same reminder gives it the same id."""
+    """Return the command `observe` for a session. Every worker derives the same id for the same reminder."""
     tenant_id, user_id, session_id = ids.split(session_key)
     command = Command(
         command_id=ids.observe_command_id(session_key, reminder.last_turn_id, reminder.attempt),

@@ -1,7 +1,7 @@
-"""What the observer decides, as outcomes; pure.
+"""Decisions of the observer, as outcomes. Pure functions.
 
-Each function takes the session's row and returns the row after the decision, and the decision itself: the row to
-write, the points of the collection `working`, the records to send.
+Each function takes the session's row and returns the next row and the decision: the row to write, the points of the
+collection `working`, the records to send.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .labels import label_writes
 from .rows import REFUSED_KEPT, SessionRow, WaitingTurn, refused_mark, waiting_key
 
 Step = tuple[SessionRow, StageDecision]
-"""The session after a decision, and the decision."""
+"""The session row after a decision, and the decision."""
 
 
 def observed(
@@ -47,7 +47,7 @@ def observed(
     policy: MemoryPolicy,
     now: datetime,
 ) -> Step:
-    """The turns of a batch are observed: one record a turn, none where the working set is the only tier."""
+    """Return the decision for an observed batch: one record per turn, or none when the working set is the only tier."""
     last = turns[-1]
     owner = None if last.owner == Owner(scope="user", id=last.turn.user_id) else last.owner
     after = batch.session.model_copy(update={"owner": owner})
@@ -73,8 +73,10 @@ def refused(
     source: Source,
     now: datetime,
 ) -> Step:
-    """The turn becomes a dead letter under its own coordinates. It takes no number and leaves the list of seen ids, so
-    that it can be put back."""
+    """Return the decision that makes a turn a dead letter under its own coordinates.
+
+    The turn takes no number and is removed from the list of seen ids, so that it can be put back.
+    """
     position = turn.record.position
     session = _without_waiting(before, (turn,)).model_copy(
         update={
@@ -93,7 +95,7 @@ def refused(
 
 
 def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, now: datetime) -> Step:
-    """The turn waits in a row of its own, which is written before the session's row that counts it."""
+    """Return the decision that defers a turn. Its own row is written before the session's row that counts it."""
     row_key = waiting_key(key, before.waiting_next)
     session = _with_handled(before, (turn,), now=now).model_copy(
         update={
@@ -118,7 +120,7 @@ def answered(
     policy: MemoryPolicy,
     now: datetime,
 ) -> Step:
-    """The command has its result; a flush also has its commands to the reflector."""
+    """Return the decision with a command's result, and the commands of a flush to the reflector."""
     session = before.with_command(command, record, now=now)
     outcome = Outcome(
         source=source,
@@ -129,7 +131,8 @@ def answered(
 
 
 def sent_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
-    """The command goes to the end of its topic, unanswered: its event has made enough calls, and turns still wait."""
+    """Return the decision that sends the command again. Its event has used all its model calls, and turns still
+    wait."""
     record = command_record(command, source=SOURCE)
     return _decision(before, key, Outcome(source=source, records=(record,), tenant_id=command.tenant_id))
 
@@ -144,7 +147,7 @@ def edited(
     source: Source,
     now: datetime,
 ) -> Step:
-    """An edit by hand is applied or refused, and answered."""
+    """Return the decision that applies or refuses a manual edit, with its result."""
     error, applied = (edit.result, None) if isinstance(edit.result, ResultError) else (None, edit.result.to_payload())
     result = CommandResult(
         command_id=command.command_id,
@@ -169,7 +172,7 @@ def edited(
 
 
 def answered_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
-    """The result of an edit that came before is sent once more: its sender did not get it."""
+    """Return the decision that sends the result of an earlier edit again: its sender did not receive it."""
     answer = result_record(before.results.again(command), source=SOURCE, subject=command.key)
     return _decision(before, key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
 
@@ -185,7 +188,7 @@ def _decision(
 
 
 def _with_handled(session: SessionRow, turns: Sequence[BatchTurn], *, now: datetime) -> SessionRow:
-    """Return the session with the ids and marks of its turns, without those that waited: it had them before."""
+    """Return the session with the ids and marks of new turns added. Waiting turns were added before."""
     new = [turn.turn_id for turn in turns if turn.n is None]
     update = {"seen": session.seen.add(*new), "turns_until": _turns_until(session, turns, now=now)}
     return session.model_copy(update=update) if new else session
@@ -209,7 +212,7 @@ def _waiting_keys(key: str, turns: Sequence[BatchTurn | UndecodableTurn]) -> tup
 
 
 def _observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[OutRecord, ...]:
-    """One record a turn on memory.observations, keyed by owner."""
+    """Return one record per turn for memory.observations, keyed by owner."""
     records = []
     for item in observed:
         session_key = ids.session_key(item.tenant_id, item.user_id, item.session_id)
@@ -226,7 +229,7 @@ def _observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[O
 
 
 def _projection(before: SessionRow, after: SessionRow, key: str, *, now: datetime) -> tuple[Write, ...]:
-    """The working set for readers in Qdrant: put every entry that is in it, delete every entry that left it."""
+    """Return the writes that update the working set in Qdrant: put all current entries, delete removed entries."""
     tenant_id, user_id, session_id = ids.split(key)
     owner = after.owner or Owner(scope="user", id=user_id)
     common: dict[str, JsonValue] = {
@@ -236,7 +239,7 @@ def _projection(before: SessionRow, after: SessionRow, key: str, *, now: datetim
         "session_id": session_id,
         "turn_number": after.working.turn,
         "updated_at": rfc3339(now),
-    }  # the fields of StoredWorkingEntry that an entry does not have; all were checked when the event was decoded
+    }  # fields of StoredWorkingEntry that an entry lacks; all were validated when the event was decoded
     entries = after.working.entries
     writes: list[Write] = []
     points = tuple(OutPoint(id=entry.entry_id, payload=entry.to_payload() | common) for entry in entries)
@@ -250,7 +253,7 @@ def _projection(before: SessionRow, after: SessionRow, key: str, *, now: datetim
 
 
 def _holdings(before: SessionRow, after: SessionRow, key: str, *, now: datetime) -> tuple[Write, ...]:
-    """What the session holds, for readers in Qdrant, where an edit changed it."""
+    """Return the write that updates the session's holdings in Qdrant, if an edit changed them."""
     fields = ("blocks", "attached", "procedures")
     if all(getattr(before, name) == getattr(after, name) for name in fields):
         return ()

@@ -1,16 +1,16 @@
-"""Sessions whose turns wait to be observed, and when the stage looks at them again.
+"""Sessions with waiting turns, and the time at which the stage checks each of them again.
 
-| a session waits for | the stage looks again |
+| a session waits for | the stage checks it again |
 |---|---|
-| the model | when the tenant's breaker closes; at the latest after the patience, or when the breaker admits a try |
-| the budget | on the next day, or after the time that the budget names |
-| its event to end, which has made enough calls | at once |
+| the model | when the tenant's breaker closes; at the latest after the patience, or when the breaker allows a call |
+| the budget | on the next day, or after the time that the budget gives |
+| the end of an event that has used all its model calls | immediately |
 | enough tokens | at its next event, at the latest when it is idle |
-| its queued event | at that event, here or on the partition's next worker |
+| its queued event | at that event, in this worker or in the partition's next worker |
 | more turns from a backlog (batch wait) | at its next event, at the end of the backlog, or after `company` seconds |
-| (found in the table at assignment) | at once when a batch is full or the session ended, else as in a batch wait |
+| (found in the table at assignment) | immediately when a batch is full or the session ended, else as in a batch wait |
 
-To look again, the stage sends itself a command `observe`: only events have effects.
+To check a session, the stage sends a command `observe` to itself, because only events have effects.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from .session_end import sessions_index
 from .waiting_count import WaitingCount
 
 ASKED: Final = 2
-"""Reminders on their way for each event that may be in flight."""
+"""Reminders that may be unanswered for each event that may be in flight."""
 AheadOf = Callable[[int], PartitionBacklog | None]
-"""How much of a partition of memory.turns is to come; None: not known yet."""
+"""Function that returns the backlog of a memory.turns partition, or None when it is unknown."""
 
 
 class DeferredSessions:
-    """See the module. Held in memory; the table has the truth."""
+    """Sessions with waiting turns. The state is in memory; the table is authoritative. See the module docstring."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class DeferredSessions:
         self._day = day_of(now())
 
     def behind(self, partition: int) -> bool:
-        """Return whether the partition has a backlog that makes a batch wait worth it (`observe_trigger.is_behind`)."""
+        """Return whether the partition's backlog justifies a batch wait (`observe_trigger.is_behind`)."""
         ahead = self._ahead(partition)
         was = partition in self._behind
         if ahead is None:
@@ -93,8 +93,7 @@ class DeferredSessions:
         return behind
 
     def held_back(self, key: str) -> HeldBack | None:
-        """Return what holds the session back: its model's server asked for time that has not passed, or the budget is
-        spent."""
+        """Return the reason that blocks the session: its model's server asked for a pause, or the budget is spent."""
         return self._reminders.held_back(key)
 
     def note_wait(
@@ -107,9 +106,11 @@ class DeferredSessions:
         retry_after: float = 0.0,
         open_for: float = 0.0,
     ) -> None:
-        """Note why the session waits after one of its events. `retry_after`: seconds that the model's server or the
-        budget asked for; a new process does not know them. `open_for`: seconds until the breaker of the tenant's model
-        lets a call through."""
+        """Note the reason why the session waits after one of its events.
+
+        `retry_after`: seconds that the model's server or the budget asked for; a new process does not know them.
+        `open_for`: seconds until the breaker of the tenant's model allows a call.
+        """
         self._waiting.set(key, partition, session.waiting)
         if not session.waiting:
             self._reminders.remove(key)
@@ -125,14 +126,16 @@ class DeferredSessions:
             self._wait(session, key, partition, due_in=due_in, retry_after=retry_after, for_budget=for_budget)
 
     def retain(self, partitions: frozenset[int]) -> None:
-        """Forget the sessions of all other partitions."""
+        """Remove the sessions of all other partitions."""
         self._behind &= partitions
         self._reminders.retain(partitions)
         self._waiting.retain(partitions)
 
     async def rediscover(self, partition: int, rows: Rows, *, partitions: int) -> None:
-        """Set the reminders of the sessions with waiting turns in a partition that is new here. The session's row
-        counts its waiting turns: a waiting row that no session counts is ignored."""
+        """Set the reminders of sessions with waiting turns in a newly assigned partition.
+
+        The session's row counts its waiting turns. A waiting row that no session counts is ignored.
+        """
         indexed = sessions_index(self._now)
         async for key in pending_keys(rows, partition, WAITS, partitions=partitions, indexed=indexed):
             session = SessionRow.load(rows, key, partition=partition)
@@ -140,7 +143,7 @@ class DeferredSessions:
                 await forget(rows, partition, WAITS, key)
                 continue
             self._waiting.set(key, partition, session.waiting)
-            if key not in self._reminders:  # an event of the session knows better
+            if key not in self._reminders:  # an event of the session has newer information
                 self._remind(session, key, partition, rows)
 
     def _remind(self, session: SessionRow, key: str, partition: int, rows: Rows) -> None:
@@ -154,14 +157,16 @@ class DeferredSessions:
                 self._wait(session, key, partition, due_in=self._policy.company, batch_wait=True)
 
     def _until_idle(self, last: bytes | None) -> float:
-        """Return seconds. `last`: the row of the session's last waiting turn. A missing row is due now: the
-        observation reports it."""
+        """Return the seconds until the session is idle. `last`: the row of its last waiting turn.
+
+        A missing row is due now; the observation then reports it.
+        """
         if last is None:
             return 0.0
         return seconds_until_idle(WaitingTurn.read(last).deferred_at, now=self._now(), policy=self._policy)
 
     def _in_a_backlog(self, session: SessionRow) -> ObserveNow | Wait:
-        """Return the action as if the partition had a backlog."""
+        """Return the action for a partition with a backlog."""
         question = UnobservedTurns(
             turns=session.waiting, tokens=session.waiting_tokens, ends_session=session.waiting_ends, behind=True
         )
@@ -190,11 +195,11 @@ class DeferredSessions:
         )
 
     def wake(self, tenant_id: str) -> None:
-        """Look at the tenant's sessions: its model answers again."""
+        """Make the tenant's sessions due, because its model answers again."""
         self._reminders.wake(tenant_id)
 
     def due(self, at_most: int) -> Iterator[OutRecord]:
-        """Yield the commands that are due, at most so many."""
+        """Yield due commands, at most `at_most`."""
         today = day_of(self._now())
         if today != self._day:
             self._day = today
@@ -207,10 +212,13 @@ class DeferredSessions:
             yield reminder_record(key, item, now=self._now())
 
     async def run(self) -> None:
-        """Send due reminders for as long as the worker runs."""
+        """Send due reminders until cancelled."""
         await send_reminders(self.due, self._send_durably, room=self._room)
 
     def _room(self) -> int:
-        """Return how many sessions may be asked now. So many are on their way that each place has one, and another one
-        after it; more would only queue in the log. Some always go: of those on their way a few may have been lost."""
+        """Return the number of sessions that may be asked now.
+
+        `ASKED` commands per event in flight keep every worker slot busy; more would only queue in the log. At least
+        `AT_ONCE` are sent, because some earlier ones may be lost.
+        """
         return max(AT_ONCE, ASKED * self._in_flight - self._reminders.count_asked())

@@ -1,4 +1,4 @@
-"""The events of the observer, decoded: a turn, or a command on a session."""
+"""Events of the observer: a turn, or a command on a session."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ...streams.log.port import Record
 from ..common.turn_routing import TurnReading, check_key, decode_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000
-"""The largest record that is sent again: key, value and headers. A topic takes 1 048 588 bytes by default, which must
-hold the batch around them too. A producer whose record was refused as too large has lost its sequence, so the observer
-does not try."""
+"""Maximum size in bytes of a record that is sent again: key, value and headers. A topic takes 1 048 588 bytes by
+default, including the batch header. A producer loses its sequence when the broker refuses a record as too large, so the
+observer does not try."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent:
-    """A turn without its secrets, and the owner of what it says."""
+    """A turn with masked secrets, and its owner."""
 
     protected: ProtectedTurn
     owner: Owner
@@ -60,7 +60,7 @@ SessionEvent = TurnEvent | SessionCommand
 def route_event(
     record: Record, policy: RoutingPolicy, secrets: SecretFilter, *, now: datetime
 ) -> RoutedEvent[SessionEvent]:
-    """Decode a record and take out what is secret; its lane is its session key. Raises Poison."""
+    """Decode a record, mask its secrets and assign it to the lane of its session key. Raises Poison."""
     if record.position.topic == COMMANDS_SESSION.name:
         command = decode(record, Command)
         if command.session is None:
@@ -74,22 +74,21 @@ def route_event(
 
 
 def resent_record(event: SessionEvent, record: Record) -> OutRecord:
-    """Return the record that puts a misplaced turn on the partition of its session key.
+    """Return the record that moves a misplaced turn to the partition of its session key.
 
-    The value is equal in every byte, with all that is secret in it: the service wrote it there. The timestamp and the
-    other headers stay. Raises Poison for a command, for a turn that was sent again before, and for one that is too
-    large.
+    The value is byte-identical and not masked: the service wrote it to this topic. The timestamp and all other headers
+    are kept. Raises Poison for a command, for a turn that was sent again before, and for a turn that is too large.
     """
     if isinstance(event, SessionCommand):
         raise Poison(
             "invalid",
-            "its key is another one than its session key, or it lies on another partition than murmur2 of it says",
+            "its key is not its session key, or it is on another partition than murmur2 of the session key gives",
         )
     if was_rekeyed(record):
         raise Poison(
             "invalid",
-            f"sent again with {REKEYED_HEADER} and still with another key, or on another partition than murmur2 of "
-            "its session key says: does every producer know the right partition count?",
+            f"it was sent again with {REKEYED_HEADER}, but its key is not its session key, or it is on another "
+            "partition than murmur2 of the session key gives: does every producer use the right partition count?",
         )
     resent = OutRecord(
         topic=TURNS.name,
@@ -101,7 +100,7 @@ def resent_record(event: SessionEvent, record: Record) -> OutRecord:
     if resent.size > RESENT_MAX_BYTES:
         raise Poison(
             "oversized",
-            f"it lies on the wrong partition and is too large to be sent again: key, value and headers have "
-            f"{resent.size} bytes; at most {RESENT_MAX_BYTES} are. Leave headers out, or set the key",
+            f"it is on the wrong partition and too large to be sent again: key, value and headers have "
+            f"{resent.size} bytes, the limit is {RESENT_MAX_BYTES}. Leave out headers, or set the key",
         )
     return resent

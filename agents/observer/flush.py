@@ -1,8 +1,8 @@
-"""`flush_important`: important working entries become episodes, whatever their durability; pure.
+"""`flush_important`: turns important working entries of any durability into episodes. Pure functions.
 
-The reflector is the only writer of episodes, so the observer sends it `episodes.keep` commands. Their ids are derived,
-and they are part of the outcome that answers the flush. An entry lacks fields that an episode needs: the session's row
-keeps the origin of every entry in the working set.
+Only the reflector writes episodes, so the observer sends it `episodes.keep` commands. They have derived ids and are
+part of the outcome that answers the flush. The session's row keeps the origin of every working entry, because an
+episode needs fields that an entry lacks.
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ from .rows import EntryOrigin, SessionRow
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """The commands for the reflector, and counts."""
+    """The commands for the reflector, and the counts of entries."""
 
     commands: tuple[Command, ...]
     entries: int
-    """Entries that the commands hold."""
+    """Number of entries in the commands."""
     left: int
-    """Important entries without an origin: an earlier version or a working-only deployment put them there."""
+    """Number of important entries without an origin, from an earlier version or a working-only deployment."""
 
 
 def origins_after(
     before: Iterable[EntryOrigin], new: Iterable[EntryOrigin], working: WorkingSet
 ) -> tuple[EntryOrigin, ...]:
-    """Return the origins of the entries that are in the working set after a turn. A refreshed entry keeps one of its
-    observations (memory/working_set/entries.py), and the origin of that one."""
+    """Return the origins of the entries that are in the working set after a turn.
+
+    A refreshed entry keeps one of its observations (memory/working_set/entries.py) and that observation's origin.
+    """
     standing = {entry.observation_id for entry in working.entries}
     known = {each.observation_id: each for each in (*before, *new)}
     return tuple(origin for observation_id, origin in known.items() if observation_id in standing)
 
 
 def flushed(session: SessionRow, flush: Command, *, threshold: float, issued_by: str, now: datetime) -> FlushResult:
-    """Return the commands that turn important entries into episodes, grouped by owner: a session may have several."""
-    assert flush.session is not None  # route refuses a command without one
+    """Return the commands that turn important entries into episodes, grouped by owner, because a session may have
+    several owners."""
+    assert flush.session is not None  # route refuses a command without a session
     user = Owner(scope="user", id=flush.session.user_id)
     origins = {origin.observation_id: origin for origin in session.origins}
     important = [entry for entry in session.working.entries if entry.importance >= threshold]
@@ -77,7 +80,7 @@ def _in_commands(kept: Sequence[KeptObservation]) -> Iterable[Sequence[KeptObser
 
 
 def _kept(entry: WorkingEntry, origin: EntryOrigin) -> KeptObservation:
-    """Return the original observation with the entry's spelling, which a later turn may have changed."""
+    """Return the original observation with the entry's current wording, which a later turn may have changed."""
     observation = Observation(
         observation_id=entry.observation_id,
         entry_id=entry.entry_id,

@@ -1,4 +1,4 @@
-"""What a model answers, protected: contents are masked and labelled, quotes tell nothing that their record may not."""
+"""Protection of model answers: contents are masked and labelled, and quotes are cut."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Answer = Completion[ParsedItems[ObservationItem]]
 
 
 def without_secrets(answer: Answer | None, secrets: SecretFilter) -> Answer | None:
-    """Return the answer with masked and labelled statements. One whose content may not be kept is dropped.
+    """Return the answer with masked and labelled statements. A statement without remaining content is dropped.
 
-    Quotes stay as they are here: they have to stand in the turn, and nothing secret stands there any more.
+    Quotes are not masked here: they must occur in the turn, and the turn is masked already.
     """
     if answer is None:
         return None
@@ -39,7 +39,7 @@ def without_secrets(answer: Answer | None, secrets: SecretFilter) -> Answer | No
 
 
 def with_cut_quotes(candidates: Sequence[EntryCandidate], secrets: SecretFilter) -> list[EntryCandidate]:
-    """Return the observations of one turn; the quotes of those that are not secret tell nothing of the secret ones."""
+    """Return the observations of one turn, with the other quotes cut so that they reveal no secret observation."""
     told = [each.observation.evidence for each in candidates if each.observation.sensitivity == "secret"]
     return [each if each.observation.sensitivity == "secret" else _cut(each, secrets, told) for each in candidates]
 

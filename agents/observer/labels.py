@@ -1,4 +1,4 @@
-"""Labels that the observer gives to turns: the messages whose words a secret observation rests on; pure."""
+"""Labels of turns, set by the observer: the messages that contain a secret observation. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .batch import BatchTurn
 
 
 def label_writes(observed: Sequence[Observed], turns: Sequence[BatchTurn], *, now: datetime) -> tuple[Write, ...]:
-    """Write the labels of a batch, then apply them to messages that are stored already."""
+    """Return the writes that store a batch's labels and then apply them to stored messages."""
     labels = [label for record, turn in zip(observed, turns, strict=True) for label in _labels(record, turn, now)]
     if not labels:
         return ()
@@ -28,7 +28,7 @@ def label_writes(observed: Sequence[Observed], turns: Sequence[BatchTurn], *, no
 
 
 def _labels(record: Observed, turn: BatchTurn, now: datetime) -> Iterator[TurnLabel]:
-    """Yield the label of a turn, if one of its messages tells a secret and is not secret yet."""
+    """Yield the label of a turn if a message contains a secret and is not yet marked as secret."""
     quotes = [each.evidence for each in record.observations if each.sensitivity == "secret"]
     told = {index for quote in quotes for index in _messages_with(quote, turn)}
     messages = tuple(sorted(index for index in told if turn.sensitivities[index] != "secret"))
@@ -47,9 +47,9 @@ def _labels(record: Observed, turn: BatchTurn, now: datetime) -> Iterator[TurnLa
 
 
 def _messages_with(quote: str, turn: BatchTurn) -> Sequence[int]:
-    """Return the indexes of the messages that hold a quote; all messages with words if none does.
+    """Return the indexes of the messages that contain a quote, or of all messages with text if none does.
 
-    That is so for a statement without a quote, and for the text of an operator's source function.
+    The latter applies to a statement without a quote, and to text from an operator's source function.
     """
     texts = [folded(remove_framed(message.text)) for message in turn.turn.messages]
     holding = [index for index, text in enumerate(texts) if quote_in_folded(quote, text)]

@@ -1,6 +1,6 @@
-"""What the observer does next for a session while it handles one event; pure.
+"""The observer's next action for a session during one event. Pure functions.
 
-The stage asks after every step, does what the answer says, and asks again until the answer is `Wait`.
+The stage asks after every step and executes the action, until the action is `Wait`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from .rows import SessionRow
 
 @dataclass(frozen=True, slots=True)
 class EventProgress:
-    """How far one event has come. Each step makes a new one."""
+    """Progress of one event. Each step returns a new value."""
 
     session: SessionRow
     """The session's row after the last decision."""
     new: BatchTurn | None
-    """This event's own turn, until it is observed or refused."""
+    """The turn of this event, until it is observed or refused."""
     requested: bool
-    """This event is a command that asks for the observation."""
+    """True when this event is a command that asks for the observation."""
     queued: tuple[BatchTurn, ...] = ()
-    """Turns of the events behind this one, which may be observed with its own turn."""
+    """Turns of the next queued events, which may be observed together with this turn."""
     alone: int = 0
-    """So many turns are still observed one by one, because the answer for all of them was unusable."""
+    """Number of turns still to observe singly, because the answer for all of them was unusable."""
     rounds: int = 0
-    """So many times this event has asked the model."""
+    """Number of model calls of this event."""
     model_away: bool = False
     budget_left: bool = True
     retry_after: float = 0.0
     """Seconds that the model's server or the budget asked for."""
 
     def after(self, session: SessionRow, done: tuple[BatchTurn, ...]) -> EventProgress:
-        """These turns are observed or refused."""
+        """Return the progress after these turns were observed or refused."""
         new = None if any(item.n is None for item in done) else self.new
         queued = self.queued if new is not None else ()
         return replace(
@@ -44,7 +44,8 @@ class EventProgress:
         )
 
     def one_by_one(self, turns: int) -> EventProgress:
-        """Only a turn that fails alone becomes a dead letter."""
+        """Return the progress that observes this many turns singly. Then only a turn that fails alone is a dead
+        letter."""
         return replace(self, alone=turns, queued=(), rounds=self.rounds + 1)
 
     def without_model(self, retry_after: float | None) -> EventProgress:
@@ -56,22 +57,22 @@ class EventProgress:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the worker knows beside the session's row. It may change with every call of a model."""
+    """Facts known to the worker but not to the session's row. Each model call may change them."""
 
     has_queued_successor: bool
-    """Another event of the session is queued."""
+    """True when another event of the session is queued."""
     behind: bool
-    """The session's partition has a backlog beyond what the worker holds."""
+    """True when the session's partition has a backlog beyond the records in this worker."""
     breaker_open: bool
     held_back: HeldBack | None
     refusing: bool = False
-    """The tenant was paused, and nothing has passed since: a try shows one turn, so that it decides one."""
+    """True when no call has succeeded since the tenant was paused. Observe one turn, so a refusal costs one turn."""
     room: bool = True
-    """Further turns of the tenant may wait."""
+    """True when more turns of the tenant may wait."""
 
 
 def next_action(progress: EventProgress, around: Surroundings, policy: ObservePolicy) -> ObserveNow | Wait:
-    """Return how many turns to observe now, oldest first, or why the rest waits."""
+    """Return the number of turns to observe now, oldest first, or the reason to wait."""
     session = progress.session
     here = () if progress.new is None else (progress.new, *progress.queued)
     unobserved = UnobservedTurns(

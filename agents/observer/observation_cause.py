@@ -1,4 +1,4 @@
-"""What stands behind an observation beside its turn: the policy that raised its importance, model and prompt."""
+"""Cause of an observation: model, prompt, and the policy that raised its importance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .prompt import ObservePrompt
 
 
 def importance_of(item: ObservationItem, policy: CapturePolicy) -> float:
-    """Return the importance of an item, raised where the policy says so."""
+    """Return the importance of an item, raised as the policy requires."""
     return boosted_importance(
         item.importance,
         category=item.category,
@@ -32,7 +32,7 @@ def emotion_of(item: ObservationItem) -> Emotion | None:
 
 
 def raised(candidates: Sequence[EntryCandidate], given: Sequence[float]) -> frozenset[str]:
-    """Return the ids of the observations that count more than the model says. `given`: what it says of each."""
+    """Return the ids of observations with an importance above the model's. `given`: the model's importances."""
     return frozenset(
         each.observation.observation_id
         for each, importance in zip(candidates, given, strict=True)
@@ -43,7 +43,7 @@ def raised(candidates: Sequence[EntryCandidate], given: Sequence[float]) -> froz
 def applied_policy(
     by_policy: AppliedPolicy | None, recorded: Sequence[Observation], raised_ids: frozenset[str]
 ) -> AppliedPolicy | None:
-    """Return what the policy changed for a turn, with the observations that count more."""
+    """Return the policy's changes for a turn, including the observations with raised importance."""
     boosted = tuple(each.observation_id for each in recorded if each.observation_id in raised_ids)
     if not boosted:
         return by_policy
@@ -61,7 +61,7 @@ def cause_of(
     unread: tuple[UnreadMessage, ...],
     repaired_characters: int,
 ) -> ObservedBy:
-    """Return the cause of a turn's observations. `with_usage`: of the first turn of a call."""
+    """Return the cause of a turn's observations. `with_usage`: True for the first turn of a call."""
     read = ObservedBy(applied=applied, unread=unread, repaired_characters=repaired_characters)
     if answer is None:
         return read

@@ -1,4 +1,4 @@
-"""The observer's prompt (docs/reference/models.md)."""
+"""Prompt of the observer (docs/reference/models.md)."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ from .turn_source import TurnSource, text_of
 
 _TIMES: Final = ("due_at", "valid_from", "valid_to")
 _SHOWN_FROM: Final = timedelta(hours=1)
-"""A message shows its own time if it lies so far from its turn's."""
+"""Time difference between message and turn from which the prompt shows the message's own time."""
 
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """A turn as the prompt shows it: the captured roles, with the assistant's text cut to a limit, and a long turn cut
-    to its own. Recalled memories that were rendered into the turn are left out, so that they are neither learnt again
-    nor quoted as evidence."""
+    """A turn as shown in the prompt: only captured roles, with the assistant's text and the whole turn cut to their
+    limits.
+
+    Recalled memories in the turn are left out, so that the model neither learns nor quotes them again.
+    """
 
     turn_id: str
     occurred_at: datetime
-    """As the clock of the speakers shows it."""
+    """Local time of the speakers."""
     said: tuple[ShownMessage, ...]
     messages: tuple[ShownMessage, ...] | None = None
-    """The turn's own messages, to tell who said what, when a source function made the text or the turn is cut: where a
-    quotation begins may be left out."""
+    """The turn's own messages, for finding the speaker of a quote. None when `said` has them: there is no source
+    function and the turn is not cut. The cut may have removed the opening quote."""
     cut: TurnCut | None = None
-    """What is left out of a long turn."""
+    """The cut of a long turn."""
 
     @classmethod
     def of(
@@ -78,28 +80,28 @@ class ShownTurn:
 
     @property
     def tokens(self) -> int:
-        """Estimate of the tokens shown, at 4 characters a token."""
+        """The estimated number of shown tokens, at 4 characters per token."""
         return -(-sum(len(each.text) for each in self.said) // CHARACTERS_A_TOKEN)
 
     @property
     def own_messages(self) -> tuple[ShownMessage, ...]:
-        """The messages of `own_texts`."""
+        """The messages that `own_texts` is made from."""
         return self.said if self.messages is None else self.messages
 
     @cached_property
     def texts(self) -> tuple[SaidText, ...]:
-        """What is shown, in the form that quotes are compared in."""
+        """The shown texts, in the form for comparing quotes."""
         return tuple(each.said for each in self.said)
 
     @cached_property
     def own_texts(self) -> tuple[SaidText, ...]:
-        """The turn's own messages: what is shown, unless a source function made it or the turn is cut."""
+        """The texts of the turn's own messages, even when a source function made the shown text or the turn is cut."""
         return self.texts if self.messages is None else tuple(each.said for each in self.messages)
 
 
 @dataclass(frozen=True)
 class ObservePrompt:
-    """The messages for the model, and the records behind their short ids."""
+    """The messages for the model, and the records of their short ids."""
 
     turns: tuple[ShownTurn, ...]
     working: WorkingSet
@@ -117,12 +119,12 @@ class ObservePrompt:
 
     @cached_property
     def people(self) -> frozenset[str]:
-        """The subjects of those who speak: in the turns, in the earlier messages, and the user."""
+        """The subjects of all speakers: in the turns, in the earlier messages, and the user."""
         turns = (each.speaker for turn in self.turns for each in turn.own_messages if each.role == USER)
         return frozenset((USER, *turns, *(subject_of_name(each.name) for each in self.recent if each.role == USER)))
 
     def texts_before(self, name: str) -> tuple[SaidText, ...]:
-        """Return what is shown before a turn: earlier messages, and the turns before it."""
+        """Return the texts shown before a turn: earlier messages and earlier turns."""
         names = list(self.turn_ids)
         turns = (self.turn_ids[each] for each in names[: names.index(name)])
         return (*self._earlier, *(text for turn in turns for text in turn.own_texts))
@@ -133,7 +135,7 @@ class ObservePrompt:
 
     @property
     def name(self) -> str:
-        """The prompt's name and hash, for `cause.prompt`."""
+        """The prompt's version and hash, for `cause.prompt`."""
         return f"{self.form.version}:sha256{hashlib.sha256(self._rules.encode()).hexdigest()[:16]}"
 
     @cached_property
@@ -141,8 +143,8 @@ class ObservePrompt:
         return self.form.rules.format(max_per_message=self.policy.max_per_message)
 
     def with_offsets(self, answer: JsonValue) -> JsonValue:
-        """Return an answer whose times without an offset have that of their turn: a model writes them by the clock that
-        it is shown."""
+        """Return the answer with the turn's UTC offset added to times without an offset: a model copies the clock of
+        the turn."""
         if isinstance(answer, list):
             return [self.with_offsets(each) for each in answer]
         if not isinstance(answer, dict):
@@ -156,8 +158,11 @@ class ObservePrompt:
         }
 
     def messages(self) -> tuple[Message, ...]:
-        """Return rules, context, and last the turns, verbatim. The assistant message between them is needed because the
-        templates of many open models refuse two messages of one role in a row."""
+        """Return the rules, the context, and at the end the verbatim turns.
+
+        The assistant message in between is needed: templates of many open models refuse two consecutive messages of one
+        role.
+        """
         return (
             Message("system", self._rules),
             Message("user", self._context()),
@@ -191,7 +196,7 @@ class ObservePrompt:
 
 
 def with_names(turns: Sequence[ShownTurn], recent: Sequence[RecentMessage]) -> tuple[ShownTurn, ...]:
-    """Return the turns with the names that relays wrote into their texts."""
+    """Return the turns with the speaker names that relays wrote into the texts."""
     earlier = [ShownMessage(each.role, each.text, each.name) for each in recent]
     named: list[ShownTurn] = []
     for turn in turns:
@@ -202,7 +207,7 @@ def with_names(turns: Sequence[ShownTurn], recent: Sequence[RecentMessage]) -> t
 
 
 def _with_offset(value: JsonValue, zone: tzinfo | None) -> JsonValue:
-    """Return a time of an answer with an offset. A date alone stays as it is: it has no clock."""
+    """Return an answer's time with an offset. A date without a time is unchanged."""
     try:
         at = datetime.fromisoformat(value.strip()) if isinstance(value, str) and ":" in value else None
     except ValueError:
@@ -211,7 +216,7 @@ def _with_offset(value: JsonValue, zone: tzinfo | None) -> JsonValue:
 
 
 def _own_time(turn: Turn, message: TurnMessage, turn_at: datetime) -> datetime | None:
-    """Return a message's own time: in the speakers' zone, else with its own offset, else with that of the turn."""
+    """Return a message's own time: in the speakers' zone, else with its own offset, else with the turn's offset."""
     at = message.created_at
     if at is None or turn.zone is not None or at.utcoffset():
         return at and turn.local(at)
@@ -223,7 +228,7 @@ def _shown_time(at: datetime) -> str:
 
 
 def _label(message: ShownMessage, turn: ShownTurn) -> str:
-    """Return what stands before a message: its role, its speaker, and its time if that is another day or hour."""
+    """Return the label of a message: its role, its speaker, and its time if the day or the hour differs."""
     at = message.at
     other = at is not None and (at.date() != turn.occurred_at.date() or abs(at - turn.occurred_at) >= _SHOWN_FROM)
     shown = [each for each in (message.name, _shown_time(at) if at is not None and other else None) if each]

@@ -1,7 +1,7 @@
-"""Reminders of sessions that wait to be observed.
+"""Reminders of sessions with waiting turns.
 
-A reminder is a command `observe` that the stage sends itself; it has no other effect. Reminders live in memory only:
-the stage rebuilds them from the table when partitions are assigned.
+A reminder is a command `observe` that the stage sends to itself; it has no other effect. Reminders are in memory only:
+the stage restores them from the table when partitions are assigned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 
 HeldBack = Literal["model_away", "budget"]
 STALE_MAX = 1_000
-"""The queue is cleaned when it holds so many outdated entries. Under a backlog most reminders are soon done."""
+"""Number of outdated queue entries above which the queue is cleaned. Under a backlog most reminders end early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class SessionReminder:
     tenant_id: str
     last_turn_id: str
     since: float
-    """When it began to wait, or was last asked."""
+    """Time at which the wait began, or of the last command."""
     due: float
     batch_wait: bool = False
-    """It waits for further turns of a backlog: due when the partition has no more (`caught_up`)."""
+    """True when the session waits for more turns of a backlog. It is due when the backlog ends (`caught_up`)."""
     not_before: float = 0.0
-    """No call before this time: the model's server asked for it, or the budget is spent."""
+    """Earliest time of the next call, because the model's server asked for a pause or the budget is spent."""
     for_budget: bool = False
-    """It waits for a budget: the next day ends the wait."""
+    """True when the session waits for a budget. The next day ends the wait."""
     attempt: int = 0
 
 
@@ -45,11 +45,11 @@ class SessionReminders:
         self._clock = clock
         self._waiting: dict[str, SessionReminder] = {}
         self._batch_waits: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        """Session keys in a batch wait, by partition, the longest waiting first."""
+        """Session keys in a batch wait, by partition, longest wait first."""
         self._queue: list[tuple[float, int, str]] = []
-        """A heap of (due, place, session key). Outdated entries are skipped when they come up."""
+        """Heap of (due, place, session key). Outdated entries are skipped."""
         self._asked: set[str] = set()
-        """Session keys that were taken as due and have had no event since."""
+        """Session keys whose command was sent and that have had no event since."""
         self._place = count()
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class SessionReminders:
         return session_key in self._waiting
 
     def retain(self, partitions: frozenset[int]) -> None:
-        """Forget the sessions of all other partitions."""
+        """Remove the sessions of all other partitions."""
         for key in [key for key, item in self._waiting.items() if item.partition not in partitions]:
             self.remove(key)
 
@@ -75,7 +75,7 @@ class SessionReminders:
         retry_after: float = 0.0,
         for_budget: bool = False,
     ) -> None:
-        """Add a session with a deferred turn. Seconds: `due_in` counts from its first deferral, `retry_after` from
+        """Add a session with a deferred turn. `due_in`: seconds from its first deferral. `retry_after`: seconds from
         now."""
         self._asked.discard(session_key)
         known = self._waiting.get(session_key)
@@ -87,20 +87,20 @@ class SessionReminders:
         self._put(session_key, item if known is None else replace(item, attempt=known.attempt))
 
     def restart_idle_clock(self, session_key: str) -> None:
-        """Count the session's idle time from now: a turn of it came."""
+        """Restart the session's idle time, because one of its turns has arrived."""
         known = self._waiting.get(session_key)
         if known is not None:
             self._waiting[session_key] = replace(known, since=self._clock())
 
     def release_budget_waits(self) -> None:
-        """Make every session due that waits for a budget: a new day began."""
+        """Make all sessions due that wait for a budget, because a new day has begun."""
         now = self._clock()
         for key, item in list(self._waiting.items()):
             if item.for_budget:
                 self._put(key, replace(item, due=now, not_before=now, for_budget=False))
 
     def held_back(self, session_key: str) -> HeldBack | None:
-        """Return what holds the session back until `not_before`; None afterwards."""
+        """Return the reason that blocks the session until `not_before`, or None afterwards."""
         item = self._waiting.get(session_key)
         if item is None or item.not_before <= self._clock():
             return None
@@ -113,18 +113,18 @@ class SessionReminders:
             del self._batch_waits[item.partition][session_key]
 
     def wake(self, tenant_id: str) -> None:
-        """Make the tenant's sessions due, apart from batch waits: its model answers again."""
+        """Make the tenant's sessions due except batch waits, because its model answers again."""
         now = self._clock()
         for key, item in list(self._waiting.items()):
             if item.tenant_id == tenant_id and item.due > now and not item.batch_wait:
                 self._put(key, replace(item, due=max(now, item.not_before)))
 
     def count_asked(self) -> int:
-        """Count the sessions whose command is on its way."""
+        """Return the number of sessions whose command is unanswered."""
         return len(self._asked)
 
     def count_batch_waits(self, partition: int) -> int:
-        """Count the partition's sessions in a batch wait."""
+        """Return the number of the partition's sessions in a batch wait."""
         batch_wait = self._batch_waits.get(partition)
         return len(batch_wait) if batch_wait else 0
 
@@ -133,15 +133,14 @@ class SessionReminders:
         return [partition for partition, keys in self._batch_waits.items() if keys]
 
     def caught_up(self, partition: int) -> None:
-        """Make the partition's batch waits due, the longest waiting first: it has no more turns to bring."""
+        """Make the partition's batch waits due, longest wait first, because its backlog has ended."""
         now = self._clock()
         for key in list(self._batch_waits[partition]):
             item = self._waiting[key]
             self._put(key, replace(item, due=max(min(item.due, now), item.not_before), batch_wait=False))
 
     def take_due(self, at_most: int) -> Iterator[tuple[str, SessionReminder]]:
-        """Yield the sessions that are due, the longest due first. Each is due again after the pause until it is
-        removed."""
+        """Yield due sessions, longest due first. A session is due again after the pause until it is removed."""
         now = self._clock()
         while at_most > 0 and self._queue and self._queue[0][0] <= now:
             first = heapq.heappop(self._queue)

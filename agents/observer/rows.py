@@ -1,4 +1,4 @@
-"""The rows of the table working_set: one per session, and one per turn that waits to be observed.
+"""Rows of the table working_set: one per session, and one per waiting turn.
 
 The observer is their only writer. A waiting turn's row has the key `<session key>/<n>`. It is written before the
 session's row that counts it, and deleted after the outcome that observed it is durable.
@@ -32,39 +32,39 @@ from ..common.stored_row import RowPart, StoredRow
 from ..common.turn_routing import TurnReading
 
 WAITS: Final = "waits"
-"""The index of sessions with waiting turns."""
+"""Index of sessions with waiting turns."""
 REFUSED_KEPT = 1_000
 WAITING_MAX_BYTES = 4 * TURN_MAX_BYTES
-"""Bytes of a waiting turn's value. The names of masked spans may be longer than the spans."""
+"""Maximum size in bytes of a waiting turn's value. The names of masked spans may be longer than the spans."""
 PARSED_BYTES = 2 * 1024 * 1024
-"""Stored bytes of the rows that are kept parsed. Objects take four times as much. The limit counts bytes because a
-thousand long sessions are 40 MB."""
+"""Stored bytes of the rows in the cache of parsed rows. Parsed objects take four times as much. The limit is in bytes,
+because a thousand long sessions are 40 MB."""
 
 
 class RecentMessage(RowPart):
-    """An earlier message, shown to the model as context."""
+    """An earlier message that the model sees as context."""
 
     role: Role
     text: str
     name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
-    """The speaker's name as prompts show it."""
+    """The speaker's name as shown in prompts."""
 
 
 class EntryOrigin(RowPart):
-    """Fields of a working entry's observation that an episode needs and the entry does not have."""
+    """Fields of a working entry's observation that an episode needs and that the entry lacks."""
 
     observation_id: str
     turn_id: str
     occurred_at: Instant
     owner: Owner | None = None
-    """None: the session's user."""
+    """The owner, or None for the session's user."""
     valid_from: Instant | None = None
     valid_to: Instant | None = None
     emotion: Emotion | None = None
     source_role: Role
     evidence: str
     speaker: str | None = None
-    """The subject, where it is one who speaks and not the user."""
+    """The subject when it is a speaker other than the user."""
 
     @classmethod
     def of(
@@ -92,50 +92,51 @@ class EntryOrigin(RowPart):
 
     @model_serializer(mode="wrap")
     def _without_none(self, whole: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """Leave out None: every session's row has up to seven origins."""
+        """Leave out None values, because every session's row has up to seven origins."""
         return {name: value for name, value in whole(self).items() if value is not None}
 
 
 class SessionRow(CommandedRow):
-    """Everything that the observer knows of a session."""
+    """The state of one session."""
 
     turns: Annotated[int, Field(ge=0)] = 0
-    """Number of observed turns of the epoch, which is the last turn number."""
+    """Number of observed turns in the epoch, equal to the last turn number."""
     epoch: RowEpoch = 0
-    """Of the turn numbers (schemas/session_epochs.py)."""
+    """The epoch of the turn numbers (schemas/session_epochs.py)."""
     last_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
-    """When the row was last written, in seconds. 0: an earlier version wrote it."""
+    """Time of the last write in seconds since 1970; 0 in a row of an earlier version."""
     indexed_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
-    """The time in the index of sessions that may end."""
+    """The row's time in the index of expiring sessions."""
     trims_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
-    """The time in the index of rows with an outcome. 0: it was trimmed, or an earlier version wrote it."""
+    """The row's time in the index of rows with an outcome; 0 when it was trimmed or is from an earlier version."""
     working: WorkingSet = WorkingSet()
     origins: tuple[EntryOrigin, ...] = ()
-    """Origins of the working entries. Entries of an earlier version or of a working-only deployment have none."""
+    """Origins of the working entries. Entries of an earlier version or a working-only deployment have no origin."""
     recent: tuple[RecentMessage, ...] = ()
     owner: Owner | None = None
-    """The owner of the last observed turn. None: the session's user."""
+    """The owner of the last observed turn, or None for the session's user."""
     said_until: Annotated[Instant | None, Field(exclude_if=operator.not_)] = None
-    """The latest time of an observed turn. A turn without a time of its own counts as said no earlier."""
+    """The latest time of an observed turn. A turn without its own time is never earlier."""
     blocks: tuple[MemoryBlock, ...] = ()
     attached: tuple[NamedRecord, ...] = ()
-    """Blocks of owners that stand in the session's context."""
+    """Blocks of owners that are in the session's context."""
     procedures: tuple[NamedRecord, ...] = ()
-    """Procedures that are active in the session."""
+    """Active procedures of the session."""
     seen: SeenIds = SeenIds()
-    """The last 1 000 turn ids, waiting turns included, dead letters excluded."""
+    """The last 1 000 turn ids, including waiting turns and excluding dead letters."""
     turns_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
-    """Below it redelivered turns are recognised whose ids are forgotten. Refused and waiting turns count."""
+    """Marks that recognise redelivered turns after `seen` has dropped their ids. They include refused and waiting
+    turns."""
     refused: tuple[str, ...] = ()
-    """Records that became dead letters, as `<hash of the id>@<offset>`. A letter that is put back has another
+    """Records that became dead letters, as `<hash of the id>@<offset>`. A dead letter that is put back has a new
     offset."""
     waiting_from: Annotated[int, Field(ge=0)] = 0
     waiting_next: Annotated[int, Field(ge=0)] = 0
-    """The waiting turns are the rows waiting_from to waiting_next - 1."""
+    """The waiting turns are the rows `waiting_from` to `waiting_next - 1`."""
     waiting_tokens: Annotated[int, Field(ge=0)] = 0
-    """Estimate of the tokens that a prompt shows of them."""
+    """Estimated number of prompt tokens of the waiting turns."""
     waiting_ends: bool = False
-    """One of them ends the session."""
+    """True when a waiting turn ends the session."""
     waiting_last: str = ""
     """The turn id of the last waiting turn."""
 
@@ -149,23 +150,23 @@ class SessionRow(CommandedRow):
         return (*waits, *(timed_kind(name, at) for name, at in times.items() if at))
 
     def written_at(self, at: int, *, indexed: bool) -> SessionRow:
-        """Return the row as it is written at `at` (seconds). `indexed`: the index of ends gets this time, too."""
+        """Return the row with the write time `at` in seconds. `indexed`: the expiry index also gets this time."""
         indexed_at = at if indexed else self.indexed_at
         return self.model_copy(update={"last_at": at, "indexed_at": indexed_at, "trims_at": self.trims_at or at})
 
     def trimmed(self) -> SessionRow:
-        """Return the row without its outcome, which has all of its effects. Its index row goes by the next look."""
+        """Return the row without its outcome, whose effects are all applied. The next scan deletes its index row."""
         row = self.model_copy(update={"last": None, "trims_at": 0})
         return row.model_copy(update={"indexed": row.index_kinds()})
 
     def without_waiting(self, turns: int, *, tokens: int) -> SessionRow:
-        """Return the row without its oldest waiting turns. `turns`: how many; `tokens`: theirs."""
+        """Return the row without its oldest waiting turns. `turns`: their number. `tokens`: their tokens."""
         waiting_from = self.waiting_from + turns
         some_wait = waiting_from < self.waiting_next
         return self.model_copy(
             update={
                 "waiting_from": waiting_from,
-                # never below 0: a changed policy shows another part of a turn
+                # never below 0: after a policy change the token count of a turn differs
                 "waiting_tokens": max(0, self.waiting_tokens - tokens) if some_wait else 0,
                 "waiting_ends": self.waiting_ends and some_wait,
             }
@@ -177,7 +178,7 @@ def refused_mark(turn_id: str, offset: int) -> str:
 
 
 class WaitingTurn(StoredRow):
-    """The record of a waiting turn with its coordinates: as it came, but for what is masked."""
+    """The record of a waiting turn with its coordinates. Secrets are masked; otherwise it is unchanged."""
 
     turn_id: str
     topic: str
@@ -189,7 +190,7 @@ class WaitingTurn(StoredRow):
     headers: tuple[tuple[str, bytes], ...] = ()
     deferred_at: datetime
     reading: Annotated[TurnReading | None, Field(exclude_if=operator.not_)] = None
-    """None: an earlier version wrote it."""
+    """How the turn was read, or None in a row of an earlier version."""
 
     @classmethod
     def of(cls, record: Record, *, turn_id: str, deferred_at: datetime, reading: TurnReading) -> WaitingTurn:
@@ -222,25 +223,26 @@ def waiting_key(session_key: str, n: int) -> str:
 
 
 def session_of_waiting_key(key: str) -> str | None:
-    """Return the session key of a waiting turn's row key; None for other row keys (a session key has three parts)."""
+    """Return the session key for the key of a waiting turn's row, or None for other keys. A session key has three
+    parts."""
     return key.rpartition("/")[0] if key.count("/") == 3 and not key.startswith(INDEX) else None
 
 
 def waiting_index(key: str, raw: bytes) -> tuple[str, ...]:
-    """Return the index row that a row of an earlier version needs: one for the session of each waiting turn."""
+    """Return the index row that a row of an earlier version needs: the session of each waiting turn."""
     session = session_of_waiting_key(key)
     return () if session is None else (index_key(WAITS, session),)
 
 
 def waiting_turns(sessions: Mapping[bytes, bytes]) -> int:
-    """Count the turns that wait in these sessions' rows."""
+    """Return the number of waiting turns of these session rows."""
     return sum(SessionRow.read(raw).waiting for raw in sessions.values())
 
 
 class Sessions:
-    """A cache of parsed session rows: an event reads its row several times, and a row has tens of kilobytes.
+    """Cache of parsed session rows. An event reads its row several times, and a row has tens of kilobytes.
 
-    A cached row is used only while the table holds the same bytes that it was parsed from.
+    A cached row is used only while the table has the bytes it was parsed from.
     """
 
     def __init__(self, *, kept_bytes: int = PARSED_BYTES) -> None:
@@ -248,11 +250,11 @@ class Sessions:
         self._parsed: OrderedDict[str, tuple[bytes, SessionRow]] = OrderedDict()
 
     def of(self, rows: Rows, key: str) -> SessionRow:
-        """Return the session as the table has it; an unknown session is empty."""
+        """Return the session as stored in the table, or an empty session when it is unknown."""
         return self.parsed(key, rows.row(key))
 
     def parsed(self, key: str, raw: bytes | None) -> SessionRow:
-        """Parse a row that was read already."""
+        """Return the session of a row that was already read."""
         if raw is None:
             return SessionRow()
         known = self._parsed.get(key)

@@ -1,8 +1,8 @@
-"""The end of a session's row, the epoch in which a session that comes back begins, and the row without its outcome.
+"""Expiry of a session's row: removal of its outcome, deletion of the row, and the epoch of a session that returns.
 
-The observer sends itself a command for a row that is old (agents/common/session_ends.py): first `sessions.trim`, in the
-end `sessions.end`. It has its place in the session's lane, so no event of the session is under way, and the last
-outcome has all of its effects.
+The observer sends itself a command for an old row (agents/common/session_ends.py): first `sessions.trim`, later
+`sessions.end`. The command runs in the session's lane, so no event of the session is active, and all effects of the
+last outcome are applied.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from .commands import SOURCE
 from .rows import SessionRow, Sessions, waiting_index
 
 SESSION_SLASHES = 2
-"""A session key has three parts."""
+"""Slashes in a session key of three parts."""
 
 
 def session_in_epoch(sessions: Sessions, rows: Rows, key: str, partition: int) -> SessionRow:
-    """Return the session as the table has it. One without a row begins in the partition's epoch, and so does one whose
-    row may be older than what was sent of it. Raises LaterVersion."""
+    """Return the session as stored in the table. Raises LaterVersion.
+
+    A session starts in the partition's current epoch when it has no row, or when its row may be older than its
+    published records.
+    """
     raw = rows.row(key)
     session = sessions.parsed(key, raw)
     epochs = SessionEpochs.read(rows.row(SESSION_EPOCHS, partition=partition))
@@ -44,14 +47,14 @@ def session_in_epoch(sessions: Sessions, rows: Rows, key: str, partition: int) -
 
 
 async def leave_epoch(session: SessionRow, rows: Rows, partition: int) -> None:
-    """Make sure that what comes after this row is of a later epoch. Durable when it returns. Raises as `Rows.put`."""
+    """Ensure that turns after this row have a later epoch. The change is durable on return. Raises as `Rows.put`."""
     epochs = SessionEpochs.read(rows.row(SESSION_EPOCHS, partition=partition))
     if epochs.next <= session.epoch:
         await rows.put({SESSION_EPOCHS: epochs.above(session.epoch).to_bytes()}, partition=partition)
 
 
 def ended(session: SessionRow, key: str, *, source: Source) -> StageDecision:
-    """The session's row goes, after what readers see of it."""
+    """Return the decision that deletes the session's row, after the data that readers see."""
     tenant_id = ids.split(key)[0]
     entries = tuple(entry.entry_id for entry in session.working.entries)
     working = (DeletePoints(collection=WORKING, tenant_id=tenant_id, ids=entries),) if entries else ()
@@ -60,13 +63,15 @@ def ended(session: SessionRow, key: str, *, source: Source) -> StageDecision:
 
 
 def trimmed(session: SessionRow, key: str, *, source: Source) -> StageDecision:
-    """The session's row loses its outcome. What the session's next event would replace is left out, so an event that
-    comes again is known by its id alone. Nothing follows from it: the row has no outcome of this event either."""
+    """Return the decision that removes the outcome from the session's row.
+
+    The row then has no outcome, also not of this event. A redelivered event is recognised by its id alone.
+    """
     return StageDecision(Outcome(source=source, tenant_id=ids.split(key)[0]), key, session.trimmed().to_bytes())
 
 
 def sessions_index(now: Callable[[], datetime]) -> Callable[[str, bytes], Iterable[str]]:
-    """Return what finds the index rows that a row of an earlier version needs. Its session counts as written now."""
+    """Return a function that finds the index rows needed by a row of an earlier version, with the present time."""
     at = int(now().timestamp())
 
     def indexed(key: str, raw: bytes) -> Iterable[str]:
@@ -85,8 +90,11 @@ async def send_to_old_rows(
     send_durably: Callable[[OutRecord], Awaitable[None]],
     now: Callable[[], datetime],
 ) -> None:
-    """Send a command for each old row of a partition. A parked key keeps its row as it is, and turns that wait keep
-    their session. An index row of a row that was trimmed goes here."""
+    """Send a command for each old row of a partition.
+
+    Parked rows are left unchanged. A session with waiting turns does not expire. Index rows of trimmed rows are deleted
+    here.
+    """
 
     def last_at(raw: bytes) -> int:
         return SessionRow.read(raw).last_at

@@ -1,4 +1,4 @@
-"""The turns of a session that one call may observe: those in waiting rows, the event's own, those queued behind it."""
+"""Turns of a session that one call may observe: waiting turns, the event's own turn, and queued turns behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .rows import WAITING_MAX_BYTES, SessionRow, WaitingTurn, refused_mark, wait
 from .turn_source import TurnSource
 
 ONE_BY_ONE_MAX: Final = 1_000
-"""Sessions that are remembered because the answer for several of their turns was unusable."""
+"""Number of remembered sessions with an unusable answer for several turns."""
 
 
 def is_new(work: TurnEvent, record: Record, session: SessionRow) -> bool:
@@ -40,7 +40,7 @@ def is_new(work: TurnEvent, record: Record, session: SessionRow) -> bool:
 
 
 class TurnReader:
-    """See the module."""
+    """Reader of the turns that one call may observe."""
 
     def __init__(self, *, policies: TenantPolicies, secrets: SecretFilter, source: TurnSource | None) -> None:
         self._policies = policies
@@ -48,7 +48,7 @@ class TurnReader:
         self._secrets = secrets
         self._source = source
         self._one_by_one = LastKeys[tuple[int, str], int](ONE_BY_ONE_MAX)
-        """By partition and session: up to this offset of memory.turns, turns are asked about one by one."""
+        """The offset of memory.turns up to which turns are observed singly, by partition and session."""
 
     def policy_of(self, turn: Turn) -> MemoryPolicy:
         return self._policies.of(turn.tenant_id, turn.agent_id)
@@ -59,7 +59,7 @@ class TurnReader:
         return BatchTurn.of(work.protected, work.owner, kept, capture, reading=work.reading, source=self._source)
 
     def queued(self, new: BatchTurn, session: SessionRow, events: QueuedEvents[SessionEvent]) -> Iterator[BatchTurn]:
-        """Yield the turns of the events behind this one, up to an event that is no new turn of the session."""
+        """Yield the turns of the queued events, up to an event that is not a new turn of the session."""
         position, turn_ids = new.record.position, {new.turn_id}
         alone_until = self._one_by_one.get((position.partition, new.turn.session_key))
         if alone_until is not None and position.offset <= alone_until:
@@ -71,15 +71,15 @@ class TurnReader:
             yield self.of_event(work, record)
 
     def ask_one_by_one(self, turns: Sequence[BatchTurn], partition: int) -> None:
-        """Ask about each of these turns alone, also at the events of those that are queued."""
+        """Observe each of these turns singly, including the queued turns when their events come."""
         last = turns[-1]
         self._one_by_one.put((partition, last.turn.session_key), last.record.position.offset)
 
     def oldest(
         self, progress: EventProgress, key: str, rows: Rows, *, at_most: int
     ) -> tuple[BatchTurn, ...] | UndecodableTurn:
-        """Return waiting turns in their order, the event's own, then those queued behind it: as many as one prompt
-        takes."""
+        """Return the waiting turns in order, the event's own turn, and the queued turns, up to the size of one
+        prompt."""
         session, turns = progress.session, list[BatchTurn]()
         for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
             turn = self._waiting(key, n, rows)
@@ -101,7 +101,7 @@ class TurnReader:
             routed = decode_turn(record, self._deployment.routing, now=waiting.deferred_at, max_bytes=WAITING_MAX_BYTES)
         except Poison as poison:
             return UndecodableTurn(waiting.turn_id, keep_unread_record(record, self._secrets), n, poison)
-        # an earlier version or another policy may have kept it
+        # an earlier version or another policy may have stored it
         protected = protect_turn(routed.turn, self._secrets)
         record = keep_record(record, protected, self._secrets)
         capture = self.policy_of(routed.turn).capture
@@ -109,7 +109,7 @@ class TurnReader:
         return BatchTurn.of(protected, routed.owner, record, capture, reading=reading, n=n, source=self._source)
 
     def _of_one_policy(self, turns: Sequence[BatchTurn]) -> list[BatchTurn]:
-        """Return the first turns, up to one whose agent observes by another policy."""
+        """Return the leading turns whose agents have the same policy."""
         if not turns:
             return []
         policy = self.policy_of(turns[0].turn)

@@ -1,4 +1,4 @@
-"""Speakers of a turn's messages, as prompts show them and as subjects of statements (docs/design/speakers.md); pure."""
+"""Speakers of a turn's messages, in prompts and as subjects of statements (docs/design/speakers.md). Pure functions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ...schemas.base import SUBJECT_MAX
 from ...schemas.turns import Role
 
 USER: Final = "user"
-"""The person whom the assistant serves."""
+"""Subject of the person whom the assistant serves."""
 _OWN_NAMES: Final = frozenset((USER, "human", "me"))
-"""Names that services give to their user's messages."""
+"""Names that services use for their user's messages."""
 _STRUCTURE: Final = re.compile(r"[\[\](){}<>#*_`|,;:\"]+")
-"""Signs with a meaning in a prompt. An underscore joins the words of a name."""
+"""Characters with a meaning in a prompt. An underscore joins the words of a name."""
 _WRITTEN: Final = re.compile(
     r"\s{0,8}(?P<name>[^\W\d_][\w.'’-]{0,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2})\s?:\s{1,8}(?=\S)"
 )
-"""A name before the text, as relays of chats write it."""
+"""A name before the text, as chat relays write it."""
 _NO_NAMES: Final = frozenset(
     (
         *(
@@ -48,38 +48,38 @@ _NO_NAMES: Final = frozenset(
         *("user", "human", "assistant", "ai", "bot", "system", "developer", "tool", "function", "me", "you", "i"),
     )
 )
-"""Words before a colon that name nobody."""
+"""Words before a colon that are not names."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message as a prompt shows it. A part of a message that was cut is a message of its own."""
+    """A message as shown in a prompt. Each remaining part of a cut message is a separate message."""
 
     role: Role
     text: str
     name: str | None = None
-    """The speaker's name as shown; None: the message has none, or it is the user's."""
+    """The speaker's name as shown, or None when there is none or it is the user's."""
     at: datetime | None = None
-    """The message's own time, by the clock of its speaker. None: the turn's."""
+    """The message's own time by the speaker's clock, or None for the turn's time."""
 
     @property
     def speaker(self) -> str:
-        """The subject of what the speaker says of themselves."""
+        """The subject of statements that the speaker makes about themselves."""
         return subject_of_name(self.name)
 
     @property
     def said(self) -> SaidText:
-        """The message in the form that quotes are compared in."""
+        """The message text in the form for comparing quotes."""
         return SaidText(self.role, self.text)
 
 
 def subject_of_name(name: str | None) -> str:
-    """Return the subject that a shown name has: `Ana Lopez` → `ana-lopez`."""
+    """Return the subject for a shown name: `Ana Lopez` → `ana-lopez`."""
     return USER if name is None else "-".join(name.lower().split())[:SUBJECT_MAX]
 
 
 def shown_name(name: str | None, user_id: str) -> str | None:
-    """Return a speaker's name as a prompt shows it; None for nobody, and for the user."""
+    """Return a speaker's name as shown in prompts, or None for no name and for the user's name."""
     seen = one_line(_STRUCTURE.sub(" ", visible(name or ""))).strip(" .-")
     if not seen or subject_of_name(seen) in _OWN_NAMES or _same_name(name or "", user_id):
         return None
@@ -93,8 +93,8 @@ def _same_name(name: str, other: str) -> bool:
 def with_written_names(messages: Sequence[ShownMessage], earlier: Sequence[ShownMessage]) -> tuple[ShownMessage, ...]:
     """Return the messages with the names that a relay wrote into their texts (`alice: I live in Porto.`).
 
-    Such names count where every message of a user begins with one, and there are two different ones, those of `earlier`
-    messages included.
+    Such names count only if every user message begins with a name, and if at least two different names occur, including
+    names in `earlier`.
     """
     names = {_written_name(each) if each.name is None else None for each in messages if each.role == USER}
     before = {_written_name(each) for each in earlier if each.role == USER} - {None}
@@ -113,19 +113,19 @@ class Spoken:
     """A message that contains a quote."""
 
     speaker: str
-    """The subject of its speaker. A message of another role has the speaker whom it answers."""
+    """The subject of the speaker. A message of another role has the subject of the user message before it."""
     at: datetime | None = None
-    """The message's own time; None: the turn's."""
+    """The message's own time, or None for the turn's time."""
     place: int = 0
-    """The number of the user's message that it belongs to, from 0."""
+    """The number of the message's user message, from 0."""
 
 
 def spoken_in(
     quote: str, role: Role, messages: Sequence[ShownMessage], texts: Sequence[SaidText]
 ) -> tuple[Spoken, ...]:
-    """Return the first message of each speaker that contains a quote: of messages of this role, else of any role.
+    """Return the first message of each speaker that contains a quote, preferring messages of this role.
 
-    Any message contains an empty quote. `texts`: the texts of the messages.
+    Every message contains an empty quote. `texts`: the texts of the messages.
     """
     wanted, speaker, place = folded(quote), USER, -1
     own: dict[str, Spoken] = {}
@@ -140,7 +140,7 @@ def spoken_in(
 
 
 def subject_said(subject: str, speaker: str) -> str:
-    """Return the subject of a statement of this speaker: `user` is the speaker, and so is the speaker's first name."""
+    """Return the subject of a statement by this speaker. `user` and the speaker's first name mean the speaker."""
     named = "-".join(subject.split())
     is_speaker = subject == USER or named in (speaker, speaker.partition("-")[0])
     return speaker if speaker != USER and is_speaker else subject

@@ -1,19 +1,19 @@
-"""The observer. The way of an event through it, from top to bottom:
+"""Observer stage. Processing of an event, from top to bottom:
 
-route    decode (events.py); mask and label what is secret (memory/secrets/); a lane per session
-decide   misplaced? → sent again to its partition, done
-         the next action (next_action.py), again and again until the rest waits:
+route    decode (events.py); mask and label secrets (memory/secrets/); one lane per session
+decide   misplaced → send it again to its partition, done
+         the next action (next_action.py), repeated until the remaining turns wait:
            observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py):
-                      waiting turns, this event's, and those of the events that are queued behind it in the lane
-           wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py); with too many of its
-                      tenant a dead letter, which can be put back (waiting_count.py)
-            enough calls for one event → a command asks for the rest, so that others get lane and place meanwhile
-         an edit by hand → the working set, blocks, what the session holds (edits/); its result
-         a `sessions.trim` of itself → a row loses its published outcome; a `sessions.end` → an old row goes
+                      waiting turns, this event's turn, and turns of queued events in the lane
+           wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py). When too many turns
+                      of its tenant wait, it becomes a dead letter, which can be put back (waiting_count.py)
+            enough calls for one event → a command asks for the rest, so that other sessions are not blocked
+         a manual edit → the working set, blocks, attached blocks and procedures (edits/), and a result
+         `sessions.trim` from itself → a row loses its published outcome; `sessions.end` → an old row is deleted
          (session_end.py)
          another command → its result; a flush sends the important entries to the reflector as `episodes.keep`
 store    the working set's projection in Qdrant, for readers
-publish  one record a turn on memory.observations; none where the working set is the only tier
+publish  one record per turn on memory.observations; none when the working set is the only tier
 
 The observer is the only writer of the table working_set, of the collections `working` and `holdings`, and of the topic
 memory.observations.
@@ -76,10 +76,10 @@ log = structlog.get_logger(__name__)
 
 
 class Observer:
-    """The stage; see the module.
+    """The stage; see the module docstring.
 
-    `send_durably` sends what no outcome holds: turns that are sent again, and reminders.
-    `ahead(partition)`: how much of memory.turns is still to come, None while that is not known.
+    `send_durably` sends records that belong to no outcome: turns that are sent again, and reminders.
+    `ahead(partition)` returns the backlog of a memory.turns partition, or None while it is unknown.
     """
 
     name: Literal["observer"] = "observer"
@@ -134,7 +134,7 @@ class Observer:
             waiting=self._waiting,
         )
         self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim}
-        """By kind: commands that the stage sends itself about the row as such."""
+        """Commands about the row itself that the stage sends to itself, by kind."""
         calls.on_breaker_closed(self._wake_sessions)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -190,7 +190,7 @@ class Observer:
             yield decision
         answers = isinstance(work, SessionCommand) and not is_edit and session.is_new_command(work.command, record)
         goes_on = answers and action.reason == "enough_rounds" and self._awaits_all(work, requested=progress.requested)
-        reason = "next_is_here" if goes_on else action.reason  # the command is the session's next event
+        reason = "next_is_here" if goes_on else action.reason  # the repeated command is the session's next event
         tenant, user, *_ = ids.split(key)
         open_for = self._calls.open_for(model_breaker(tenant), user)
         self._deferred.note_wait(session, key, partition, reason, retry_after=progress.retry_after, open_for=open_for)
@@ -198,18 +198,20 @@ class Observer:
             yield self._command_again(session, work, record) if goes_on else self._answer(session, work, record)
 
     def _awaits_all(self, work: SessionEvent, *, requested: bool) -> bool:
-        """Whether somebody waits for the result of a command, which tells of the session when all is observed."""
+        """Return whether a caller waits for the command's result, which describes the session after all turns are
+        observed."""
         return isinstance(work, SessionCommand) and requested and work.command.issued_by != SOURCE
 
     async def _send_again(self, work: SessionEvent, record: Record) -> None:
-        """Send a misplaced turn to its partition. No row is written: the table's partition belongs to another key."""
+        """Send a misplaced turn to its partition. No row is written, because the row is in another partition of the
+        table."""
         await self._send_durably(resent_record(work, record))
         self._metrics.counted("rekeyed")
 
     def _begin(
         self, work: SessionEvent, record: Record, rows: Rows, queued: QueuedEvents[SessionEvent]
     ) -> EventProgress:
-        # nobody else writes the row while this event runs
+        # this event is the only writer of the row while it runs
         session = session_in_epoch(self._sessions, rows, work.session_key, record.position.partition)
         at = self._ends.written_at(record, session.last_at)
         session = session.written_at(at, indexed=self._ends.needs_entry(session.last_at, at))
@@ -222,7 +224,7 @@ class Observer:
         return EventProgress(session, new=new, requested=False, queued=behind)
 
     async def _end(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
-        """End the session's row if it is still old and nothing waits. There is no result."""
+        """Delete the session's row if it is still old and no turn waits. There is no result."""
         key, partition = work.session_key, record.position.partition
         try:
             seen_at = SessionEnd.from_payload(work.command.args).last_at
@@ -236,8 +238,10 @@ class Observer:
         return ended(session, key, source=source_of(record, work.event_id))
 
     async def _trim(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
-        """Write the session's row without its outcome, which has all of its effects by now. One that was trimmed is
-        written again: a crash may have come after the call of `put`. There is no result."""
+        """Write the session's row without its outcome, whose effects are all applied. There is no result.
+
+        A row that was trimmed before is written again, because a crash may have followed the call of `put`.
+        """
         key = work.session_key
         if rows.row(key) is None:
             return None
@@ -245,7 +249,7 @@ class Observer:
         return trimmed(self._sessions.of(rows, key), key, source=source_of(record, work.event_id))
 
     def _new_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
-        """Return this event's turn, unless the session had it before."""
+        """Return this event's turn, or None when the session has had it before."""
         if is_new(work, record, session):
             return self._turns.of_event(work, record)
         if not session.has_handled(source_of(record, work.event_id)):
@@ -274,9 +278,9 @@ class Observer:
     async def _observe(
         self, progress: EventProgress, at_most: int, work: SessionEvent, record: Record, rows: Rows
     ) -> tuple[EventProgress, StageDecision | None]:
-        """Observe the oldest turns of the session in one call. No decision: another action may help.
+        """Observe the oldest turns of the session in one call. Without a decision, another action may succeed.
 
-        The decision covers the events of the queued turns among them.
+        The decision covers the events of the queued turns in the call.
         """
         turns = self._turns.oldest(progress, work.session_key, rows, at_most=at_most)
         if isinstance(turns, UndecodableTurn):
@@ -345,7 +349,7 @@ class Observer:
     ) -> Step:
         self._metrics.counted("deferred")
         position = turn.record.position
-        log_line = log.debug if reason in BATCH_WAITS else log.info  # a backlog would log a line for each of its turns
+        log_line = log.debug if reason in BATCH_WAITS else log.info  # a backlog would log one line per turn
         log_line(
             "turn_deferred",
             topic=position.topic,
@@ -360,12 +364,12 @@ class Observer:
     def _pass_over(
         self, session: SessionRow, turn: BatchTurn, reason: WaitReason, work: SessionEvent, record: Record
     ) -> Step:
-        """Refuse a turn that would have to wait, because too many of its tenant do. It can be put back."""
+        """Refuse a turn that would have to wait, because its tenant has too many waiting turns. It can be put back."""
         topic, partition, tenant_id = turn.record.position.topic, record.position.partition, turn.turn.tenant_id
         poison = Poison(
             "over_ceiling",
-            f"{self._waiting.share} turns of the tenant wait in this partition ({reason}), and no more may "
-            f"(observe.waiting_turns). When they are observed: memstream dlq redrive --reason over_ceiling",
+            f"{self._waiting.share} turns of the tenant wait in this partition ({reason}), which is the limit "
+            f"(observe.waiting_turns). When they are observed, run memstream dlq redrive --reason over_ceiling",
         )
         self._metrics.refused(topic, poison.reason)
         if self._waiting.is_first_over(partition, tenant_id):
@@ -388,7 +392,7 @@ class Observer:
     def _edit(
         self, session: SessionRow, work: SessionCommand, record: Record
     ) -> tuple[SessionRow, StageDecision | None]:
-        """Apply an edit by hand, once. One whose outcome is too large for the table is refused."""
+        """Apply a manual edit, once. Refuse an edit whose outcome is too large for the table."""
         command, key, now = work.command, work.session_key, self._now()
         source = source_of(record, work.event_id)
         if session.is_redelivered(record):
@@ -410,7 +414,7 @@ class Observer:
         return self._kept(step)
 
     def _kept(self, step: Step) -> Step:
-        """Keep the parsed row for the session's next event."""
+        """Cache the parsed row for the session's next event."""
         session, decision = step
         assert decision.row is not None
         self._sessions.keep(decision.key, decision.row, session)
@@ -435,7 +439,7 @@ class Observer:
         await send_to_old_rows(self._ends, partition, rows, send_durably=self._send_durably, now=self._now)
 
     def _wake_sessions(self, breaker: str) -> None:
-        """The breaker closed: the tenant's model answers again."""
+        """Make the tenant's sessions due when its breaker closes, because its model answers again."""
         tenant_id = tenant_of_breaker(breaker)
         if tenant_id is not None:
             self._deferred.wake(tenant_id)
@@ -445,7 +449,7 @@ class Observer:
 
 
 def _report_fallen(answer: Completion[ParsedItems[ObservationItem]], batch: Batch) -> None:
-    """Log which items or fields of an answer were not used, and why; no content."""
+    """Log the unused items and fields of an answer with the reasons, without content."""
     said, kept = answer.value, sum(len(each.observations) for each in batch.observed)
     if said.faults or (said.items and not kept):
         log.info(

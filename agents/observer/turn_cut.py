@@ -1,4 +1,4 @@
-"""What of a long turn the model sees: every message, and of the longest ones their beginning and their end."""
+"""Cut of a long turn for the model: every message is shown, the longest ones only with their beginning and end."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .speakers import ShownMessage
 
 CHARACTERS_A_TOKEN: Final = 4
 HEAD: Final = 2 / 3
-"""The part of what is kept of a message that its beginning gets."""
+"""Fraction of a cut message's characters that its beginning gets."""
 Said = tuple[ShownMessage, ...]
 
 
 def cut_to_size(said: Said, *, tokens: int) -> tuple[Said, TurnCut | None]:
-    """Return the messages within so many tokens together, and what was left out; None where all fit.
+    """Return the messages within this number of tokens in total, and the cut, or None when all messages fit.
 
-    Short messages stay whole; all longer ones keep the same number of characters. Beginning and end of a message that
-    is cut are messages of their own, so no quote can span what is left out.
+    Short messages stay whole; all longer messages keep the same number of characters. The beginning and the end of a
+    cut message are separate messages, so that no quote can span the cut.
     """
     characters = CHARACTERS_A_TOKEN * tokens
     if sum(len(each.text) for each in said) <= characters:
@@ -41,7 +41,7 @@ def cut_to_size(said: Said, *, tokens: int) -> tuple[Said, TurnCut | None]:
 
 
 def _characters_each(lengths: Sequence[int], characters: int) -> int:
-    """Return how many characters the longest texts may keep, so that all have at most `characters` together."""
+    """Return the maximum characters per text at which all texts together have at most `characters`."""
     left = characters
     for place, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - place)

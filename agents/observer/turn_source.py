@@ -1,4 +1,4 @@
-"""The operator's function that chooses the text of a turn for the model (`[memory.capture] source`)."""
+"""Operator's function that chooses the text of a turn for the model (`[memory.capture] source`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ...schemas.turns import Turn
 
 TurnSource = Callable[[Turn], str | None]
 SOURCE_MAX = 256 * 1024
-"""Code points of the function's text that are shown; a turn has at most so many bytes."""
+"""Maximum number of code points of the function's text, equal to the maximum size of a turn in bytes."""
 
 
 def load_source(name: str) -> TurnSource:
-    """Import `package.module:function`. Raises ValueError, with the name, when there is no such function."""
+    """Import `package.module:function`. Raises ValueError with the name when the function does not exist."""
     module_name, _, function_name = name.partition(":")
     try:
         found = getattr(import_module(module_name), function_name)
@@ -31,7 +31,7 @@ def load_source(name: str) -> TurnSource:
 
 
 def without_secrets(source: TurnSource, secrets: SecretFilter) -> TurnSource:
-    """Return a source whose text is protected too: it may read more than the turn that it is given."""
+    """Return the source with its output masked. The function may read other data than the given turn."""
 
     def protected(turn: Turn) -> str | None:
         text = source(turn)
@@ -41,8 +41,10 @@ def without_secrets(source: TurnSource, secrets: SecretFilter) -> TurnSource:
 
 
 def text_of(turn: Turn, source: TurnSource) -> str:
-    """Return the text to show; empty shows nothing. Raises Fatal when the function returns no text: the function is
-    wrong, not the turn."""
+    """Return the text to show; an empty text shows nothing.
+
+    Raises Fatal when the function returns no string: then the function is wrong, not the turn.
+    """
     text = source(turn)
     if text is None:
         return ""

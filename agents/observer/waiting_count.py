@@ -1,7 +1,7 @@
-"""How many turns of each tenant wait in this worker's partitions, and whether one more may.
+"""Number of waiting turns per tenant in this worker's partitions, and the ceiling on it.
 
-A partition has one owner, so its count has one writer. A tenant's ceiling is shared out evenly among the partitions:
-no worker needs to know what waits elsewhere. In memory; the sessions' rows have the truth.
+A partition has one owner, so each count has one writer. A tenant's ceiling is divided equally among the partitions, so
+no worker needs the counts of other workers. The state is in memory; the sessions' rows are authoritative.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from ...schemas import ids
 
 
 class WaitingCount:
-    """`share`: waiting turns of a tenant in a partition, at most; None: any number. `changed(tenant, by)`: a metric."""
+    """Counter of waiting turns. `share`: the maximum per tenant and partition; None means no limit. `changed(tenant,
+    by)` updates a metric."""
 
     def __init__(self, *, share: int | None, changed: Callable[[str, int], None] = lambda tenant_id, by: None) -> None:
         self.share = share
         self._changed = changed
         self._sessions: dict[str, tuple[int, int]] = {}
-        """By session key: the partition, and the turns that wait."""
+        """The partition and the number of waiting turns, by session key."""
         self._tenants: Counter[tuple[int, str]] = Counter()
         self._full: set[tuple[int, str]] = set()
 
     def of(self, partition: int, tenant_id: str) -> int:
-        """Return how many turns of a tenant wait in a partition."""
+        """Return the number of waiting turns of a tenant in a partition."""
         return self._tenants[partition, tenant_id]
 
     def set(self, session_key: str, partition: int, turns: int) -> None:
-        """Note how many turns of a session wait, as its row says."""
+        """Set a session's number of waiting turns, as stored in its row."""
         known, before = self._sessions.get(session_key, (partition, 0))
         if (known, before) == (partition, turns):
             return
@@ -42,20 +43,21 @@ class WaitingCount:
             self._sessions.pop(session_key, None)
 
     def has_room(self, partition: int, tenant_id: str) -> bool:
-        """Whether one more turn of the tenant may wait in the partition."""
+        """Return whether one more turn of the tenant may wait in the partition."""
         if self.share is None or self.of(partition, tenant_id) < self.share:
             self._full.discard((partition, tenant_id))
             return True
         return False
 
     def is_first_over(self, partition: int, tenant_id: str) -> bool:
-        """Whether this is the first turn since there was room that may not wait. It is asked once for each turn."""
+        """Return whether this is the first refused turn since the ceiling was reached. Call it once per refused
+        turn."""
         is_first = (partition, tenant_id) not in self._full
         self._full.add((partition, tenant_id))
         return is_first
 
     def retain(self, partitions: frozenset[int]) -> None:
-        """Forget the sessions of all other partitions."""
+        """Remove the sessions of all other partitions."""
         for key in [key for key, (partition, _) in self._sessions.items() if partition not in partitions]:
             self.set(key, self._sessions[key][0], 0)
         self._full = {each for each in self._full if each[0] in partitions}

@@ -1,4 +1,4 @@
-"""Edits of a session's own blocks, and of what it holds of others: attached blocks, active procedures."""
+"""Edits of a session's own blocks, attached blocks and active procedures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ....schemas.turns import Owner
 from .scope import SessionEditResult, SessionEditScope, refused
 
 Held = Literal["attached", "procedures"]
-"""A field of the session's row."""
+"""Name of a field in the session's row."""
 
 
 def edit(args: BlockEdit, scope: SessionEditScope) -> SessionEditResult:
-    """Define a block of the session, or change its text."""
+    """Define a block of the session or change its text."""
     blocks = scope.session.blocks
     before = find_block(blocks, args.name)
     try:
@@ -59,7 +59,7 @@ def detach(args: BlockAttach, scope: SessionEditScope) -> SessionEditResult:
 
 
 def activate(args: ProcedureActivate, scope: SessionEditScope) -> SessionEditResult:
-    """Activate a procedure, whoever's it is: a context shows one of another user only while a group shares it."""
+    """Activate a procedure of any owner. A context shows another user's procedure only while a group shares it."""
     return _hold("procedures", args, ProcedureActivated(name=args.name, owner=args.owner, active=True), scope)
 
 
@@ -72,7 +72,7 @@ def _hold(
 ) -> SessionEditResult:
     others = _others(field, args.name, args.owner, scope)
     if len(others) >= BLOCKS_MAX:
-        return refused("too_many", f"a session holds at most {BLOCKS_MAX} of them: let another one go first", scope)
+        return refused("too_many", f"a session holds at most {BLOCKS_MAX} of them: remove another one first", scope)
     held = (*others, NamedRecord(name=args.name, owner=args.owner))
     return SessionEditResult(result, scope.session.model_copy(update={field: held}))
 
@@ -85,7 +85,7 @@ def _let_go(
 
 
 def _others(field: Held, name: str, owner: Owner, scope: SessionEditScope) -> tuple[NamedRecord, ...]:
-    """Return what the session holds but for the record of this name and owner."""
+    """Return the session's records in this field without the record of this name and owner."""
     held: tuple[NamedRecord, ...] = getattr(scope.session, field)
     wanted = ids.canonical(name)
     return tuple(each for each in held if (ids.canonical(each.name), each.owner) != (wanted, owner))

@@ -1,4 +1,4 @@
-"""What an edit of a session may read, and what it returns."""
+"""Inputs and result of a session edit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..rows import SessionRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEditScope:
-    """What an edit may read. `session`: the row before the edit."""
+    """The inputs of an edit. `session`: the row before the edit."""
 
     command: Command
     session: SessionRow
@@ -26,21 +26,21 @@ class SessionEditScope:
     now: datetime
 
     def may_hold(self, owner: Owner) -> bool:
-        """Whether the session may hold blocks of this owner: its own user's, and no other user's."""
-        assert self.command.session is not None  # route refuses a command without one
+        """Return whether the session may hold blocks of this owner. Blocks of other users are not allowed."""
+        assert self.command.session is not None  # route refuses a command without a session
         return owner.scope != "user" or owner.id == self.command.session.user_id
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEditResult:
-    """The session after an edit, or why it is refused."""
+    """The session after an edit, or the reason for its refusal."""
 
     result: Contract | ResultError
     session: SessionRow
 
 
 SessionEdit = Callable[[Any, SessionEditScope], SessionEditResult]
-"""Takes the arguments of its kind."""
+"""An edit function. It takes the arguments of its command kind."""
 
 
 def refused(code: str, message: str, scope: SessionEditScope) -> SessionEditResult:

@@ -18,7 +18,7 @@ from .scope import SessionEditResult, SessionEditScope, refused
 
 
 def add(args: WorkingAdd, scope: SessionEditScope) -> SessionEditResult:
-    """Add an entry, in place of another one where `replaces` names it. One that states the same is refreshed."""
+    """Add an entry and remove the entry `replaces`. An equal existing entry is refreshed instead."""
     if (unsafe := find_unsafe_text(WorkingEntry, args.to_payload())) is not None:
         return refused(unsafe.code, f"{unsafe.message}: use a block for that", scope)
     working = scope.session.working
