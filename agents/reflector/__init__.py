@@ -1,1 +1,1 @@
-"""The reflector: the only writer of episodes and facts. `stage.py` shows the way of an event."""
+"""Reflector stage: the only writer of episodes and facts. Start at `stage.py`."""

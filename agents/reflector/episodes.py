@@ -1,4 +1,4 @@
-"""Episodes that the reflector adds, and those that it deletes to make room.
+"""Episodes that the reflector adds, and old episodes that it deletes to make room.
 
 New episodes come from observed turns, from a flushed working set, and from summaries of consolidation.
 """
@@ -28,7 +28,7 @@ from .fact_overlay import Vector
 
 @dataclass(frozen=True, slots=True)
 class EpisodeDecision:
-    """The episodes that a command adds, and a verdict for each that it proposes."""
+    """The episodes that a command adds, and a verdict for each proposed episode."""
 
     episodes: tuple[StoredEpisode, ...]
     verdicts: tuple[EpisodeVerdict, ...]
@@ -36,8 +36,8 @@ class EpisodeDecision:
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """Reads and writes of episodes. `kept(tenant_id)`: how many an owner may have, 0: any number. `count(name, n)`: a
-    metric."""
+    """Reads and writes of episodes. `kept(tenant_id)`: maximum number per owner, 0 for no limit. `count(name, n)`
+    updates a metric."""
 
     store: VectorStore
     calls: Calls
@@ -53,7 +53,7 @@ class Episodes:
         owner_key: str,
         recorded: int,
     ) -> tuple[Write, ...]:
-        """Insert episodes that are absent, and delete those that make room. `recorded`: how many the owner ever had."""
+        """Insert missing episodes and delete old ones to make room. `recorded`: number ever recorded for the owner."""
         if not episodes:
             return ()
         points = tuple(
@@ -69,10 +69,10 @@ class Episodes:
         return (InsertPoints(collection=EPISODES, points=points), *room)
 
     async def _make_room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
-        """Remove the owner's oldest episodes that are consolidated or marked as deleted, when there are too many.
-        Others are never removed here.
+        """Delete the owner's oldest consolidated or deleted episodes when there are too many. Others are never deleted
+        here.
 
-        The store counts them only when the owner ever had that many.
+        The store counts the episodes only when the owner has ever had enough of them.
         """
         kept = self.kept(tenant_id)
         if not kept or recorded + added <= kept:
@@ -100,7 +100,7 @@ class Episodes:
         return (DeletePoints(collection=EPISODES, tenant_id=tenant_id, ids=tuple(each.id for each in oldest)),)
 
     async def of_owner(self, episode_ids: Iterable[str], *, tenant_id: str, owner_key: str) -> dict[str, StoredEpisode]:
-        """Return those of these episodes that the owner has, by id."""
+        """Return the owner's episodes with these ids, by id."""
         wanted = [each for each in dict.fromkeys(episode_ids) if ids.is_derived(each)]
         if not wanted:
             return {}
@@ -111,7 +111,8 @@ class Episodes:
     async def from_working_set(
         self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime
     ) -> EpisodeDecision:
-        """Decide about entries of a working set. An observation whose episode exists, deleted or not, adds none."""
+        """Decide about entries of a working set. An observation adds no episode if its episode exists, even if
+        deleted."""
         episodes = [
             build_episode(
                 observation,
@@ -145,7 +146,7 @@ class Episodes:
     async def from_summaries(
         self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime
     ) -> EpisodeDecision:
-        """Decide about summaries. No turn is summarised twice: the first summary of a turn stays."""
+        """Decide about summaries. No turn is summarised twice: the first summary of a turn is kept."""
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
         for proposal in args.summaries:
@@ -162,7 +163,7 @@ class Episodes:
         return EpisodeDecision(tuple(added), tuple(verdicts))
 
     async def _summaries(self, like: StoredEpisode) -> list[StoredEpisode]:
-        """Read the summaries of the same owner and session, deleted ones too."""
+        """Read the summaries of the same owner and session, including deleted ones."""
         where = models.Filter(
             must=[
                 equals("owner_key", like.owner_key),
@@ -179,7 +180,7 @@ class Episodes:
 
 
 def _refused(episode: StoredEpisode) -> EpisodeVerdict | None:
-    """Refuse what is an instruction to the assistant; None: it is none."""
+    """Return a refusal when the episode is an instruction to the assistant, otherwise None."""
     if observed_rule(episode.subject, episode.content, episode.trust) is None:
         return None
     return EpisodeVerdict(episode_id=episode.episode_id, verdict="refused")
@@ -200,7 +201,7 @@ def build_episode(
     occurred_at: datetime,
     now: datetime,
 ) -> StoredEpisode:
-    """Build the episode of an observation of one turn."""
+    """Return the episode for an observation of one turn."""
     return StoredEpisode(
         episode_id=ids.episode_id(observation.observation_id),
         tenant_id=tenant_id,
@@ -232,10 +233,10 @@ def _session(episode: StoredEpisode) -> tuple[str, str]:
 
 
 def _build_summary(proposal: SummaryProposal, *, tenant_id: str, owner: Owner, now: datetime) -> StoredEpisode:
-    """Build the episode of a summary.
+    """Return the episode for a summary.
 
-    It counts as consolidated: consolidation has seen the episodes of its turns, and makes no fact of their summary. It
-    has no quote; its evidence are its turns.
+    It counts as consolidated, because consolidation reads the episodes of its turns and makes no fact of their summary.
+    It has no quote; its evidence is its turns.
     """
     session = ids.session_key(tenant_id, proposal.user_id, proposal.session_id)
     last = proposal.turn_ids[-1]

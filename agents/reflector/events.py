@@ -1,4 +1,4 @@
-"""The events of the reflector, decoded: an observed turn, or a command."""
+"""Events of the reflector: an observed turn, or a command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ReflectorEvent = ObservedTurn | OwnerCommand
 
 
 def route_event(record: Record, *, partitions: int, secrets: SecretFilter) -> RoutedEvent[ReflectorEvent]:
-    """Decode a record; its lane is its owner key. Raises Poison."""
+    """Decode a record and assign it to the lane of its owner. Raises Poison."""
     work: ReflectorEvent
     if record.position.topic == COMMANDS.name:
         work = decode_owner_command(record, secrets)

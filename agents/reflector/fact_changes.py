@@ -1,4 +1,4 @@
-"""Changes of one owner's facts by one event: what an observed turn and a `facts.apply` command share."""
+"""Changes of one owner's facts by one event, for observed turns and `facts.apply` commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .fact_overlay import FactLook, FactOverlay, Vector
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A transition of a fact, and what caused it."""
+    """A transition of a fact, and its cause."""
 
     transition: Transition
     cause: FactCause
@@ -29,9 +29,9 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class FactChanger:
-    """Changes facts for one event. Each change sees those before it, through the overlay; nothing is written.
+    """Changes facts for one event. Each change sees earlier changes through the overlay; nothing is written.
 
-    `embed` returns the vectors of texts, by text. `count` counts an event by its name.
+    `embed` returns the vectors of texts, by text. `count` increments the metric of this name.
     """
 
     overlay: FactOverlay
@@ -42,13 +42,13 @@ class FactChanger:
     secrets: SecretFilter
 
     async def near(self, statement: Statement, vector: Vector | None) -> tuple[NearFact, ...]:
-        """Return the facts that the conflict pipeline compares the statement with."""
+        """Return the facts that the conflict pipeline compares with the statement."""
         conflict = self.policy.conflict
         predicates = lookup_predicates(statement, conflict)
         return await self.overlay.neighbours(statement, vector, predicates, limit=conflict.neighbours)
 
     def look(self, statement: Statement, vector: Vector | None, *, observation_id: str | None) -> FactLook:
-        """Return what `near`, and the overlay's `equal` and `of_observation`, read for a statement."""
+        """Return the lookup for a statement: the rows that `near`, `equal` and `of_observation` will read."""
         if vector is None:
             return FactLook(statement, observation_id)
         conflict = self.policy.conflict
@@ -58,8 +58,10 @@ class FactChanger:
     def change(
         self, transitions: Sequence[Transition], cause: FactCause, vectors: Mapping[str, Vector]
     ) -> tuple[FactChange, ...]:
-        """Put transitions over the stored facts. `vectors` has those of new texts. A new text in which something is
-        labelled makes its fact secret."""
+        """Apply transitions to the stored facts in memory. `vectors` has the vectors of new texts.
+
+        A new text that contains labelled data makes its fact secret.
+        """
         transitions = [self._labelled(each) for each in transitions]
         for each in transitions:
             dense = vectors.get(each.fact.content) if _has_new_text(each) else None
@@ -75,7 +77,7 @@ class FactChanger:
 
 
 def changed_ids(changes: Sequence[FactChange]) -> tuple[str, ...]:
-    """Return the ids of the changed facts, each once, in the order of the changes."""
+    """Return the distinct ids of the changed facts, in the order of the changes."""
     return tuple(dict.fromkeys(each.fact.fact_id for each in changes))
 
 

@@ -1,7 +1,7 @@
-"""Read-your-writes overlay on the stored facts of one owner.
+"""Read-your-writes overlay over the stored facts of one owner.
 
-The changes of one outcome lie over the rows of the store. So several changes of one turn or command, and those of turns
-that are decided together, see each other, and each row is written once, from the version that was read to the last one.
+The overlay has the changes of one outcome on top of the rows in the store. So changes of one turn or command, and of
+turns decided together, see each other. Each row is written once, from the version that was read to the last version.
 """
 
 from __future__ import annotations
@@ -28,47 +28,49 @@ from ...streams.engine.retry import Calls
 
 Vector = Sequence[float]
 FEW: Final = 8
-"""Rows of an owner that seemed to have none: if it has so many, only those that matter are read."""
+"""Rows read from an owner who may have none. With this many rows or more, only the relevant rows are read."""
 SIMILARITY_DIGITS: Final = 6
-"""The store's similarities have 32 bits and ours 64: neighbours that are equally near must compare as equal."""
+"""Decimal digits of similarities. The store uses 32-bit floats and this module 64-bit floats; equally near facts must
+compare as equal."""
 LOOK_MORE: Final = 3
-"""Nearest rows that are read beyond those that are compared, where changes of the same outcome may close some."""
+"""Additional nearest rows to read, because earlier changes of the same outcome may close some rows."""
 
 
 @dataclass(slots=True)
 class _Changed:
     base_version: int | None
-    """The version that was read; None: there was no row."""
+    """The version that was read, or None when there was no row."""
     fact: StoredFact
     dense: Vector | None
-    """The vector of a new text; None: the text has not changed."""
+    """The vector of a new text, or None when the text is unchanged."""
     cause: str
-    """Of the last change; the row has it in `applied`."""
+    """The cause of the last change, as stored in the row's `applied`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactLook:
-    """What one statement has to be compared with: the fact of an observation, and, where it has a `dense` vector, the
-    equal fact, the nearest ones, and those with one of its predicates."""
+    """A lookup for one statement: the fact of an observation and, with a `dense` vector, the equal fact, the nearest
+    facts, and facts with one of its predicates."""
 
     statement: Statement
     observation_id: str | None = None
     dense: Vector | None = None
     predicates: tuple[str, ...] = ()
     limit: int = 0
-    """How many of the nearest are compared."""
+    """Number of nearest facts to compare."""
 
 
 @dataclass(slots=True)
 class _Nearest:
-    """The nearest rows of the store to a vector. `asked`: how many; fewer are all."""
+    """The nearest rows of the store to a vector. `asked`: the requested number; a shorter result is complete."""
 
     found: Sequence[StoredPoint]
     asked: int
 
 
 class FactOverlay:
-    """Reads one owner's facts, with the changes of this outcome over them. Only `of_others` reads facts of others."""
+    """Reader of one owner's facts, including the changes of this outcome. Only `of_others` reads facts of other
+    owners."""
 
     def __init__(self, *, store: VectorStore, calls: Calls, tenant_id: str, owner_key: str) -> None:
         self._store = store
@@ -78,18 +80,20 @@ class FactOverlay:
         self._read: dict[str, StoredFact] = {}
         self._changed: dict[str, _Changed] = {}
         self._has_all = False
-        """Whether all readable rows of the owner were read."""
+        """True when all readable rows of the owner were read."""
         self._hashes: set[str] = set()
         self._predicates: set[tuple[str, str]] = set()
         self._observations: set[str] = set()
-        """Of which every readable row was read: canonical texts, (subject, predicate), observations."""
+        """Keys with all their readable rows read: canonical texts, (subject, predicate) pairs, observations."""
         self._nearest: dict[tuple[str, str], _Nearest] = {}
-        """By subject and text."""
+        """The nearest rows by subject and text."""
 
     # ------------------------------------------------------------------------------------------------ reads
     async def look(self, looks: Sequence[FactLook], *, may_be_new: bool) -> None:
-        """Read what these statements are compared with, in one request. `may_be_new`: the owner may have no facts yet,
-        which is asked first."""
+        """Read the rows to compare with these statements, in one request.
+
+        `may_be_new`: the owner may have no facts yet. This is checked first.
+        """
         if not looks:
             return
         if may_be_new and await self._has_few():
@@ -103,7 +107,7 @@ class FactOverlay:
         asked: list[tuple[tuple[str, str], int]] = []
         for place, (key, each) in enumerate(compared.items()):
             assert each.dense is not None
-            # those before it may close some of the nearest
+            # earlier looks may close some of the nearest rows
             asked.append((key, each.limit + min(place, LOOK_MORE)))
             reads.append(partial(self._ask_near, each.statement.subject, each.dense, asked[-1][1]))
 
@@ -124,13 +128,13 @@ class FactOverlay:
                 self._predicates |= {(each.statement.subject, name) for name in each.predicates}
 
     async def _has_few(self) -> bool:
-        """Read some of the owner's facts; tell whether these are all."""
+        """Read some of the owner's facts. Return whether they are all of them."""
         found = await self._calls.call("store", partial(self._select, [], limit=FEW))
         self._remember(found)
         return len(found) < FEW
 
     def _any_of(self, looks: Sequence[FactLook]) -> list[models.Condition]:
-        """Return the condition of all rows that are looked up by a field."""
+        """Return the condition that matches all rows looked up by a field."""
         named = [each.observation_id for each in looks if each.observation_id is not None]
         compared = [each for each in looks if each.dense is not None]
         conditions: list[models.Condition] = []
@@ -145,7 +149,7 @@ class FactOverlay:
         return [models.Filter(should=conditions)]
 
     async def by_ids(self, fact_ids: Iterable[str]) -> dict[str, StoredFact]:
-        """Return those of these facts that the owner has, in any state."""
+        """Return the owner's facts with these ids, in any state."""
         wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
         unread = [each for each in wanted if each not in self._read and each not in self._changed]
         if unread:
@@ -157,13 +161,13 @@ class FactOverlay:
         return {each: fact for each, fact in facts.items() if fact.owner_key == self._owner_key}
 
     async def of_others(self, fact_ids: Iterable[str]) -> tuple[StoredFact, ...]:
-        """Return facts of the tenant, of any owner, as the store has them. Sharing reads them; nothing writes them."""
+        """Return facts of any owner of the tenant as stored. Sharing reads them; they are never written."""
         wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
         found = await self._calls.call("store", lambda: self._store.get(FACTS, tenant_id=self.tenant_id, ids=wanted))
         return tuple(StoredFact.from_payload(each.payload) for each in found.values())
 
     async def of_observation(self, observation_id: str) -> StoredFact | None:
-        """Return the fact that was made of an observation, else the newest one whose evidence names it."""
+        """Return the fact made from an observation, or else the newest fact with the observation as evidence."""
         direct = ids.fact_id(self._owner_key, observation_id)
         was_read = self._has_all or observation_id in self._observations
         fact = self._current(direct) if was_read else (await self.by_ids([direct])).get(direct)
@@ -177,8 +181,10 @@ class FactOverlay:
         return max(named, key=lambda each: (each.recorded_at, each.fact_id), default=None)
 
     async def equal(self, statement: Statement) -> StoredFact | None:
-        """Return the fact of this subject with this canonical text that has not ended when the statement begins:
-        active before pending, then the oldest."""
+        """Return the fact with the statement's subject and canonical text that has not ended when the statement begins.
+
+        Active facts come before pending facts, then older facts before newer ones.
+        """
         subject, content_hash = statement.subject, statement.content_hash
         found = await self._matching(
             [equals("content_hash", content_hash), equals("subject", subject)],
@@ -189,7 +195,7 @@ class FactOverlay:
         return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
 
     async def quarantined(self, subject: str, content_hash: str) -> StoredFact | None:
-        """Return the oldest quarantined fact of this subject with this canonical text."""
+        """Return the oldest quarantined fact with this subject and canonical text."""
         same = await self._matching(
             [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
@@ -198,7 +204,7 @@ class FactOverlay:
         return min(same, key=lambda each: (each.recorded_at, each.fact_id), default=None)
 
     async def closed(self, subject: str, content_hash: str) -> tuple[StoredFact, ...]:
-        """Return the closed facts of this subject with this canonical text, newest first."""
+        """Return the closed facts with this subject and canonical text, newest first."""
         same = await self._matching(
             [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
@@ -207,7 +213,7 @@ class FactOverlay:
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
     async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
-        """Return the nearest facts of the statement's subject, best first, equal ones by their ids. `dense`: its
+        """Return the nearest facts of the statement's subject, best first, then by id. `dense`: the statement's
         vector."""
         subject = statement.subject
         found = self._known_nearest(statement, limit)
@@ -228,8 +234,8 @@ class FactOverlay:
         return tuple(sorted(near, key=lambda each: (-similarity[each.fact.fact_id], each.fact.fact_id))[:limit])
 
     def _known_nearest(self, statement: Statement, limit: int) -> Sequence[StoredPoint] | None:
-        """Return the nearest rows of the store as they were read; None: others may be among the nearest, now that some
-        of these have changed."""
+        """Return the nearest rows as read from the store. Return None when changed rows may have let other rows move
+        up."""
         if self._has_all and not self._read:
             return ()
         known = self._nearest.get((statement.subject, statement.content))
@@ -241,9 +247,9 @@ class FactOverlay:
     async def neighbours(
         self, statement: Statement, dense: Vector | None, predicates: Sequence[str], *, limit: int
     ) -> tuple[NearFact, ...]:
-        """Return the nearest facts of the statement's subject, and all that have one of these predicates.
+        """Return the nearest facts of the statement's subject, and all facts with one of these predicates.
 
-        A predicate with one value at a time is looked up by its name: the texts of two values need not be near.
+        A single-valued predicate is looked up by name, because the texts of two values may not be similar.
         """
         near = () if dense is None else await self.near(statement, dense, limit=limit)
         found = {each.fact.fact_id for each in near}
@@ -263,9 +269,10 @@ class FactOverlay:
 
     # ------------------------------------------------------------------------------------------------ changes
     def change(self, transition: Transition, dense: Vector | None = None, *, cause: str) -> None:
-        """Put a change over the stored row. `dense`: the vector of a new text. `cause`: the one in the row's `applied`.
+        """Apply a change to the stored row. `dense`: the vector of a new text. `cause`: the entry for the row's
+        `applied`.
 
-        Raises Fatal for a new fact whose row exists already.
+        Raises Fatal for a new fact whose row already exists.
         """
         fact = transition.fact
         changed = self._changed.get(fact.fact_id)
@@ -276,12 +283,17 @@ class FactOverlay:
             return
         before = self._read.get(fact.fact_id)
         if (before is None) != (transition.before is None):
-            raise Fatal(f"fact {fact.fact_id} exists already: its cause was handled before, and the ledger forgot it")
+            raise Fatal(
+                f"fact {fact.fact_id} exists already: its cause was handled before, and the ledger no longer knows it"
+            )
         self._changed[fact.fact_id] = _Changed(before.version if before else None, fact, dense, cause)
 
     async def writes(self, vectors: Mapping[str, Vector] | None = None) -> tuple[SwapPoint, ...]:
-        """Return one compare and set for each changed row. The vector of an unchanged text is taken from `vectors`,
-        those of this outcome by text, else read from the store."""
+        """Return one compare-and-set write per changed row.
+
+        The vector of an unchanged text comes from `vectors`, which has this outcome's vectors by text, or else from the
+        store.
+        """
         for changed in self._changed.values():
             if changed.dense is None and vectors:
                 changed.dense = vectors.get(changed.fact.content)
@@ -333,8 +345,10 @@ class FactOverlay:
         states: Sequence[FactState] = READABLE,
         was_read: bool = False,
     ) -> list[StoredFact]:
-        """Return facts that match in the store or in the changes. `matches` repeats `conditions` in memory. `was_read`:
-        all that match in the store were read before."""
+        """Return facts that match in the store or in the changes. `matches` evaluates `conditions` in memory.
+
+        `was_read`: True when all matching rows of the store were read before.
+        """
         candidates: Iterable[str]
         if was_read:
             candidates = dict.fromkeys([*self._read, *self._changed])
@@ -353,7 +367,7 @@ class FactOverlay:
         return changed.fact if changed is not None else self._read.get(fact_id)
 
     def _remember(self, found: Iterable[StoredPoint]) -> None:
-        """Keep the rows as they were read first, so that all decisions of an outcome see the same rows."""
+        """Keep the first version of each row that was read, so that all decisions of an outcome see the same rows."""
         for each in found:
             if each.id not in self._read:
                 self._read[each.id] = StoredFact.from_payload(each.payload)

@@ -1,7 +1,7 @@
 """The topic memory.facts: the state of every fact, compacted (docs/reference/topics.md).
 
-The last record of a key must have the highest version. So the row is read just before the send, and once more
-after it.
+The last record of a key must have the highest version. So the row is read immediately before the send, and again after
+it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ ReadFacts = Callable[[], Awaitable[Mapping[str, StoredPoint]]]
 SendDurably = Callable[[OutRecord], Awaitable[None]]
 ROUNDS_MAX = 20
 NEWEST = 256
-"""Records from the end of each partition that are compared with the store. The last one is not enough: the rows of
-events that run beside each other may be written in another order than their states. A worker applies 256 at once."""
+"""Number of records at the end of each partition that are compared with the store. The last record is not enough: rows
+of concurrent events may be written in another order than their states. A worker applies 256 events concurrently."""
 
 
 async def publish_state(
@@ -40,9 +40,9 @@ async def publish_state(
     send_durably: SendDurably,
     now: Callable[[], datetime],
 ) -> None:
-    """Send each row as it is, until the last version sent is the stored one. `read` returns the stored rows by id.
+    """Send each row's state until the last sent version is the stored version. `read` returns the stored rows by id.
 
-    A row that is gone is skipped: whoever erased it writes the tombstone. Raises Fatal when rows go on changing.
+    A deleted row is skipped: the code that erases it writes the tombstone. Raises Fatal when rows do not stop changing.
     """
     sent: dict[str, int] = {}
     for _ in range(ROUNDS_MAX):
@@ -53,20 +53,21 @@ async def publish_state(
             return
         await asyncio.gather(*(send_durably(fact_state(row.public(), at=now())) for row in changed))
         sent |= {row.fact_id: row.version for row in changed}
-    raise Fatal("facts change faster than their state can be sent: another writer lives")
+    raise Fatal("facts change faster than their state can be sent: another writer is active")
 
 
 async def check_facts_present(*, store: VectorStore, log: Log) -> None:
     """Check that Qdrant has the newest facts of the log, before the collections are created.
 
-    A row is written before its state is sent, so a store has every state of the log, or a newer one. A store that lacks
-    some was emptied, or restored from a snapshot that is older than the log. There a fact would start again at a lower
-    version, and two events would have one id. Raises DeploymentFault (exit 4) with the command that repairs it.
+    A row is written before its state is sent, so an intact store has every state of the log or a newer one. A store
+    without some of them was emptied, or restored from a snapshot older than the log. In such a store a fact would
+    restart at a lower version, and two events would have the same id. Raises DeploymentFault (exit 4) with the repair
+    command.
     """
     partitions = await log.partitions(FACTS.name)
     if partitions is None:
         return
-    newest = await _newest(log, partitions)  # before the store is read: what comes meanwhile is in the store already
+    newest = await _newest(log, partitions)  # read the log first: later states are in the store already
     if not newest:
         return
     if not await store.exists(FACTS_COLLECTION):
@@ -74,7 +75,7 @@ async def check_facts_present(*, store: VectorStore, log: Log) -> None:
     behind = await _behind(store, newest)
     if behind:
         raise _lost(
-            f"of the {len(newest)} newest states in memory.facts it does not have {len(behind)}, the first of the fact "
+            f"{len(behind)} of the {len(newest)} newest states in memory.facts are missing, the first of the fact "
             f"{behind[0]}: it is empty, or an older snapshot was restored"
         )
 
@@ -86,9 +87,9 @@ def _lost(why: str) -> DeploymentFault:
 
 
 async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], int | None]:
-    """Return the version of the facts in the last records of each partition, by tenant and fact; None: a tombstone.
+    """Return the version of the facts in the last records of each partition, by tenant and fact; None is a tombstone.
 
-    A partition whose last records are foreign or were moved by a growth is read further back.
+    When the last records of a partition are foreign or were moved by a partition increase, earlier records are read.
     """
     starts, ends = await log.starts(FACTS.name), await log.ends(FACTS.name)
     newest: dict[tuple[str, str], int | None] = {}
@@ -99,11 +100,11 @@ async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], int | None
         async with aclosing(log.read(FACTS.name, start=begin)) as records:
             async for record in records:
                 if record.key is None or partition_for(record.key, partitions) != record.position.partition:
-                    continue  # from before a growth of the topics: its partition has its state
+                    continue  # from before a partition increase: the fact's new partition has its state
                 try:
                     key, fact = decoded(record)
                 except ValueError:
-                    continue  # a rebuild passes over it, too
+                    continue  # a rebuild skips it too
                 newest[key] = None if fact is None else max(fact.version, newest.get(key) or 0)
                 found.add(record.position.partition)
         left = {partition for partition in left - found if begin[partition] > starts[partition]}
@@ -112,7 +113,7 @@ async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], int | None
 
 
 async def _behind(store: VectorStore, newest: Mapping[tuple[str, str], int | None]) -> list[str]:
-    """Return the ids of facts that the store does not have as new, or that were erased and are back."""
+    """Return the ids of facts that are older in the store, missing, or present although they were erased."""
     of_tenant: dict[str, list[str]] = {}
     for tenant_id, fact_id in newest:
         of_tenant.setdefault(tenant_id, []).append(fact_id)
@@ -130,7 +131,7 @@ async def _behind(store: VectorStore, newest: Mapping[tuple[str, str], int | Non
 
 
 def decoded(record: Record) -> tuple[tuple[str, str], Fact | None]:
-    """Return the key's tenant and fact id, and the state; None: a tombstone. Raises ValueError."""
+    """Return the key's tenant and fact id, and the state or None for a tombstone. Raises ValueError."""
     tenant_id, fact_id = ids.split((record.key or b"").decode())
     if record.value is None:
         return (tenant_id, fact_id), None
@@ -139,5 +140,5 @@ def decoded(record: Record) -> tuple[tuple[str, str], Fact | None]:
     except ValidationError as error:
         raise ValueError(explain(error)) from None
     if (fact.tenant_id, fact.fact_id) != (tenant_id, fact_id):
-        raise ValueError("the key is another fact's")
+        raise ValueError("the key belongs to another fact")
     return (tenant_id, fact_id), fact

@@ -1,4 +1,4 @@
-"""The records that the reflector sends: changes of facts, reflected turns, results of commands, and states of facts."""
+"""Records that the reflector sends: fact changes, reflected turns, command results, and fact states."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCE: Final = "/memstream/reflector"
 
 
 def fact_updated(transition: Transition, *, cause: FactCause, at: datetime) -> OutRecord:
-    """Build the record of one change of one fact, for memory.facts.updated."""
+    """Return the record of one change of one fact, for memory.facts.updated."""
     fact, before = transition.fact, transition.before
     event = FactUpdated(
         event_id=ids.event_id(fact.fact_id, fact.version),
@@ -47,14 +47,14 @@ def fact_updated(transition: Transition, *, cause: FactCause, at: datetime) -> O
 
 
 def fact_events(changes: Sequence[FactChange], *, at: datetime) -> tuple[OutRecord, ...]:
-    """Build the record of each change."""
+    """Return one record per change."""
     return tuple(fact_updated(each.transition, cause=each.cause, at=at) for each in changes)
 
 
 def episodes_recorded(
     observed: Observed, episodes: Sequence[StoredEpisode], changes: Sequence[FactChange], *, at: datetime
 ) -> OutRecord:
-    """Build the record that tells consolidation what became of an observed turn."""
+    """Return the record of a reflected turn, for consolidation."""
     owner_key = observed.owner.key(observed.tenant_id)
     session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
     states = {each.fact.fact_id: each.fact.state for each in changes}
@@ -88,13 +88,13 @@ def episodes_recorded(
 
 
 def applied_result(command: Command, owner_key: str, result: dict[str, JsonValue], *, at: datetime) -> OutRecord:
-    """Build the result of a command that was carried out."""
+    """Return the result of an applied command."""
     answer = CommandResult(command_id=command.command_id, status="applied", result=result, at=at)
     return result_record(answer, source=SOURCE, subject=owner_key)
 
 
 def task_due(task: StoredTask, *, at: datetime) -> OutRecord:
-    """Build the record that tells that a task's time has come, for memory.tasks.due."""
+    """Return the record of a due task, for memory.tasks.due."""
     assert task.due_at is not None  # a task without a time is never due
     event = TaskDue(event_id=ids.task_due_id(task.task_id, task.due_at), task=task.public(), at=at)
     header = CloudEvent(id=event.event_id, source=SOURCE, type="memstream.task.due.v1", subject=task.owner_key, time=at)
@@ -102,7 +102,7 @@ def task_due(task: StoredTask, *, at: datetime) -> OutRecord:
 
 
 def fact_state(fact: Fact, *, at: datetime) -> OutRecord:
-    """Build the record of a fact's state, for memory.facts."""
+    """Return the record of a fact's state, for memory.facts."""
     header = CloudEvent(
         id=ids.event_id(fact.fact_id, fact.version),
         source=SOURCE,

@@ -1,4 +1,4 @@
-"""Tasks with a time that a turn tells become prospective memory. Nothing is written here."""
+"""Tasks with a due time in observed turns, added to prospective memory. The functions write nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .timers import TIMERS_MAX, TaskTimers
 
 @dataclass(frozen=True, slots=True)
 class ObservedTasks:
-    """The tasks of a turn, and the owner's times with theirs. `skipped`: those beyond a limit of the owner."""
+    """The tasks of a turn, and the owner's timers including them. `skipped`: tasks above a limit of the owner."""
 
     points: tuple[OutPoint, ...]
     timers: TaskTimers
@@ -39,7 +39,7 @@ async def observed_tasks(
     calls: Calls,
     now: datetime,
 ) -> ObservedTasks:
-    """Return the tasks that the turn tells for a later time. An owner with too many tasks, or times, gets no more.
+    """Return the turn's tasks with a future due time. An owner at the limit of tasks or timers gets no more.
 
     `added`: tasks of the same outcome, which the store does not have yet."""
     tasks = tuple(_tasks(observed, policy, now=now))
@@ -49,7 +49,7 @@ async def observed_tasks(
     pending = await count_pending(store, calls, tenant_id=observed.tenant_id, owner_key=owner_key)
     room = max(0, min(TASKS_MAX - pending - added, TIMERS_MAX - len(timers.timers)))
     for task in tasks[:room]:
-        assert task.due_at is not None  # _tasks leaves out those without a time
+        assert task.due_at is not None  # _tasks skips tasks without a due time
         timers = timers.add(task.task_id, task.due_at)
     points = tuple(OutPoint(id=task.task_id, payload=task.to_payload()) for task in tasks[:room])
     return ObservedTasks(points, timers, skipped=len(tasks) - len(points))

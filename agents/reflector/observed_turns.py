@@ -1,4 +1,4 @@
-"""One observed turn becomes episodes and changes of facts. Nothing is written here."""
+"""Reflection of one observed turn into episodes and fact changes. The functions write nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .quarantine import quarantine_statement
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What becomes of an observed turn."""
+    """The episodes and fact changes of an observed turn."""
 
     episodes: tuple[StoredEpisode, ...]
     changes: tuple[FactChange, ...]
@@ -32,7 +32,7 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class RoutedObservation:
-    """An observation, where it goes, and what it states."""
+    """An observation, its route, and its statement."""
 
     observation: Observation
     route: Route
@@ -40,18 +40,18 @@ class RoutedObservation:
 
     @property
     def may_change_facts(self) -> bool:
-        """Whether it makes a fact, or replaces one."""
+        """True when the observation makes or replaces a fact."""
         return self.is_compared or self.observation.replaces_observation_id is not None
 
     @property
     def is_compared(self) -> bool:
-        """Whether it is compared with what is known."""
+        """True when the observation is compared with known facts."""
         return self.route.semantic or self.route.quarantined or self.observation.retracts
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedObservations:
-    """The observations of a turn with their routes. `facts` changes facts for this turn alone, by its policy."""
+    """The routed observations of a turn. `facts` applies only to this turn and has its policy."""
 
     observed: Observed
     facts: FactChanger
@@ -62,7 +62,7 @@ class RoutedObservations:
         return cls(observed, facts, _route(observed, facts.policy))
 
     def texts(self) -> list[str]:
-        """Return the texts to embed, each once."""
+        """Return the distinct texts to embed."""
         return list(
             dict.fromkeys(
                 each.observation.content
@@ -72,7 +72,7 @@ class RoutedObservations:
         )
 
     def looks(self, vectors: Mapping[str, Vector]) -> list[FactLook]:
-        """Return what the statements are compared with. `vectors`: of the texts."""
+        """Return the lookups of the statements. `vectors`: vectors by text."""
         if not self.facts.policy.tiers.semantic:
             return []
         return [
@@ -87,7 +87,7 @@ class RoutedObservations:
 
 
 async def reflect(turn: RoutedObservations, vectors: Mapping[str, Vector]) -> Reflection:
-    """Take the observations of a turn to the facts in their order. `vectors`: of its texts."""
+    """Apply the observations of a turn to the facts, in order. `vectors`: vectors by text."""
     observed, facts = turn.observed, turn.facts
     changes: list[FactChange] = []
     for each in turn.observations:
@@ -124,7 +124,7 @@ def _route(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation,
 
 
 async def _transitions(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
-    """Let the conflict pipeline decide what the observation does to the facts."""
+    """Return the fact transitions that the conflict pipeline decides for an observation."""
     if each.route.quarantined:
         return await quarantine_statement(each.statement, facts)
     if each.observation.retracts:
@@ -150,7 +150,7 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
 
 
 async def _retracted(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
-    """Forget what the user asked to forget. The named observation may be of an entry that became no fact."""
+    """Return the transitions that forget facts at the user's request. The named entry may not have become a fact."""
     statement, named = each.statement, each.observation.replaces_observation_id
     neighbours = Neighbours(
         replaced=None if named is None else await facts.overlay.of_observation(named),

@@ -1,7 +1,7 @@
-"""How many tasks of an owner are still to be done.
+"""Number of an owner's pending tasks, counted in the store.
 
-The store is asked. The reflector alone writes tasks, and an owner's events are handled one after the other: what an
-event decided is in the store before the next one is decided, also after a crash.
+Only the reflector writes tasks, and it handles an owner's events in sequence. So the store has the tasks of an event
+before the next event is decided, even after a crash.
 """
 
 from __future__ import annotations

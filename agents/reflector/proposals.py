@@ -1,4 +1,4 @@
-"""One `facts.apply` command becomes verdicts and changes of facts. Nothing is written here."""
+"""Application of a `facts.apply` command: verdicts and fact changes. The functions write nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .fact_overlay import Vector
 
 @dataclass(frozen=True, slots=True)
 class AppliedProposals:
-    """`verdicts`: one for each proposal, in their order."""
+    """The effects of a command. `verdicts`: one per proposal, in order."""
 
     verdicts: tuple[Verdict, ...]
     changes: tuple[FactChange, ...]
@@ -30,7 +30,7 @@ class AppliedProposals:
 async def apply(
     command: Command, owner: Owner, args: FactsApply, *, facts: FactChanger, episodes: Episodes
 ) -> AppliedProposals:
-    """Settle the proposals in their order. Each sees the changes of those before it."""
+    """Settle the proposals in order. Each proposal sees the changes of earlier proposals."""
     named = (each for change in args.changes for each in change.source_episode_ids)
     known = await episodes.of_owner(named, tenant_id=command.tenant_id, owner_key=owner.key(command.tenant_id))
     vectors = await facts.embed(_texts(args.changes))
@@ -50,7 +50,7 @@ async def apply(
 
 
 def _texts(proposals: Sequence[Proposal]) -> list[str]:
-    """Return the texts to embed, each once."""
+    """Return the distinct texts to embed."""
     return list(dict.fromkeys(each.content for each in proposals if each.content is not None))
 
 
@@ -64,7 +64,7 @@ async def _settle(
     vectors: Mapping[str, Vector],
     facts: FactChanger,
 ) -> ProposalOutcome:
-    """Decide one proposal. `place`: its position in the command."""
+    """Return the outcome of one proposal. `place`: its position in the command."""
     overlay, policy = facts.overlay, facts.policy
     named = _targets(change)
     found = await overlay.by_ids(named)
@@ -88,7 +88,7 @@ async def _settle(
         shared = shared_statement(statement, await overlay.of_others(change.source_fact_ids), policy.sharing)
         if shared is None:
             return ProposalOutcome(
-                "refused", "too few users say it now, or this group is not the one that facts are shared with"
+                "refused", "too few users have this fact now, or facts are not shared with this group"
             )
         statement = shared
     neighbours = Neighbours()
@@ -105,7 +105,7 @@ async def _settle(
 
 
 def _targets(change: Proposal) -> tuple[str, ...]:
-    """Return the ids of the owner's facts that the proposal names."""
+    """Return the ids of the owner's facts named in the proposal."""
     if change.action == "merge":
         return change.source_fact_ids
     if change.action == "new" or change.target_fact_id is None:
@@ -114,7 +114,7 @@ def _targets(change: Proposal) -> tuple[str, ...]:
 
 
 def _required(change: Proposal) -> tuple[str, ...]:
-    """Return the named facts without which the proposal is refused. A judgement needs the pending fact only."""
+    """Return the facts that must exist for the proposal. A judgement requires only the pending fact."""
     return _targets(change)[:1] if change.action == "judge" else _targets(change)
 
 

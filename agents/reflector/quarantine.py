@@ -1,4 +1,4 @@
-"""Instructions to the assistant are kept apart until a person decides. Nothing is written here."""
+"""Quarantine of instructions to the assistant until a person decides. The functions write nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .fact_changes import FactChanger
 
 
 async def quarantine_statement(statement: Statement, facts: FactChanger) -> tuple[Transition, ...]:
-    """Keep an instruction that a user gave apart. It closes nothing. One that a person has approved is said again."""
+    """Return the transitions that quarantine a user's instruction. It closes no fact.
+
+    An instruction that a person has approved is handled as a repeated statement.
+    """
     overlay, stamp = facts.overlay, facts.stamp
     equal = await overlay.equal(statement)
     if equal is not None:

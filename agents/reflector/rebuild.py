@@ -1,7 +1,7 @@
-"""`memstream rebuild facts`: fill Qdrant's facts from memory.facts, which keeps their state for ever.
+"""`memstream rebuild facts`: restore Qdrant's facts from memory.facts, which keeps their state without time limit.
 
-Texts are embedded again. A row is written only when it is absent or has a lower version. A tombstone deletes the row.
-Episodes and turns are not in memory.facts: this command does not restore them.
+Texts are embedded again. A row is written only when it is missing or has a lower version. A tombstone deletes the row.
+Episodes and turns are not in memory.facts, so this command does not restore them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ BATCH = 256
 
 
 class RebuildRefused(Exception):
-    """A reflector is running: two writers of facts would not see each other. Or a growth of the topics is not finished,
-    so that memory.facts has facts in two places. Exit 2.
+    """The rebuild cannot start. Exit code 2.
+
+    A reflector is running, and two writers of facts would conflict; or an increase of the partition count is not
+    complete, so memory.facts has states of one fact in two partitions.
     """
 
 
@@ -33,8 +35,8 @@ class RebuildRefused(Exception):
 class RebuildReport:
     """Numbers of rows.
 
-    `read`: states from the log, the newest of each fact in a batch. `kept`: rows that were as new already. `removed`:
-    facts with a tombstone. `unreadable`: records that were skipped.
+    `read`: states from the log, the newest per fact and batch. `kept`: rows that were up to date. `removed`: facts with
+    a tombstone. `unreadable`: skipped records.
     """
 
     read: int = 0
@@ -69,7 +71,7 @@ async def rebuild_facts(
     batch: dict[tuple[str, str], Fact | None] = {}
     async for record in log.read(FACTS.name):
         if record.key is not None and partition_for(record.key, partitions) != record.position.partition:
-            continue  # from before a growth of the topics: its partition has its state, or it is erased
+            continue  # from before a partition increase: the new partition has its state, or it was erased
         try:
             key, fact = decoded(record)
         except ValueError:

@@ -1,4 +1,4 @@
-"""One `facts.approve` or `facts.reject` command becomes changes of facts. Nothing is written here."""
+"""Application of a `facts.approve` or `facts.reject` command to facts. The functions write nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .fact_changes import FactChange, FactChanger, changed_ids
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """What a decision came to: changes with a result, or why it is refused."""
+    """The outcome of a review: changes with a result, or the reason for its refusal."""
 
     changes: tuple[FactChange, ...]
     result: dict[str, JsonValue]
@@ -26,7 +26,7 @@ class Reviewed:
 
 
 async def review(command: Command, args: FactReview, *, facts: FactChanger) -> Reviewed:
-    """Carry out a person's decision about one fact of the command's owner."""
+    """Apply a person's decision about one fact of the command's owner."""
     fact = (await facts.overlay.by_ids([args.fact_id])).get(args.fact_id)
     if fact is None:
         return _refused("unknown", f"there is no fact {args.fact_id} of this owner")

@@ -1,7 +1,7 @@
-"""The rows of the table ledger: one for each owner, and a small one for each (owner, session).
+"""Rows of the table ledger: one per owner, and a small one per (owner, session).
 
-The reflector is their only writer. It writes the session's row after the owner's row, to the same partition, so a turn
-that a session's row counts is reflected.
+The reflector is their only writer. It writes the session's row after the owner's row, to the same partition. So every
+turn counted in a session's row is reflected.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ class LedgerRow(CommandedRow):
     """The state of one owner."""
 
     turns: Count = 0
-    """Reflected turns."""
+    """Number of reflected turns."""
     episodes: Count = 0
-    """Episodes that were ever recorded."""
+    """Number of episodes ever recorded."""
     changes: Count = 0
-    """Events on memory.facts.updated."""
+    """Number of events on memory.facts.updated."""
 
 
 class ReflectedTurns(HandledTurns):
-    """Which turns of a session are reflected for an owner."""
+    """The turns of a session that are reflected for an owner."""
 
 
 def session_row_key(owner_key: str, session_key: str) -> str:
-    """An owner key has three parts, this key has six, so they cannot be equal."""
+    """Return the row key. It has six parts; an owner key has three."""
     return f"{owner_key}/{session_key}"
 
 

@@ -1,20 +1,20 @@
-"""The reflector: observations become episodes and facts. The way of an event through it, from top to bottom:
+"""Reflector stage: turns observations into episodes and facts. Processing of an event, from top to bottom:
 
-route    decode (events.py); mask what is secret (memory/secrets/); one lane per owner, over both topics
-decide   handled before? → nothing
-         an observed turn   → episodes; changes of facts, by the conflict pipeline; tasks; a record for consolidation;
-                              with it those that wait behind it in the lane (turn_group.py)
-         a facts.apply      → changes of facts, by the same pipeline; a verdict for each proposal
+route    decode (events.py); mask secrets (memory/secrets/); one lane per owner, over both topics
+decide   handled before → nothing
+         an observed turn   → episodes; fact changes by the conflict pipeline; tasks; a record for consolidation;
+                              together with the queued turns behind it in the lane (turn_group.py)
+         a facts.apply      → fact changes by the same pipeline; a verdict per proposal
          a facts.approve, facts.reject → a person's or the janitor's decision about a quarantined or pending fact
-         an episodes.record → summaries of a session become episodes; a verdict for each
-         an episodes.keep   → entries of a working set become episodes; a verdict for each
-         an edit by hand    → facts, episodes, blocks, tasks, groups (edits/); its result
-         another command    → nothing when it is consolidation's, else it is refused
-store    episodes that are absent; each changed fact by one compare and set
+         an episodes.record → summaries of a session become episodes; a verdict per summary
+         an episodes.keep   → entries of a working set become episodes; a verdict per entry
+         a manual edit      → facts, episodes, blocks, tasks, groups (edits/), and a result
+         another command    → nothing if consolidation handles it, otherwise a refusal
+store    missing episodes; one compare-and-set per changed fact
 publish  memory.facts.updated, memory.episodes.recorded, results; then the state of the changed facts on memory.facts
 
 The reflector is the only writer of the table ledger, of the collections `episodes`, `facts`, `blocks`, `tasks` and
-`groups`, and of these topics. When the time of a task comes, it sends itself `tasks.due` (timers.py).
+`groups`, and of these topics. When a task is due, it sends `tasks.due` to itself (timers.py).
 See docs/design/reflector.md.
 """
 
@@ -83,7 +83,7 @@ log = structlog.get_logger(__name__)
 
 
 class Reflector:
-    """The stage; see the module. `send_durably` sends the state of facts, which no outcome holds."""
+    """The stage; see the module docstring. `send_durably` sends fact states, which belong to no outcome."""
 
     name: Literal["reflector"] = "reflector"
     reads: tuple[Topic, ...] = (OBSERVATIONS, COMMANDS)
@@ -107,7 +107,7 @@ class Reflector:
         self._calls = calls
         self._metrics = metrics
         self._send_durably = send_durably
-        # The limits of similarity depend on the embedder: hashing compares words, not meanings.
+        # Similarity thresholds depend on the embedder: hashing compares words, not meanings.
         self._lexical = embedder.identity.name.partition(":")[0] == "hashing"
         self._policies = policies
         self._of_turns = TurnPolicies(policies.deployment)
@@ -162,8 +162,10 @@ class Reflector:
     async def _turn(
         self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows, queued: QueuedEvents[ReflectorEvent]
     ) -> StageDecision | None:
-        """Reflect an observed turn, once, and those that wait behind it. Raises Poison for one whose outcome is too
-        large for the table."""
+        """Reflect an observed turn, once, together with the queued turns behind it.
+
+        Raises Poison for a turn whose outcome is too large for the table.
+        """
         if turns_of(rows, work.owner_key, work.session_key).has(work.observed.number):
             self._metrics.counted("duplicate")
             return None
@@ -177,7 +179,7 @@ class Reflector:
         return decided.decision
 
     async def _command(self, work: OwnerCommand, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:
-        """Carry out or refuse a command, once."""
+        """Execute or refuse a command, once."""
         command, owner_key = work.command, work.owner_key
         kind = command_kind("owner", command.kind)
         if kind is not None and kind.writer != self.name:
@@ -204,7 +206,7 @@ class Reflector:
                 return await self._edit(command, args, owner_key, row, rows, source)
 
     def _args(self, command: Command) -> Contract:
-        """Return the arguments of a command, or why it is refused."""
+        """Return the arguments of a command, or the reason for its refusal."""
         kind = command_kind("owner", command.kind)
         if kind is None or kind.args is None or (kind.result is not None and kind.name not in EDITS):
             return ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}"[:REASON_MAX])
@@ -218,7 +220,7 @@ class Reflector:
     async def _apply(
         self, command: Command, args: FactsApply, owner_key: str, row: LedgerRow, source: Source
     ) -> StageDecision:
-        """Take proposals to the facts. Proposals whose outcome is too large for the table are refused."""
+        """Apply proposals to the facts. Refuse proposals whose outcome is too large for the table."""
         assert command.owner is not None  # route refuses a command without an owner
         facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
         applied = await apply(command, command.owner, args, facts=facts, episodes=self._episodes)
@@ -239,14 +241,14 @@ class Reflector:
         )
         decision = row.model_copy(update={"changes": row.changes + len(applied.changes)}).decision(owner_key, outcome)
         if (size := row_size(decision)) > MAX_VALUE:
-            message = f"its changes have {size} bytes together; at most {MAX_VALUE} fit: send fewer at once"
+            message = f"its changes have {size} bytes together; at most {MAX_VALUE} fit: send fewer in one command"
             return self._refuse(command, owner_key, row, source, ResultError(code="too_large", message=message))
         return decision
 
     async def _review(
         self, command: Command, args: FactReview, owner_key: str, row: LedgerRow, source: Source
     ) -> StageDecision:
-        """Carry out a person's decision about a quarantined or pending fact."""
+        """Apply a person's decision about a quarantined or pending fact."""
         facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
         reviewed = await review(command, args, facts=facts)
         if reviewed.error is not None:
@@ -264,7 +266,7 @@ class Reflector:
     async def _add_episodes(
         self, command: Command, args: EpisodesRecord | EpisodesKeep, owner_key: str, row: LedgerRow, source: Source
     ) -> StageDecision:
-        """Add summaries, or entries of a working set, that are no episodes yet."""
+        """Add summaries or entries of a working set that are not yet episodes."""
         assert command.owner is not None  # route refuses a command without an owner
         tenant_id, now = command.tenant_id, self._now()
         if isinstance(args, EpisodesRecord):
@@ -293,7 +295,7 @@ class Reflector:
     async def _edit(
         self, command: Command, args: Contract, owner_key: str, row: LedgerRow, rows: Rows, source: Source
     ) -> StageDecision:
-        """Apply an edit by hand. One whose outcome is too large for the table is refused."""
+        """Apply a manual edit. Refuse an edit whose outcome is too large for the table."""
         assert command.owner is not None  # route refuses a command without an owner
         facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
         scope = OwnerEditScope(
@@ -339,17 +341,17 @@ class Reflector:
         )
         decision = edited.decision(owner_key, outcome)
         if (size := row_size(decision)) > MAX_VALUE:
-            message = f"its effects have {size} bytes together; at most {MAX_VALUE} fit: edit less at once"
+            message = f"its effects have {size} bytes together; at most {MAX_VALUE} fit: edit less in one command"
             return self._refuse(command, owner_key, row, source, ResultError(code="too_large", message=message))
         return decision
 
     def _answer_again(self, command: Command, owner_key: str, row: LedgerRow, source: Source) -> StageDecision:
-        """Send the result of an edit that came before once more: its sender did not get it."""
+        """Send the result of an earlier edit again: its sender did not receive it."""
         answer = result_record(row.results.again(command), source=SOURCE, subject=owner_key)
         return row.decision(owner_key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
 
     def _labelled(self, episode: StoredEpisode) -> StoredEpisode:
-        """Return the episode of a command, secret if something in its text is labelled."""
+        """Return the episode of a command, marked as secret if its text contains labelled data."""
         label = self._secrets.label(episode.content, episode.subject, episode.evidence)
         return episode.model_copy(update={"sensitivity": at_least(episode.sensitivity, label)})
 
@@ -364,7 +366,8 @@ class Reflector:
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 
     def _policy_of(self, observed: Observed) -> MemoryPolicy:
-        """Return the policy by which a turn was observed; the deployment's when the settings do not fit it."""
+        """Return the policy by which a turn was observed, or the deployment's policy when its settings are not
+        valid."""
         policy = self._of_turns.of(observed)
         if policy is None:
             self._metrics.counted("settings_refused")
@@ -375,13 +378,13 @@ class Reflector:
     def _facts_of_turn(
         self, observed: Observed, owner_key: str, *, overlay: FactOverlay, count: Callable[[str], None]
     ) -> FactChanger:
-        """Return what changes facts for one observed turn."""
+        """Return the fact changer for one observed turn."""
         session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
         cause = ids.observed_id(session, observed.turn_id)
         return self._changer(overlay, cause=cause, policy=self._policy_of(observed), count=count)
 
     def _facts(self, tenant_id: str, owner_key: str, *, cause: str) -> FactChanger:
-        """Return what changes one owner's facts for one command. `cause`: its id in the rows of facts."""
+        """Return the fact changer for one command. `cause`: its id in the rows of facts."""
         overlay = FactOverlay(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
         policy = self._policies.of(tenant_id)
         return self._changer(overlay, cause=cause, policy=policy, count=self._metrics.counted)
@@ -406,7 +409,7 @@ class Reflector:
         return dict(zip(texts, vectors, strict=True))
 
     def _fact_events(self, changes: Sequence[FactChange], stamp: Stamp) -> tuple[OutRecord, ...]:
-        """Build the event of each change, and report it."""
+        """Return one event per change, and log and count the changes."""
         self._report(changes)
         return fact_events(changes, at=stamp.now)
 
@@ -430,7 +433,7 @@ class Reflector:
 
     async def publish_state(self, outcome: Outcome) -> None:
         tenant_id, fact_ids = outcome.tenant_id, outcome.state_ids
-        assert tenant_id is not None  # an outcome with state_ids has it
+        assert tenant_id is not None  # an outcome with state_ids has a tenant
         get = partial(self._store.get, FACTS, tenant_id=tenant_id, ids=fact_ids)
         read = partial(self._calls.call, "store", get)
         await publish_state(fact_ids, read=read, send_durably=self._send_durably, now=self._now)

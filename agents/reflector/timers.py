@@ -1,7 +1,8 @@
-"""Times of tasks that are still to come: a row of the owner in the table ledger, and the timers of a worker.
+"""Future due times of tasks: a row per owner in the table ledger, and timers in the worker.
 
-The row is durable. The timers are rebuilt from the rows when partitions are assigned. A timer has no effect of its own:
-it sends a command `tasks.due`, whose id follows from the task and its time, so a second one changes nothing.
+The row is durable. The timers are restored from the rows when partitions are assigned. A timer has no effect of its
+own: it sends a command `tasks.due`. The command's id is derived from the task and its due time, so a duplicate has no
+effect.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from ..common.stored_row import RowPart, StoredRow
 from .messages import SOURCE
 
 TIMERS_MAX: Final = 256
-"""Tasks of an owner whose time is still to come."""
+"""Maximum number of an owner's tasks with a future due time."""
 _SUFFIX: Final = "/tasks"
 TASKS: Final = "tasks"
-"""The index of owners with timers."""
+"""Index of owners with timers."""
 
 
 class TaskTimer(RowPart):
@@ -39,7 +40,7 @@ class TaskTimer(RowPart):
 
 
 class TaskTimers(StoredRow):
-    """The times of an owner's open tasks."""
+    """The due times of an owner's open tasks."""
 
     timers: tuple[TaskTimer, ...] = ()
 
@@ -57,20 +58,20 @@ class TaskTimers(StoredRow):
 
 
 def timers_key(owner_key: str) -> str:
-    """An owner key has three parts, this key has four, and that of a session has six."""
+    """Return the row key. It has four parts; an owner key has three and a session row key has six."""
     return owner_key + _SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
 class TimerRows:
-    """The rows of an owner's timers in an outcome: `after`, the index row first, and what is deleted at its end."""
+    """The timer rows of an owner in an outcome. `after` has the index row first; `cleanup` is deleted at the end."""
 
     after: Mapping[str, bytes] = field(default_factory=dict)
     cleanup: tuple[str, ...] = ()
 
     @classmethod
     def changed(cls, owner_key: str, before: TaskTimers, now: TaskTimers) -> TimerRows:
-        """Return the rows that change. An owner without timers has neither row."""
+        """Return the changed rows. An owner without timers has neither a timer row nor an index row."""
         index, key = index_key(TASKS, owner_key), timers_key(owner_key)
         if now == before:
             return cls()
@@ -86,24 +87,23 @@ def timers_index(key: str, raw: bytes) -> tuple[str, ...]:
 
 
 class DueTasks:
-    """The timers of the partitions that a worker has. `pause`: seconds until a command that was sent is sent again, if
-    it was not handled."""
+    """Timers of the worker's partitions. `pause`: seconds until an unhandled command is sent again."""
 
     def __init__(self, *, now: Callable[[], datetime], pause: float = 60.0) -> None:
         self._now = now
         self._pause = timedelta(seconds=pause)
         self._rows: dict[str, tuple[int, TaskTimers]] = {}
         self._queue: list[tuple[datetime, str, str, datetime]] = []
-        """A heap of (when to send, owner key, task id, due_at). Entries of timers that are gone are skipped."""
+        """Heap of (send time, owner key, task id, due_at). Entries of removed timers are skipped."""
 
     def retain(self, partitions: frozenset[int]) -> None:
-        """Forget the owners of all other partitions."""
+        """Remove the owners of all other partitions."""
         self._rows = {key: each for key, each in self._rows.items() if each[0] in partitions}
         self._queue = [each for each in self._queue if each[1] in self._rows]
         heapq.heapify(self._queue)
 
     async def rediscover(self, partition: int, rows: Rows, *, partitions: int) -> None:
-        """Set the timers of a partition that is new here."""
+        """Set the timers of a newly assigned partition."""
         indexed = sessions_index(timers_index, self._now)
         async for owner_key in pending_keys(rows, partition, TASKS, partitions=partitions, indexed=indexed):
             row = TaskTimers.of(rows, owner_key, partition=partition)
@@ -113,7 +113,7 @@ class DueTasks:
                 await forget(rows, partition, TASKS, owner_key)
 
     def keep(self, owner_key: str, partition: int, row: TaskTimers) -> None:
-        """Take over the owner's row as it is written."""
+        """Update the timers from an owner's written row."""
         known = self._rows.get(owner_key, (partition, TaskTimers()))[1].timers
         for timer in row.timers:
             if timer not in known:
@@ -124,7 +124,7 @@ class DueTasks:
             self._rows.pop(owner_key, None)
 
     def due(self, at_most: int) -> Iterator[OutRecord]:
-        """Yield the commands whose time has come, at most so many."""
+        """Yield due commands, at most `at_most`."""
         now = self._now()
         sent = 0
         while self._queue and self._queue[0][0] <= now and sent < at_most:

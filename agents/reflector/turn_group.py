@@ -1,6 +1,6 @@
-"""Observed turns of one owner that are decided together: one call of the embedder, one row, one write of each fact.
+"""Observed turns of one owner that are decided together: one embedder call, one row, one write per fact.
 
-They are reflected in their order over one overlay, so each sees what those before it changed. Each keeps its own
+They are reflected in order over one overlay, so each turn sees the changes of earlier turns. Each turn keeps its own
 policy, cause, events and record for consolidation (docs/adr/0047-a-lane-decides-its-queue-together.md).
 """
 
@@ -35,15 +35,16 @@ from .rows import LedgerRow, ReflectedTurns, session_row_key, turns_of
 from .timers import TaskTimers, TimerRows
 
 TOGETHER_MAX: Final = 8
-"""Queued turns that are decided with the one in hand. More of one owner seldom wait, and the first one waits for the
-effects of all."""
+"""Maximum number of queued turns decided with the current turn. More turns of one owner are rare, and the first one
+waits for the effects of all."""
 TOGETHER_BYTES: Final = MAX_VALUE // 8
-"""Beyond this size of the owner's row fewer are decided together: the next event of the owner reads it again."""
+"""Size in bytes of the owner's row above which fewer turns are decided together. The owner's next event reads the
+row."""
 TurnRecord = tuple[ObservedTurn, Record]
 
 
 class FactsOfTurn(Protocol):
-    """Makes what changes facts for one turn, by the turn's policy."""
+    """Factory of the fact changer for one turn, with the turn's policy."""
 
     def __call__(
         self, observed: Observed, owner_key: str, *, overlay: FactOverlay, count: Callable[[str], None]
@@ -52,7 +53,7 @@ class FactsOfTurn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DecidedTurns:
-    """The decision, and what is to be reported when it stands. `counted`: metrics by name."""
+    """The decision, and the changes and metrics to report with it. `counted`: metrics by name."""
 
     decision: StageDecision
     changes: tuple[FactChange, ...]
@@ -60,7 +61,7 @@ class DecidedTurns:
 
 
 def turns_together(work: ObservedTurn, record: Record, queued: QueuedEvents[ReflectorEvent]) -> list[TurnRecord]:
-    """Return the turn in hand, and those behind it up to a command or another turn of the same id."""
+    """Return the current turn and the queued turns behind it, up to a command or another turn with the same id."""
     found = [(work, record)]
     numbers = {(work.session_key, work.event_id): work.observed.number}
     for next_record, each in queued.next(TOGETHER_MAX):
@@ -68,7 +69,7 @@ def turns_together(work: ObservedTurn, record: Record, queued: QueuedEvents[Refl
             break
         number = each.observed.number
         if numbers.setdefault((each.session_key, each.event_id), number) != number:
-            break  # its observations have the ids of the first one: it is decided when that one is stored
+            break  # its observations have the same ids as the first turn's, so that turn must be stored first
         found.append((each, next_record))
     return found
 
@@ -85,15 +86,17 @@ class TurnDecider:
     calls: Calls
 
     async def decide(self, turns: Sequence[TurnRecord], row: LedgerRow, rows: Rows) -> DecidedTurns:
-        """Decide turns, the first one and as many of the others as the row has room for. Raises Poison for a first one
-        that is too large for the table by itself."""
+        """Decide the first turn and as many other turns as fit into the row.
+
+        Raises Poison when the first turn alone is too large for the table.
+        """
         count = len(turns)
         decided = await self._decide(turns, row, rows)
         while count > 1 and row_size(decided.decision) > TOGETHER_BYTES:
             count //= 2
             decided = await self._decide(turns[:count], row, rows)
         if (size := row_size(decided.decision)) > MAX_VALUE:
-            raise Poison("oversized", f"what follows from it has {size} bytes; at most {MAX_VALUE} fit")
+            raise Poison("oversized", f"its outcome has {size} bytes; at most {MAX_VALUE} fit")
         return decided
 
     async def _decide(self, turns: Sequence[TurnRecord], row: LedgerRow, rows: Rows) -> DecidedTurns:
@@ -156,7 +159,7 @@ class TurnDecider:
     def _route(
         self, turns: Sequence[TurnRecord], rows: Rows, overlay: FactOverlay, counted: Counter[str]
     ) -> tuple[list[RoutedObservations], dict[str, bytes]]:
-        """Return the turns that are not reflected yet, with their routes, and the rows of their sessions."""
+        """Return the turns that are not yet reflected, with their routes, and the rows of their sessions."""
         before: dict[str, ReflectedTurns] = {}
         reflected: dict[str, ReflectedTurns] = {}
         routed: list[RoutedObservations] = []

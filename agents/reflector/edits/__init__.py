@@ -1,1 +1,1 @@
-"""Edits by hand that the reflector applies: one function a kind of command. Nothing is written here."""
+"""Manual edits that the reflector applies, one function per kind of command. The functions write nothing."""

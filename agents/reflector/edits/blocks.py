@@ -1,4 +1,4 @@
-"""Edits of an owner's blocks (docs/reference/edits.md). Nothing is written here."""
+"""Edits of an owner's blocks (docs/reference/edits.md). The functions return writes and write nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .versioned import read_record, write_record
 
 
 async def edit(args: BlockEdit, scope: OwnerEditScope) -> OwnerEditResult:
-    """Define a block of the owner, or change its text."""
+    """Define a block of the owner or change its text."""
     block_id = ids.block_id(scope.owner_key, args.name)
     stored = await read_record(BLOCKS, block_id, StoredBlock, scope)
     before = None if stored is None else MemoryBlock.from_payload(stored.to_payload())

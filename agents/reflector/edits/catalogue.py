@@ -1,4 +1,4 @@
-"""The edits by hand that the reflector applies, by kind of command."""
+"""Manual edits that the reflector applies, by kind of command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes that are added by hand (docs/reference/edits.md). Nothing is written here."""
+"""Manually added episodes (docs/reference/edits.md). The functions return writes and write nothing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from .scope import OwnerEditResult, OwnerEditScope, refused
 
 
 async def add(args: EpisodeAdd, scope: OwnerEditScope) -> OwnerEditResult:
-    """Add an episode, unless the owner has one with the same canonical text."""
+    """Add an episode, unless the owner has an episode with the same canonical text."""
     if (rule := observed_rule(args.subject, args.content, args.trust)) is not None:
-        return refused("instruction", f"it is an instruction to the assistant ({rule}), and nothing that happened")
+        return refused("instruction", f"it is an instruction to the assistant ({rule}), not an event")
     if (unsafe := find_unsafe_text(Episode, {"tags": args.tags})) is not None:
         return refused(unsafe.code, unsafe.message)
     user_id = args.user_id or (scope.owner.id if scope.owner.scope == "user" else None)
     if user_id is None:
-        return refused("invalid_args", f"user_id is needed for the episode of a {scope.owner.scope}: who was there")
+        return refused(
+            "invalid_args", f"user_id is needed for the episode of a {scope.owner.scope}: name the user who was present"
+        )
     episode = _episode(args, user_id, scope)
     known = await _equal(episode, scope)
     if known is not None:
@@ -73,7 +75,7 @@ def _episode(args: EpisodeAdd, user_id: str, scope: OwnerEditScope) -> StoredEpi
 
 
 async def _equal(episode: StoredEpisode, scope: OwnerEditScope) -> str | None:
-    """Return the id of the owner's undeleted episode with the same canonical text about the same subject."""
+    """Return the id of the owner's undeleted episode with the same canonical text and subject, if any."""
     where = models.Filter(
         must=[
             equals("owner_key", episode.owner_key),

@@ -1,4 +1,4 @@
-"""Edits of facts by hand (docs/reference/edits.md). Nothing is written here."""
+"""Manual edits of facts (docs/reference/edits.md). The functions return changes and write nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_CHANGE: Mapping[str, Vector] = {}
 
 
 async def remember_fact(args: FactRemember, scope: OwnerEditScope) -> OwnerEditResult:
-    """Take a statement through the conflict pipeline. An instruction to the assistant is quarantined."""
+    """Pass a statement through the conflict pipeline. An instruction to the assistant is quarantined."""
     return await _take(args, scope, alone=scope.command.kind == "facts.add")
 
 
@@ -138,7 +138,7 @@ async def forget(args: FactForget, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> OwnerEditResult:
-    """Remember a statement. `alone`: it is compared with equal texts only, and closes nothing."""
+    """Remember a statement. With `alone` it is compared with equal texts only and closes no fact."""
     statement = statement_from_edit(
         scope.command,
         owner=scope.owner,
@@ -165,7 +165,7 @@ async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> Ow
         found = remember(statement, neighbours, scope.facts.stamp, scope.policy)
 
     def result(changes: Sequence[FactChange]) -> Contract:
-        assert isinstance(found, RememberOutcome)  # a refusal has no result
+        assert isinstance(found, RememberOutcome)  # `_done` builds no result for a refusal
         return FactRemembered(
             decision=found.decision,
             fact_id=found.fact_id,
@@ -183,13 +183,13 @@ def _unsafe_tags(tags: tuple[str, ...] | None) -> EditRefusal | None:
 
 async def _quarantined(statement: Statement, scope: OwnerEditScope) -> RememberOutcome:
     made = await quarantine_statement(statement, scope.facts)
-    last = made[-1]  # the command is new evidence, so there is a transition
+    last = made[-1]  # the command is new evidence, so there is at least one transition
     kept_apart = last.fact.state == "quarantined"
     return RememberOutcome(last.fact.fact_id, made, "quarantined" if kept_apart else "dedup", last.reason)
 
 
 def _about(fact: StoredFact, content: str, trust: Trust, scope: OwnerEditScope) -> Statement:
-    """Return new words of a fact, or the same ones, as this command states them."""
+    """Return the statement that this command makes about a fact, with new or unchanged content."""
     return statement_from_edit(
         scope.command,
         owner=scope.owner,
@@ -207,7 +207,7 @@ def _about(fact: StoredFact, content: str, trust: Trust, scope: OwnerEditScope) 
 async def _neighbours(
     statement: Statement, but: Sequence[StoredFact], scope: OwnerEditScope
 ) -> tuple[Neighbours, Mapping[str, Vector]]:
-    """Return the neighbours of a statement but for the facts that the edit names, and its vector by its text."""
+    """Return the neighbours of a statement without the facts `but`, and the statement's vector by its text."""
     named = {fact.fact_id for fact in but}
     vectors = await scope.embed([statement.content])
     equal = await scope.facts.overlay.equal(statement)
@@ -237,7 +237,7 @@ def _done(
     vectors: Mapping[str, Vector],
     result: Callable[[Sequence[FactChange]], Contract],
 ) -> OwnerEditResult:
-    """Put the transitions over the stored facts, and return the result."""
+    """Apply the transitions to the stored facts and return the result."""
     assert found is not None
     if isinstance(found, EditRefusal):
         return refused(found.code, found.message)

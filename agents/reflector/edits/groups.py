@@ -1,4 +1,5 @@
-"""Edits of groups (docs/reference/edits.md), in the lane of the group. Nothing is written here."""
+"""Edits of groups (docs/reference/edits.md), in the lane of the group. The functions return writes and write
+nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 
 async def define(args: GroupDefine, scope: OwnerEditScope) -> OwnerEditResult:
-    """Define a group, or change its description."""
+    """Define a group or change its description."""
     if scope.owner.scope != "group":
         return _no_group(scope)
     unsafe = find_unsafe_text(MemoryGroup, {"group_id": scope.owner.id, "description": args.description})
@@ -36,7 +37,7 @@ async def define(args: GroupDefine, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def attach(args: GroupAttach, scope: OwnerEditScope) -> OwnerEditResult:
-    """Add members, and share single records of owners of this tenant. The group is defined where it is not."""
+    """Add members and shared records of owners of this tenant. Create the group if it does not exist."""
     if scope.owner.scope != "group":
         return _no_group(scope)
     if (unsafe := find_unsafe_text(MemoryGroup, {"group_id": scope.owner.id})) is not None:
@@ -63,7 +64,7 @@ async def attach(args: GroupAttach, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def detach(args: GroupAttach, scope: OwnerEditScope) -> OwnerEditResult:
-    """Take members and single records out. They are gone from every read at once."""
+    """Remove members and shared records. All reads omit them immediately."""
     before = await _read(scope)
     if before is None:
         return refused("unknown", f"there is no group {scope.owner.id}")
@@ -79,7 +80,7 @@ async def detach(args: GroupAttach, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def remove(args: GroupRemove, scope: OwnerEditScope) -> OwnerEditResult:
-    """Take all members and shared records out. What the group owns stays."""
+    """Remove all members and shared records. Records owned by the group stay."""
     before = await _read(scope)
     if before is None:
         return refused("unknown", f"there is no group {scope.owner.id}")
@@ -88,7 +89,7 @@ async def remove(args: GroupRemove, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 def _changed(before: StoredGroup | None, after: StoredGroup, scope: OwnerEditScope) -> OwnerEditResult:
-    changed = before is None or _told(before) != _told(after)
+    changed = before is None or _compared(before) != _compared(after)
     result = GroupChanged(
         group_id=after.group_id,
         members=len(after.members),
@@ -109,7 +110,7 @@ def _changed(before: StoredGroup | None, after: StoredGroup, scope: OwnerEditSco
     return OwnerEditResult(result=result, writes=(write,))
 
 
-def _told(group: StoredGroup) -> tuple[object, ...]:
+def _compared(group: StoredGroup) -> tuple[object, ...]:
     return (group.description, group.members, group.fact_ids, group.procedure_ids)
 
 
@@ -128,7 +129,7 @@ async def _read(scope: OwnerEditScope) -> StoredGroup | None:
 
 
 async def _missing(collection: str, wanted: Sequence[str], scope: OwnerEditScope) -> str | None:
-    """Return the first of these ids that the tenant does not have."""
+    """Return the first of these ids that does not exist in the tenant, or None."""
     tenant_id = scope.command.tenant_id
     if not wanted:
         return None

@@ -1,4 +1,4 @@
-"""What an edit by hand may read, and what it returns."""
+"""Inputs and result of a manual edit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..fact_overlay import Vector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerEditScope:
-    """What an edit may read. `rows`: the partition of the owner."""
+    """The inputs of an edit. `rows`: the owner's partition."""
 
     command: Command
     owner: Owner
@@ -31,7 +31,7 @@ class OwnerEditScope:
     facts: FactChanger
     episodes: Episodes
     recorded_episodes: int
-    """Episodes of the owner that were ever recorded."""
+    """Number of episodes ever recorded for the owner."""
     rows: Rows
     store: VectorStore
     calls: Calls
@@ -43,13 +43,15 @@ class OwnerEditScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerEditResult:
-    """The effects of an edit, or why it is refused. `after`: small rows that are written after the owner's row;
-    `cleanup`: rows that are deleted when everything is done."""
+    """The effects of an edit, or the reason for its refusal.
+
+    `after`: small rows to write after the owner's row. `cleanup`: rows to delete when all effects are applied.
+    """
 
     result: Contract | ResultError
     changes: tuple[FactChange, ...] = ()
     episodes: int = 0
-    """Episodes that it adds."""
+    """Number of added episodes."""
     writes: tuple[Write, ...] = ()
     records: tuple[OutRecord, ...] = ()
     after: Mapping[str, bytes] = field(default_factory=dict)
@@ -57,7 +59,7 @@ class OwnerEditResult:
 
 
 OwnerEdit = Callable[[Any, OwnerEditScope], Awaitable[OwnerEditResult]]
-"""Takes the arguments of its kind."""
+"""An edit function. It takes the arguments of its command kind."""
 
 
 def refused(code: str, message: str) -> OwnerEditResult:

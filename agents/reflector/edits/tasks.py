@@ -1,6 +1,6 @@
-"""Edits of prospective memory (docs/reference/edits.md). Nothing is written here.
+"""Edits of prospective memory (docs/reference/edits.md). The functions return writes and write nothing.
 
-The times that are still to come stand in a row of the owner in the table ledger (agents/reflector/timers.py).
+Future due times are in a row of the owner in the table ledger (agents/reflector/timers.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .versioned import read_record, write_record
 
 
 async def add(args: TaskAdd, scope: OwnerEditScope) -> OwnerEditResult:
-    """Add a task, unless the owner has an open one with the same text, time and condition."""
+    """Add a task, unless the owner has a pending task with the same text, time and condition."""
     unsafe = find_unsafe_text(ProspectiveTask, args.to_payload(), by_person=args.trust == "user")
     if unsafe is not None:
         return refused(unsafe.code, f"{unsafe.message}: a person has to add it")
@@ -38,7 +38,7 @@ async def add(args: TaskAdd, scope: OwnerEditScope) -> OwnerEditResult:
     if task.due_at is not None:
         timers = timers.add(task.task_id, task.due_at)
     if len(timers.timers) > TIMERS_MAX:
-        return refused("too_many", f"an owner has at most {TIMERS_MAX} tasks whose time is to come: cancel one")
+        return refused("too_many", f"an owner has at most {TIMERS_MAX} tasks with a future due time: cancel one")
     tenant_id, owner_key = scope.command.tenant_id, scope.owner_key
     if await count_pending(scope.store, scope.calls, tenant_id=tenant_id, owner_key=owner_key) >= TASKS_MAX:
         return refused("too_many", f"an owner has at most {TASKS_MAX} tasks that are not done: cancel one")
@@ -46,7 +46,7 @@ async def add(args: TaskAdd, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def finish(args: TaskRef, scope: OwnerEditScope) -> OwnerEditResult:
-    """Mark a task as done, or cancel it. Its time is forgotten."""
+    """Mark a task as done or cancelled, and remove its due time."""
     task = await read_record(TASKS, args.task_id, StoredTask, scope)
     if task is None:
         return refused("unknown", f"there is no task {args.task_id} of this owner")
@@ -58,7 +58,7 @@ async def finish(args: TaskRef, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def tell_due(args: TaskDueNow, scope: OwnerEditScope) -> OwnerEditResult:
-    """Tell a task whose time has come, once: its state is `due` from then on."""
+    """Publish a due task, once, and set its state to `due`."""
     task = await read_record(TASKS, args.task_id, StoredTask, scope)
     if task is None:
         return refused("unknown", f"there is no task {args.task_id} of this owner")
@@ -114,7 +114,7 @@ def _task(args: TaskAdd, scope: OwnerEditScope) -> StoredTask:
 
 
 async def _equal(task: StoredTask, scope: OwnerEditScope) -> StoredTask | None:
-    """Return a task of the owner that says the same and is neither done nor cancelled."""
+    """Return an equal task of the owner that is neither done nor cancelled, if any."""
     where = models.Filter(
         must=[
             equals("owner_key", task.owner_key),

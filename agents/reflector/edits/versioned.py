@@ -1,4 +1,4 @@
-"""Records with a version, which the reflector alone writes: read, and written by compare and set."""
+"""Versioned records that only the reflector writes, by compare-and-set."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ....schemas.outcomes import OutPoint, SwapPoint
 from .scope import OwnerEditScope
 
 APPLIED_KEPT: Final = 8
-"""Causes that a record keeps."""
+"""Maximum number of causes in a record."""
 R = TypeVar("R", bound=Contract)
 
 
 async def read_record(collection: str, record_id: str, contract: type[R], scope: OwnerEditScope) -> R | None:
-    """Return one record of the owner, or None."""
+    """Return a record of the owner, or None."""
     tenant_id = scope.command.tenant_id
     found = await scope.calls.call("store", lambda: scope.store.get(collection, tenant_id=tenant_id, ids=[record_id]))
     if record_id not in found or found[record_id].payload.get("owner_key") != scope.owner_key:
@@ -23,7 +23,7 @@ async def read_record(collection: str, record_id: str, contract: type[R], scope:
 
 
 def write_record(collection: str, record_id: str, payload: dict[str, Any], *, cause: str) -> SwapPoint:
-    """Write the next version of a record. Its payload has `version` and the causes before this one in `applied`."""
+    """Return the write of a record's next version. The payload has `version` and the earlier causes in `applied`."""
     version = payload["version"]
     applied = (*payload["applied"], cause)[-APPLIED_KEPT:]
     point = OutPoint(id=record_id, payload=payload | {"applied": [*applied]})
