@@ -1,1 +1,1 @@
-"""The read side of memory: searches, ranking across the tiers, and reads of stored records. It writes nothing."""
+"""The read side of memory: search, ranking across the tiers, and reads of stored records. It writes nothing."""

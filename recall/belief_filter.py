@@ -1,5 +1,4 @@
-"""Filter for episodes and working entries of an answer whose statement is not believed. It reads the facts that have
-them as evidence."""
+"""Filter for episodes and working entries whose statement is not believed, based on the facts with them as evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from .request import RecallRequest
 
 UNDECIDED: tuple[FactState, ...] = ("pending",)
 FACTS_MAX = 1_000
-"""Facts that are read. An observation makes one fact, and is evidence of few others."""
+"""Maximum number of facts to read. An observation makes one fact and is evidence of few others."""
 
 
 Key = tuple[Tier, str]
@@ -34,8 +33,10 @@ async def find_disbelieved(
     now: datetime,
     policy: RecallPolicy,
 ) -> frozenset[Key]:
-    """Return the keys of the episodes and entries that do not hold (memory/facts/belief.py). Where the request wants
-    what is settled alone, a fact that waits for a decision is not believed either. Store errors pass through."""
+    """Return the keys of episodes and entries that are not believed (memory/facts/belief.py). Store errors are raised.
+
+    When the request wants settled records only, statements of pending facts are not believed either.
+    """
     observations = {identity: observation_of(payload) for identity, payload in records.items()}
     summaries = {identity: turns for identity, payload in records.items() if (turns := summarised_by(payload))}
     undecided = UNDECIDED if request.settled else ()

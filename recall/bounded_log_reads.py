@@ -1,5 +1,7 @@
-"""Reads of one key's records from its partition of the log, bounded in records and seconds. A read that gives up says
-so. When the topics have grown, the key's earlier records lie on the partition that it had then.
+"""Reads of one key's records from its partition of the log, limited in records and seconds.
+
+A read that stops early is reported. After an increase of the partition count, the key's earlier records are in its
+former partition.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from ..streams.log.port import Log, Record
 from .deadline import UnansweredPart
 
 MARGIN_MILLIS = 60 * 60 * 1000
-"""Clocks of producers, stages and brokers differ by less than an hour."""
+"""Milliseconds by which clocks of producers, stages and brokers may differ: one hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPolicy:
-    """How much of the log one answer may read, over all its topics."""
+    """Limits on the log reads of one answer, over all topics."""
 
     records: int = 200_000
     seconds: float = 15.0
@@ -34,14 +36,14 @@ class LogPolicy:
 
 @dataclass(slots=True)
 class FormerCounts:
-    """The partition counts that the topics had before they grew, read again when the count of now has changed."""
+    """Former partition counts of the topics. They are read again when the current count changes."""
 
     log: Log
     _of: int | None = None
     _known: frozenset[int] = frozenset()
 
     async def before(self, count: int) -> frozenset[int]:
-        """Return the counts before `count`, the present one. Raises Transient."""
+        """Return the counts before the current `count`. Raises Transient."""
         if self._of != count:
             self._known = await former_counts(self.log)
             self._of = count
@@ -50,13 +52,13 @@ class FormerCounts:
 
 @dataclass(slots=True)
 class BoundedLogReads:
-    """The log reads of one answer. Each answer makes its own instance."""
+    """The log reads of one answer. Create a new instance per answer."""
 
     log: Log
     policy: LogPolicy
     former: FormerCounts
     missing: list[UnansweredPart] = field(default_factory=list)
-    """Parts that were given up, in the order of the reads."""
+    """Parts that were not read completely, in read order."""
     _left: int = field(init=False)
     _deadline: float | None = None
 
@@ -74,11 +76,12 @@ class BoundedLogReads:
         since: datetime | None = None,
         begin: int | None = None,
     ) -> None:
-        """Pass the records of `key` to `take` in order, until it returns True: no later record is wanted.
+        """Pass the records of `key` to `take` in order, until it returns True, which means that no later record is
+        needed.
 
-        Records are read from the time `since`, or from the offset `begin` when it is known. Earlier records, and then
-        those on the partitions that the key had before the topics grew, are read only when `whole` says that something
-        is still missing. When a read gives up or the log does not answer, `missing` names `part`.
+        Records are read from the time `since`, or from the offset `begin` when it is known. If `whole` then reports
+        missing data, earlier records are read, and after them the key's former partitions. When a read stops early or
+        the log does not answer, `missing` gets an entry with `part`.
         """
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self.policy.seconds
@@ -90,7 +93,7 @@ class BoundedLogReads:
                 partition = partition_for(key, count)
                 first, end = (await self.log.starts(topic))[partition], (await self.log.ends(topic))[partition]
                 if begin is None and since is not None:
-                    millis = int(since.timestamp() * 1000)  # producers may name the year 1
+                    millis = int(since.timestamp() * 1000)  # may be negative: producers may send the year 1
                     begin = await self.log.offset_at(topic, partition, millis - MARGIN_MILLIS)
                 middle = min(max(first, first if begin is None else begin), end)
                 await self._stretch(topic, partition, key, middle, end, take)
@@ -131,4 +134,4 @@ class BoundedLogReads:
 
 
 class _Spent(Exception):
-    """The budget of records or seconds is used up."""
+    """The limit of records is reached."""
