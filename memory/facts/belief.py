@@ -1,7 +1,7 @@
-"""Whether an episode is still believed, given the facts that state the same (ADR 0011); pure.
+"""Belief in episodes and summaries, given the facts that state the same content (ADR 0011); pure.
 
-One observation may become an episode (it was said) and a fact (it holds). The fact then speaks for both. So when the
-fact is no longer believed, its episode is no answer about the present either.
+One observation may become an episode (it was said) and a fact (it is true). When the fact is no longer believed, its
+episode must not answer a question about the present either.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ..recall.ranking import overlap
 from .similarity import words
 
 DENIED: tuple[FactState, ...] = ("superseded", "invalidated", "forgotten", "quarantined")
-"""States of facts that are no longer believed. An expired fact is over, but it was true, so its episodes stay."""
+"""States of facts that are no longer believed. An expired fact was true while it lasted, so its episodes stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactClaim:
-    """What a fact says, as far as it decides about episodes."""
+    """The fields of a fact that decide about episodes and summaries."""
 
     content: str
     observation_ids: AbstractSet[str]
-    """The observations of its evidence."""
+    """Ids of the observations in the fact's evidence."""
     believed: bool
     turns: AbstractSet[tuple[str, str]] = frozenset()
-    """The turns of its evidence: session and turn."""
+    """The evidence's turns, as pairs of session id and turn id."""
 
 
 def was_believed(
@@ -40,11 +40,11 @@ def was_believed(
     valid: datetime,
     known: datetime,
 ) -> bool:
-    """Whether a fact's row was believed at `known` about the world at `valid`, as far as the row shows it."""
+    """Return whether the row was believed at time `known` about the world at time `valid`, as far as the row shows."""
     match state:
         case "superseded":
             if closed_at is not None and closed_at > known:
-                return True  # the end of its validity was not known then
+                return True  # at `known`, nobody knew that its validity ends
             return valid_to is not None and valid_to > (min(valid, known) if closed_at is None else valid)
         case "invalidated":
             return expired_at is not None and expired_at > known
@@ -55,10 +55,11 @@ def was_believed(
 
 
 def is_episode_believed(content: str, observation_id: str, sayings: Collection[FactClaim], *, more_than: float) -> bool:
-    """Whether an episode is still believed: no fact states it, or one that states it is believed.
+    """Return whether an episode is still believed: no fact states it, or at least one believed fact states it.
 
-    A fact states an episode when its evidence names the episode's observation and it contains more than the share
-    `more_than` of the episode's words. A fact that was concluded from several episodes states none of them.
+    A fact states an episode when two conditions hold: the fact's evidence names the episode's observation, and the fact
+    contains more than the share `more_than` (0 to 1) of the episode's words. A fact concluded from several episodes
+    usually states none of them.
     """
     its = words(content)
     by = [
@@ -70,6 +71,8 @@ def is_episode_believed(content: str, observation_id: str, sayings: Collection[F
 
 
 def is_summary_believed(turns: AbstractSet[tuple[str, str]], sayings: Collection[FactClaim]) -> bool:
-    """Whether a summary is still believed: no denied fact has evidence from one of its turns. A summary may repeat that
-    fact in its own words."""
+    """Return whether a summary is still believed: no denied fact has evidence from one of its turns.
+
+    The texts are not compared, because a summary may repeat a fact in other words.
+    """
     return all(each.believed or each.turns.isdisjoint(turns) for each in sayings)

@@ -1,9 +1,9 @@
 """The conflict pipeline: every statement that may become a fact passes through it (docs/explanation/conflicts.md).
 
-`resolve` asks the stages in order; the first one with an answer decides. `carry_out` turns the decision into
-transitions. `relations.py` compares the texts, `similarity.py` says how near they are, and the table in
-`neighbour_relations.py` combines both. What no stage decides is admitted as pending; a model judges it later
-(`pending.py`).
+`resolve` asks the stages in order; the first stage that returns a resolution decides. `carry_out` turns the resolution
+into transitions. `relations.py` compares the texts, `similarity.py` measures their similarity, and the table in
+`neighbour_relations.py` combines both. A statement that no stage can decide is admitted as pending; a model judges it
+later (`pending.py`).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from .transitions import (
 from .trust_order import heed_trust, keep_trust_order, outranks
 
 Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
-"""What a resolution does with the statement.
+"""Kinds of resolution.
 
-- admit: a new row.
-- pending: a new row that is not believed yet.
-- dedup: an existing row that states it takes the evidence.
-- detail: that row takes the new words too.
-- replace: the old rows were true until now.
-- correct: they were never true.
-- history: the new row was true before the old one.
-- nothing: it is too late to take something back, or the statement makes no fact.
+- admit: create an active row.
+- pending: create a row that is not believed yet.
+- dedup: add the evidence to an existing row that states the same.
+- detail: add the evidence and the more detailed words to that row.
+- replace: close the old rows, which were true until now.
+- correct: invalidate the old rows, which were never true.
+- history: create a closed row that was true before the old row.
+- nothing: change nothing, because a retraction is late or the statement makes no fact.
 """
 
 _WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
@@ -58,21 +58,20 @@ _WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The rows that the stages may look at: active and pending rows of the same owner, as this outcome has left
-    them."""
+    """The rows that the stages may look at: active and pending rows of the same owner, with this outcome's changes."""
 
     replaced: StoredFact | None = None
-    """The fact that the replaced working entry became."""
+    """The fact made from the working entry that the statement replaces."""
     equal: StoredFact | None = None
     """The row with the same subject and content hash."""
     near: tuple[NearFact, ...] = ()
-    """Rows of the same subject: the nearest by embedding, and those with the same single-valued predicate."""
+    """Rows of the same subject: the nearest by embedding, and rows with the same single-valued predicate."""
     closed: tuple[StoredFact, ...] = ()
-    """Rows with the same subject and content hash that are no longer believed. Read for proposals only."""
+    """Rows with the same subject and content hash that are no longer believed. Only proposals need them."""
 
     def at(self, statement: Statement) -> Neighbours:
-        """Leave out the rows that have ended when the statement begins: what was over may become true again. A
-        correction may still mean the ended row that it names."""
+        """Leave out rows that ended before the statement begins, because an ended fact may become true again. A
+        correction keeps the replaced row, even when that row has ended."""
         replaced = self.replaced
         return replace(
             self,
@@ -88,33 +87,33 @@ def _over(fact: StoredFact, statement: Statement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConflictCase:
-    """One statement and everything that the stages need to decide about it."""
+    """One statement with everything that the stages need to decide about it."""
 
     statement: Statement
     makes_fact: bool
-    """False: the statement only closes what it replaces (a retraction, or it is routed elsewhere)."""
+    """False when the statement only closes the rows that it replaces: a retraction, or a statement routed elsewhere."""
     neighbours: Neighbours
     weighed: tuple[NeighbourRelation, ...]
-    """The relation of each neighbour, the nearest first."""
+    """The relation of each neighbour, nearest first."""
     now: datetime
 
     @property
     def begun(self) -> bool:
-        """Whether the statement has begun. A turn whose clock is ahead of ours counts as begun."""
+        """True when the statement has begun. A turn whose clock is ahead of ours counts as begun."""
         return self.statement.begins <= max(self.now, self.statement.occurred_at)
 
     def one_of(self, *verdicts: Verdict) -> NeighbourRelation | None:
-        """Return the neighbour with the first of these verdicts that occurs, the nearest of several."""
+        """Return the nearest neighbour with the first verdict that occurs; None when no verdict occurs."""
         return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
 
     def contradicted(self) -> tuple[NeighbourRelation, ...]:
-        """Return the contradicted neighbours. Of those that only a correction may mean, the nearest alone."""
+        """Return the contradicted neighbours. When only a correction contradicts them, return the nearest alone."""
         rows = [each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact)]
         certain = tuple(each for each in rows if each.relation is not Relation.CORRECTED)
         return certain or tuple(rows[:1])
 
     def _holds(self, fact: StoredFact) -> bool:
-        """Whether the row is believed for the time that the statement is about."""
+        """Return whether the row is believed for the time that the statement is about."""
         over = self.statement.valid_to is not None and self.statement.valid_to <= self.now
         ahead = fact.state == "pending" and fact.valid_from > self.statement.begins
         return not (over or ahead)
@@ -122,22 +121,21 @@ class ConflictCase:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What shall be done, and why. Its rows are as the stages read them."""
+    """The decision of a stage, with its reason. The rows are as the stages read them."""
 
     kind: Kind
     stage: str
     reason: str
     closes: tuple[StoredFact, ...] = ()
-    """The old rows of replace and correct; of history and pending, the rows that the new one would close."""
+    """For replace and correct: the old rows. For history and pending: the rows that the new row would close."""
     into: StoredFact | None = None
-    """The existing row that takes the evidence (dedup, detail) or replaces the old ones."""
+    """The existing row that takes the evidence (dedup, detail) or replaces the old rows."""
     overtaken_by: tuple[StoredFact, ...] = ()
-    """Rows that were said later and contradict the statement. With such rows the replacement itself is history
-    already."""
+    """Contradicting rows that were stated later. When there are any, the replacement itself becomes history."""
     weighed: NeighbourRelation | None = None
     makes_fact: bool = True
     confirms: StoredFact | None = None
-    """The less trusted pending row that says the same: it becomes the statement's row."""
+    """A less trusted pending row that states the same. It becomes the statement's row."""
 
     def decision(self, other: str | None) -> Decision:
         weighed = self.weighed
@@ -152,7 +150,7 @@ class Resolution:
 def resolve(
     statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, now: datetime, makes_fact: bool = True
 ) -> Resolution:
-    """Return the answer of the first stage that has one."""
+    """Return the resolution of the first stage that decides."""
     neighbours = neighbours.at(statement)
     weighed = relate_neighbour(statement, neighbours.near, policy)
     weighed, equal, confirms = heed_trust(statement, weighed, neighbours.equal)
@@ -162,7 +160,7 @@ def resolve(
 
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
-    """Return the predicates by which to look up rows that similarity may miss."""
+    """Return the predicates for a lookup of rows that a similarity search may miss."""
     said = own_statement(statement.content, statement.subject)
     return full_names(said, pack_of(said, policy.locale))
 
@@ -170,23 +168,22 @@ def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str
 def contradicted_rows(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy, *, now: datetime
 ) -> tuple[StoredFact, ...]:
-    """Return the rows that cannot be true together with the statement, late or not."""
+    """Return the rows that cannot be true together with the statement, including rows that were stated later."""
     neighbours = Neighbours(near=near).at(statement)
     question = ConflictCase(statement, True, neighbours, relate_neighbour(statement, neighbours.near, policy), now)
     return tuple(each.fact for each in question.contradicted())
 
 
 def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
-    """Return the rows that state the same in other words, with less or with more detail. Similarity alone does not
-    count."""
+    """Return the rows that state the same in other words, with less or with more detail. Similarity alone is not
+    enough."""
     near = Neighbours(near=near).at(statement).near
     return tuple(each.fact for each in relate_neighbour(statement, near, policy) if each.relation in SAME_STATEMENT)
 
 
 # ------------------------------------------------------------------------------------------------------ stages
 def _replaces(question: ConflictCase) -> Resolution | None:
-    """Handle a statement that names what it replaces: no similarity is needed. Other rows that it contradicts close
-    too."""
+    """Resolve a statement that names the row it replaces, without any similarity. Other contradicted rows close too."""
     old, statement = question.neighbours.replaced, question.statement
     if old is None or _same(old, statement):
         return None
@@ -205,9 +202,9 @@ def _replaces(question: ConflictCase) -> Resolution | None:
         if not question.makes_fact:
             return Resolution("nothing", "replaces", "taken back in a turn older than what is known", closes=(old,))
         if into is not None:
-            return None  # the row that states it takes the evidence; nothing closes
+            return None  # the row that states the same takes the evidence; nothing closes
         return Resolution(
-            "history", "replaces", "told late: it was so before what is known now", closes=(old,), makes_fact=True
+            "history", "replaces", "stated late: true before the known facts", closes=(old,), makes_fact=True
         )
     return Resolution(
         "replace",
@@ -231,7 +228,7 @@ def _exact(question: ConflictCase) -> Resolution | None:
 
 
 def _same_statement(question: ConflictCase) -> Resolution | None:
-    """Handle a restatement: in other words, with less or with more detail. Other rows that it contradicts close."""
+    """Resolve a restatement: other words, less detail or more detail. Other contradicted rows close."""
     found = question.one_of("reinforce", "updated")
     if found is None:
         return None
@@ -243,8 +240,8 @@ def _same_statement(question: ConflictCase) -> Resolution | None:
 
 
 def _contradicts(question: ConflictCase) -> Resolution | None:
-    """Close the rows that cannot be true together with the statement, unless it was said before them or begins
-    later."""
+    """Close the rows that cannot be true together with the statement, unless the statement is older or begins in the
+    future."""
     against = question.contradicted()
     if not against:
         return None
@@ -257,13 +254,13 @@ def _contradicts(question: ConflictCase) -> Resolution | None:
         return Resolution("correct", first.stage, "corrected: it was never true", closes=rows, weighed=first)
     newer = tuple(row for row in rows if is_late(statement, row))
     if newer:
-        reason = "told late: it was so before what is known now"
+        reason = "stated late: true before the known facts"
         return Resolution("history", first.stage, reason, closes=newer, weighed=first)
     return Resolution("replace", first.stage, first.relation.value, closes=rows, weighed=first)
 
 
 def _open(question: ConflictCase) -> Resolution | None:
-    """Admit as pending what a model must weigh against an active row, or what begins in the future."""
+    """Admit as pending a statement that a model must weigh against an active row, or one that begins in the future."""
     against = question.one_of("pending")
     if against is not None and against.fact.state == "active":
         return Resolution("pending", against.stage, against.relation.value, closes=(against.fact,), weighed=against)
@@ -287,33 +284,36 @@ STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
 
 
 def is_late(statement: Statement, old: StoredFact) -> bool:
-    """Whether the turn is older than the newest evidence of the old row, or tells an earlier begin than the row was
-    told to have. What is less trusted than the statement makes it not late. A correction is never late."""
+    """Return whether the statement comes late for the row.
+
+    It is late when its turn is older than the newest evidence of the row, or when both state their begin and the
+    statement's begin is earlier. Evidence less trusted than the statement does not count. A correction is never late.
+    """
     newest = newest_evidence_time(old, statement)
     said_before = newest is not None and statement.occurred_at < newest
     return not statement.is_correction and (said_before or told_before(statement, old))
 
 
 def _same(old: StoredFact, statement: Statement) -> bool:
-    """Whether the statement repeats the old row: that is a refresh, not a replacement."""
+    """Return whether the statement repeats the old row: that is a refresh, not a replacement."""
     return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
 
 
 def _believed_already(question: ConflictCase, old: StoredFact) -> StoredFact | None:
-    """Return another row than the replaced one that states the same, in the same words, other words or less detail."""
+    """Return a row other than the replaced one that states the same: equal words, other words or less detail."""
     equal, same = question.neighbours.equal, question.one_of("reinforce", "updated")
     found = equal or (same.fact if same is not None else None)
     return found if found is not None and found.fact_id != old.fact_id else None
 
 
 def _in_time(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
-    """Return the other contradicted rows that are not newer than the statement."""
+    """Return the other contradicted rows for which the statement is not late."""
     rows = (each.fact for each in question.contradicted())
     return tuple(row for row in rows if row.fact_id != but.fact_id and not is_late(question.statement, row))
 
 
 def _newer(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
-    """Return the other contradicted rows that were said later."""
+    """Return the other contradicted rows for which the statement is late."""
     rows = (each.fact for each in question.contradicted())
     return tuple(row for row in rows if row.fact_id != but.fact_id and is_late(question.statement, row))
 
@@ -322,7 +322,7 @@ def _newer(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
 def carry_out(
     resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy
 ) -> tuple[Transition, ...]:
-    """Return the transitions of a decision, those of the old rows first."""
+    """Return the transitions of a resolution. Transitions of old rows come first."""
     if (heard := resolution.confirms) is not None:
         statement = replace(statement, fact_id=heard.fact_id)
         made = carry_out(replace(resolution, confirms=None), statement, stamp, policy)
@@ -359,7 +359,7 @@ def _said_again(
     policy: MemoryPolicy,
     decision: Decision,
 ) -> tuple[Transition, ...]:
-    """Reinforce the row. A restatement in other words also moves its start to an earlier time."""
+    """Reinforce the row. A restatement in other words also moves the row's start to an earlier time."""
     reason = resolution.reason
     if resolution.stage != "exact" and statement.begins < into.valid_from and not outranks(into, statement):
         return (backdate(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
@@ -375,8 +375,8 @@ def _as_history(
 
 
 def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
-    """Close the old rows, whatever becomes of the new statement. The replacement is linked both ways, to the first of
-    several."""
+    """Close the old rows, then add the replacement, if there is one. The replacement and the first old row link to each
+    other."""
     olds, into, reason = resolution.closes, resolution.into, resolution.reason
     opens = resolution.makes_fact and not resolution.overtaken_by
     successor = into.fact_id if into else (statement.fact_id if opens else None)
@@ -391,7 +391,7 @@ def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: M
     if not resolution.makes_fact:
         return closed
     if resolution.overtaken_by:
-        reason = "told late: it was so before what is known now"
+        reason = "stated late: true before the known facts"
         return (*closed, _as_history(resolution.overtaken_by, statement, stamp, reason=reason, decision=decision))
     if resolution.kind == "correct" and statement.valid_from is None:
         begin = olds[0]

@@ -1,7 +1,7 @@
-"""Edits of facts by hand: pure decisions, with the transitions that carry them out.
+"""Manual edits of facts: pure decisions, with the transitions that carry them out.
 
-A remembered statement goes through the conflict pipeline, as one of a turn does. An edit that names a fact by its id is
-an order of its caller, whatever the trust of that fact. It never leaves two active facts that state the same.
+A remembered statement goes through the conflict pipeline, like a statement of a turn. An edit that names a fact by its
+id is an order of the caller and applies to a fact of any trust. No edit leaves two active facts that state the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DECISIONS: dict[Kind, FactDecision] = {
 
 @dataclass(frozen=True, slots=True)
 class EditRefusal:
-    """Why an edit is refused. `code` is one of docs/reference/edits.md."""
+    """The reason why an edit is refused. `code` is documented in docs/reference/edits.md."""
 
     code: str
     message: str
@@ -42,7 +42,7 @@ class EditRefusal:
 
 @dataclass(frozen=True, slots=True)
 class FactEditOutcome:
-    """The fact that an edit is about, and the transitions that carry it out. Without transitions it was so already."""
+    """The edited fact, and the transitions that carry out the edit. No transitions: the fact was already like that."""
 
     fact_id: str
     transitions: tuple[Transition, ...] = ()
@@ -50,14 +50,14 @@ class FactEditOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RememberOutcome(FactEditOutcome):
-    """What the conflict pipeline did with a statement, and why."""
+    """The decision of the conflict pipeline about a statement, with its reason."""
 
     decision: FactDecision = "admit"
     reason: str = ""
 
 
 def refuse_own_word(statement: Statement) -> EditRefusal | None:
-    """Refuse a preference or an identity on the word of a tool; None: it may be remembered."""
+    """Refuse a preference or an identity that a tool states; return None when it may be remembered."""
     if not needs_own_word(statement.trust, statement.category):
         return None
     return EditRefusal("own_word", f"a fact of the category {statement.category} needs the word of a person")
@@ -82,7 +82,8 @@ def update_fact(
     *,
     reason: str,
 ) -> FactEditOutcome | EditRefusal:
-    """Reword a fact, or change its category, tags or metadata. `statement`: the new words; None: the old ones stay."""
+    """Reword a fact, or change its category, tags or metadata. `statement` has the new words; None keeps the old
+    words."""
     if fact.state not in READABLE:
         return _stale(fact, "only active and pending facts are edited")
     if statement is not None and statement.content == fact.content:
@@ -110,7 +111,7 @@ def update_fact(
 def reinforce_fact(
     fact: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, *, reason: str
 ) -> FactEditOutcome | EditRefusal:
-    """Add the command as evidence of a fact that stands as it is."""
+    """Add the command as evidence of an active fact, which keeps its words."""
     if fact.state != "active":
         return _stale(fact, "only active facts are reinforced; approve one that waits")
     why = reason or "confirmed by hand"
@@ -127,8 +128,11 @@ def supersede_fact(
     *,
     reason: str,
 ) -> FactEditOutcome | EditRefusal:
-    """Close a fact and let another value hold from now on. What else the new value contradicts closes too, unless it
-    is more trusted. The outcome is about the fact that states the new value."""
+    """Close a fact and let another value hold from now on.
+
+    Other rows that the new value contradicts close too, unless they are more trusted. The outcome names the fact that
+    states the new value.
+    """
     if fact.state != "active":
         return _stale(fact, "only active facts are superseded")
     if (refused := _is_instruction(statement.content)) is not None:
@@ -178,7 +182,7 @@ def merge_facts(
     reason: str,
     trust: Trust | None,
 ) -> FactEditOutcome | EditRefusal:
-    """Merge facts into the first one. `trust`: that of new words; None: the words are the facts' own."""
+    """Merge facts into the first one. `trust` is the trust of new words; None when the words come from the facts."""
     gone = next((fact for fact in facts if fact.state != "active"), None)
     if gone is not None:
         return _stale(gone, "only active facts are merged")
@@ -201,7 +205,7 @@ def merge_facts(
 
 
 def forget_fact(fact: StoredFact, stamp: Stamp, *, reason: str) -> FactEditOutcome:
-    """Take a fact of any state out of every read."""
+    """Remove a fact of any state from every read."""
     if fact.state == "forgotten":
         return FactEditOutcome(fact.fact_id)
     gone = forget(fact, stamp, reason=reason or "forgotten by hand", decision=Decision(stage=STAGE))
@@ -213,7 +217,7 @@ def _stale(fact: StoredFact, rule: str) -> EditRefusal:
 
 
 def _is_less_trusted(fact: StoredFact, statement: Statement) -> EditRefusal | None:
-    """Refuse to reword a fact on a word of lower trust. A supersession keeps the old fact, a rewording does not."""
+    """Refuse to reword a more trusted fact. A supersession keeps the old fact; a rewording does not."""
     if not outranks(fact, statement):
         return None
     message = f"fact {fact.fact_id} has the trust {fact.trust}, the new words have {statement.trust}: supersede it"
@@ -224,13 +228,13 @@ def _is_instruction(content: str) -> EditRefusal | None:
     rule = instruction_rule(content)
     if rule is None:
         return None
-    return EditRefusal("instruction", f"it is an instruction to the assistant ({rule}), and no statement about anybody")
+    return EditRefusal("instruction", f"it is an instruction to the assistant ({rule}), not a statement of fact")
 
 
 def _clashes(
     facts: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> EditRefusal | None:
-    """Refuse words that another active fact states already, or that contradict one."""
+    """Refuse words that repeat or contradict another active fact."""
     named = {fact.fact_id for fact in facts}
     same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy.conflict))
     for row in same:

@@ -1,4 +1,4 @@
-"""The evidence of a fact: the turns that it rests on, whose word each is, and what counts."""
+"""The evidence of a fact: its source turns, their trust, and the turns that count as reinforcement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .statements import Statement
 from .trust_order import TRUST, Trusted
 
 Merged = tuple[tuple[Evidence, ...], int, int]
-"""The evidence, how many turns of a user are new in it (these reinforce), and how many turns are new or better told."""
+"""The merged evidence, the number of new user turns (they reinforce), and the number of new or more trusted turns."""
 
 
 def newest_evidence_time(fact: StoredFact, said: Trusted) -> datetime | None:
@@ -22,20 +22,21 @@ def newest_evidence_time(fact: StoredFact, said: Trusted) -> datetime | None:
 
 
 def count_reinforcements(fact: StoredFact, added: int) -> int:
-    """Return the number of distinct turns of a user, less one, never below 0. It goes on counting when the row no
-    longer keeps all evidence."""
+    """Return the number of distinct user turns minus one, never below 0. The count keeps growing when the row no longer
+    keeps all evidence."""
     known = fact.reinforcement_count > 0 or any(trust == "user" for _, trust in _trusted_evidence(fact))
     return fact.reinforcement_count + added if known else max(0, added - 1)
 
 
 def adds_no_evidence(fact: StoredFact, statement: Statement) -> bool:
-    """Whether all turns of the statement's evidence already stand in the row's evidence."""
+    """Return whether the row's evidence already contains every turn of the statement's evidence."""
     turns = {(each.session_id, each.turn_id) for each in fact.evidence}
     return bool(statement.evidence) and all((each.session_id, each.turn_id) in turns for each in statement.evidence)
 
 
 def _trusted_evidence(fact: StoredFact) -> Iterable[tuple[Evidence, Trust]]:
-    """Return the row's evidence with its trust. What an earlier version recorded counts as its fact's."""
+    """Return the row's evidence with its trust. Evidence from earlier versions, without a trust, has the fact's
+    trust."""
     return ((each, each.trust or fact.trust) for each in fact.evidence)
 
 
@@ -44,17 +45,17 @@ def _with_trust(evidence: Evidence, whose: Trusted) -> Evidence:
 
 
 def first_evidence(evidence: Sequence[Evidence], whose: Trusted) -> Merged:
-    """Return the evidence of a new row, which `whose` statement makes."""
+    """Return the evidence of a new row. Entries without a trust get the trust of `whose`, the statement."""
     return _merged((), [_with_trust(each, whose) for each in evidence])
 
 
 def add_evidence(fact: StoredFact, new: Sequence[Evidence], whose: Trusted) -> Merged:
-    """Merge new evidence of `whose` statement into a row's."""
+    """Merge new evidence into a row's evidence. New entries without a trust get the trust of `whose`."""
     return _merged([_with_trust(each, fact) for each in fact.evidence], [_with_trust(each, whose) for each in new])
 
 
 def _merged(kept: Sequence[Evidence], new: Sequence[Evidence]) -> Merged:
-    """Keep one entry per (session, turn), the most trusted, oldest first."""
+    """Keep the most trusted entry for each (session, turn), oldest first."""
     entries = {(each.session_id, each.turn_id): each for each in kept}
     added = better = 0
     for each in new:
@@ -69,7 +70,8 @@ def _merged(kept: Sequence[Evidence], new: Sequence[Evidence]) -> Merged:
 
 
 def _bounded(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Keep the first 32 and the last 32. What does not count goes first, so that no echo crowds out a user's words."""
+    """Keep the first 32 and the last 32 entries. Entries not from a user are removed first, so that they never displace
+    a user's words."""
     over = len(evidence) - 2 * EVIDENCE_KEPT
     if over <= 0:
         return tuple(evidence)

@@ -1,5 +1,4 @@
-"""What zone and texts together mean for a known fact next to a new statement: the table in
-docs/explanation/conflicts.md."""
+"""Verdicts about known facts next to a new statement, by zone and texts: the table in docs/explanation/conflicts.md."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ _WHEREVER: Mapping[Relation, Verdict] = {
     Relation.NAME: "pending",
     Relation.TOUCHED: "pending",
 }
-"""Verdicts where the texts alone decide. `zone_of` has already put these pairs into the right zone."""
+"""Verdicts that depend on the texts alone. `zone_of` has already put these pairs into the right zone."""
 TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
     "HOT": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
     "NEAR-DUP": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
@@ -46,8 +45,8 @@ TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
 }
 """Verdict by zone and relation.
 
-Where each of two texts says something that the other does not, similarity alone merges nothing: a wrong merge loses a
-fact, a pending one only waits.
+When each of two texts says something that the other does not, similarity alone never merges them: a wrong merge loses
+a fact, but a pending fact only waits.
 """
 
 _CORRECTABLE = (
@@ -58,7 +57,7 @@ _CORRECTABLE = (
     Relation.NAME,
     Relation.TOUCHED,
 )
-"""Relations in which a statement that is a correction may replace a known fact, though both could be true together."""
+"""Relations in which a correction may replace a known fact, although both could be true together."""
 _APART = (Relation.APART, Relation.BESIDE)
 _BY_MARKER = (Relation.DENIED, Relation.GUESSED)
 _BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
@@ -75,12 +74,12 @@ class NeighbourRelation:
 
     @property
     def verdict(self) -> Verdict:
-        """What the table says."""
+        """The table's verdict for this zone and relation."""
         return TABLE[self.zone][self.relation]
 
     @property
     def stage(self) -> str:
-        """The stage of the pipeline that decided."""
+        """The pipeline stage that decided."""
         if self.relation in _BY_MARKER:
             return "markers"
         return "zones" if self.relation in _BY_ZONE else "predicates"
@@ -89,7 +88,7 @@ class NeighbourRelation:
 def relate_neighbour(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy
 ) -> tuple[NeighbourRelation, ...]:
-    """Return zone and relation of each neighbour, the nearest first."""
+    """Return the zone and the relation of each neighbour, nearest first."""
     said = own_statement(statement.content, statement.subject)
     pack = pack_of(said, policy.locale)
     weighed = []
@@ -105,7 +104,7 @@ def relate_neighbour(
 
 
 def _relate(old: str, new: str, pack: Locale, policy: ConflictPolicy) -> ClaimRelation:
-    """Relate two texts, each read by the pack of its language. `pack`: that of the new one."""
+    """Relate two texts, each read with the locale pack of its own language. `pack` is the pack of the new text."""
     known = pack_of(old, policy.locale)
     if UNDETERMINED in (known, pack):
         return relate_unread(old, new)
@@ -117,7 +116,9 @@ def _relate(old: str, new: str, pack: Locale, policy: ConflictPolicy) -> ClaimRe
 
 
 def _differ_in_polarity(old: Sequence[Claim], new: Sequence[Claim]) -> bool:
-    """Whether one text denies a predicate that the other affirms. Across languages words do not tell whether they mean
-    the same thing: `Drinks coffee`, `Trinkt keinen Kaffee mehr`."""
+    """Return whether one text denies a predicate that the other affirms.
+
+    Across languages the words cannot be compared: `Drinks coffee`, `Trinkt keinen Kaffee mehr`.
+    """
     said = {(claim.about, claim.predicate, claim.denied) for claim in old if claim.predicate}
     return any(claim.predicate and (claim.about, claim.predicate, not claim.denied) in said for claim in new)

@@ -1,7 +1,7 @@
-"""How a pending fact is settled.
+"""Settlement of pending facts.
 
-A pending fact waits to be judged against another fact, which its metadata names (`Fact.waits_for`), or only for the
-time when it begins. A model gives the judgement, or `judge_without_model`.
+A pending fact waits for a judgement against another fact (`Fact.waits_for` in its metadata), or only for the time when
+it begins. A model gives the judgement, or `judge_without_model` does.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ _DEFAULT = ConflictPolicy()
 def judge_without_model(
     pending: StoredFact, known: StoredFact | None, now: datetime, policy: ConflictPolicy = _DEFAULT
 ) -> Judgement | None:
-    """Return the judgement that needs no model; None when one is needed, or when the fact's time has not come.
+    """Return a judgement that needs no model; None when a model is needed, or when the fact's time has not come.
 
-    `known` is the current row that it waits for; None: it waits for none, or that row is gone. No model is needed in
-    three cases: the known row is closed; it now has the same text; or the pending row only waited for its time and
-    rules out the known row. A more trusted row is ruled out by nothing but what is said later than it.
+    `known` is the current row that the fact waits for; None when it waits for no row, or when that row is gone. No
+    model is needed in three cases: the known row is closed; the known row has the same text; or the pending row only
+    waited for its time and rules out the known row. A less trusted pending row rules out a known row only when it was
+    stated later.
     """
     if known is not None and known.content_hash == pending.content_hash:
         return "duplicate"
@@ -62,15 +63,15 @@ def settle_pending(
     why: str,
     rivals: Sequence[StoredFact] = (),
 ) -> tuple[Transition, ...]:
-    """Return the transitions of a judgement, those of the old rows first.
+    """Return the transitions of a judgement. Transitions of old rows come first.
 
     - coexist: the pending row is approved.
-    - supersede: the known row closes where the pending one begins; a row that is closed already stays as it is.
-    - duplicate: the pending row closes; the known row, if still believed, takes its evidence.
+    - supersede: the known row closes where the pending row begins; a row that is already closed does not change.
+    - duplicate: the pending row closes; if the known row is still believed, it takes the evidence.
 
-    The late rule holds here too: when the newest evidence of the known row is newer than the pending row's turn, the
-    pending row becomes history. `rivals` are other believed rows that contradict the pending one (said while it
-    waited): they are treated like the known row.
+    The rule for late statements applies here too: when the newest evidence of the known row is newer than the pending
+    row's turn, the pending row becomes history. `rivals` are other believed rows that contradict the pending row and
+    were stated while it waited. They are treated like the known row.
     """
     decision = Decision(stage=STAGE, other_fact_id=known.fact_id if known else pending.waits_for)
     if known is not None and judgement == "duplicate":
@@ -79,11 +80,11 @@ def settle_pending(
     closes = (*waited_for, *rivals)
     newer = [row for row in closes if is_newer(row, pending)]
     if newer:
-        reason = "told late: it was so before what is known now"
+        reason = "stated late: true before the known facts"
         closed_at = min(max(row.valid_from, pending.valid_from) for row in newer)
         return (supersede(pending, stamp, by=None, valid_to=closed_at, reason=reason, decision=decision),)
     if not closes:
-        reason = why or ("both hold" if judgement == "coexist" else "what it waited for is closed")
+        reason = why or ("both hold" if judgement == "coexist" else "the fact it waited for is closed")
         return (approve(pending, stamp, reason=reason, decision=decision),)
     why = why or "replaced by a newer statement"
     other = decision.model_copy(update={"other_fact_id": pending.fact_id})
@@ -108,7 +109,7 @@ def more_trusted_rivals(
     rivals: Sequence[StoredFact],
     policy: ConflictPolicy = _DEFAULT,
 ) -> tuple[StoredFact, ...]:
-    """Return the more trusted rows that would have to close for the pending row to be believed."""
+    """Return the more trusted rows that must close before the pending row can be believed."""
     rows = [row for row in rivals if outranks(row, pending)]
     if known is not None and known.state in READABLE and outranks(known, pending) and judgement != "duplicate":
         (weighed,) = relate_neighbour(statement_from_fact(pending), (NearFact(known),), policy)
@@ -118,13 +119,13 @@ def more_trusted_rivals(
 
 
 def is_newer(row: StoredFact, pending: StoredFact) -> bool:
-    """Whether the row was said after the pending one, by a source that is not less trusted."""
+    """Return whether the row was stated after the pending row by a source that is not less trusted."""
     newest = newest_evidence_time(row, pending)
     return (newest is not None and last_stated_at(pending) < newest) or told_before(statement_from_fact(pending), row)
 
 
 def last_stated_at(fact: StoredFact) -> datetime:
-    """When a fact was last said. A fact that was said ahead of its time counts from when it begins."""
+    """Return when a fact was last stated. A fact stated before its start counts from its start."""
     newest = newest_evidence_time(fact, fact)
     return fact.valid_from if newest is None else max(newest, fact.valid_from)
 
@@ -132,7 +133,7 @@ def last_stated_at(fact: StoredFact) -> datetime:
 def _duplicate(
     pending: StoredFact, known: StoredFact, stamp: Stamp, policy: MemoryPolicy, *, why: str, decision: Decision
 ) -> tuple[Transition, ...]:
-    """Close the pending row with an empty validity: the known row says the same."""
+    """Close the pending row with an empty validity, because the known row states the same."""
     gone = supersede(pending, stamp, by=known.fact_id, valid_to=pending.valid_from, reason=why, decision=decision)
     if known.state not in READABLE:
         return (gone,)

@@ -1,4 +1,4 @@
-"""The category of a statement that nobody categorised, by its predicate."""
+"""Default categories of statements, by predicate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_PREDICATE: Final[dict[str, Category]] = {
 
 
 def category_of(predicate: str | None) -> Category:
-    """Return the category: an attribute for a predicate without one, knowledge where no predicate is known."""
+    """Return the predicate's category: `attribute` when the table has none, `knowledge` without a predicate."""
     if predicate is None:
         return "knowledge"
     return _BY_PREDICATE.get(predicate, "attribute")

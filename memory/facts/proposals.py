@@ -1,14 +1,14 @@
-"""Settles what a `facts.apply` command proposes, one change at a time.
+"""Settlement of the changes that a `facts.apply` command proposes, one change at a time.
 
-A proposal was made from facts as they were a while ago. When a target has changed since:
+A proposal was made from an earlier state of the facts. When a target has changed since:
 
 - a target that is no longer active: the verdict is `stale`;
-- an active target in another version: reinforce and invalidate apply to it as it is, an update becomes a candidate
-  against it, prune and merge are refused, because in doubt a fact is kept;
-- a judgement about a row that is no longer pending: `stale`.
+- an active target with another version: reinforce and invalidate still apply, an update becomes a candidate against it,
+  prune and merge are refused, because a fact is kept in doubt;
+- a judgement about a row that is no longer pending: the verdict is `stale`.
 
-A proposal is trusted as its least trusted source is. What would close or reword a more trusted fact is refused; an
-update goes through the conflict pipeline as a statement of its own.
+A proposal has the trust of its least trusted source. A change that would close or reword a more trusted fact is
+refused, except that an update goes through the conflict pipeline as a statement of its own.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def settle(
 ) -> ProposalOutcome:
     """Settle one change.
 
-    `targets` are the rows that the change names, in its order (target_fact_id; for a merge source_fact_ids; for a
-    judgement both), each of this owner. The caller has already answered for unknown ones. `statement` is the proposal
-    as a candidate.
+    `targets` are the rows that the change names, in the order of the change (`target_fact_id`; for a merge
+    `source_fact_ids`; for a judgement both). All belong to this owner; the caller handles unknown ids. `statement` is
+    the proposal as a candidate fact.
     """
     rule = None if change.content is None else observed_rule(statement.subject, change.content, statement.trust)
     if rule is not None:
@@ -91,7 +91,7 @@ def settle(
     if change.action == "update":
         return _updated(change, target, statement, neighbours, stamp, policy, why=why, moved=moved)
     if moved:
-        reason = f"version {target.version} stands, {change.expected_version} was expected: in doubt it is kept"
+        reason = f"the fact has version {target.version}, expected {change.expected_version}: in doubt it is kept"
         return ProposalOutcome("refused", reason, target.fact_id)
     if change.action == "prune":
         return ProposalOutcome("applied", why, target.fact_id, (prune(target, stamp, reason=why, decision=decision),))
@@ -101,13 +101,13 @@ def settle(
 def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> ProposalOutcome:
     over = next((row for row in neighbours.closed if adds_no_evidence(row, statement)), None)
     if over is not None and neighbours.equal is None:
-        # An old fact may become true again, but not by evidence from the same turns as before.
-        return ProposalOutcome("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
+        # An old fact may become true again, but not by evidence from the same turns.
+        return ProposalOutcome("stale", f"it was believed from the same turns and is now {over.state}", over.fact_id)
     resolution = resolve(statement, neighbours, policy.conflict, now=stamp.now)
     transitions = carry_out(resolution, statement, stamp, policy)
     into = resolution.into
     if into is not None and not transitions:
-        return ProposalOutcome("duplicate", "it is known, and so is its evidence", into.fact_id)
+        return ProposalOutcome("duplicate", "the fact and its evidence are already known", into.fact_id)
     return ProposalOutcome("applied", resolution.reason, into.fact_id if into else statement.fact_id, transitions)
 
 
@@ -119,7 +119,7 @@ def _judged(
     if pending.state != "pending":
         return ProposalOutcome("stale", f"{pending.fact_id} is {pending.state}", pending.fact_id)
     if known is None and change.judgement == "duplicate":
-        return ProposalOutcome("unknown", "what it was compared with is gone", pending.fact_id)
+        return ProposalOutcome("unknown", "the fact it was compared with is gone", pending.fact_id)
     if change.judgement != "duplicate" and pending.valid_from > stamp.now:
         reason = f"it begins at {pending.valid_from.isoformat()}: it stays pending until then"
         return ProposalOutcome("refused", reason, pending.fact_id)
@@ -135,7 +135,7 @@ def _judged(
     rivals = tuple({row.fact_id: row for row in (*rivals, *above)}.values())
     twin = _active_twin(pending, neighbours, policy) if change.judgement == "coexist" and not rivals else None
     if twin is not None:
-        # a row was reworded into the same statement while this one waited: both active would state it twice
+        # While this row waited, another row was reworded to state the same; two active rows would state it twice.
         transitions = settle_pending(pending, twin, "duplicate", stamp, policy, why="")
     else:
         transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
@@ -159,8 +159,8 @@ def _updated(
     why: str,
     moved: bool,
 ) -> ProposalOutcome:
-    """Apply the update as proposed when the target has the expected version; else do only what the two texts alone
-    allow."""
+    """Apply the update as proposed when the target has the expected version. Otherwise change only as far as the two
+    texts alone justify it."""
     equal = neighbours.equal
     if equal is not None and equal.fact_id != target.fact_id and not is_confirmed(equal, statement):
         return _became_another(target, equal, statement, stamp, policy, why)
@@ -180,9 +180,9 @@ def _updated(
     old, new = words(target.content), words(statement.content)
     if old <= new:
         done = update(target, statement, stamp, reason=why, decision=Decision(stage="detail"))
-        return ProposalOutcome("applied", "it adds detail to what stands", target.fact_id, (done,))
+        return ProposalOutcome("applied", "it adds detail to the fact", target.fact_id, (done,))
     if new < old:
-        reason = "what stands says more"
+        reason = "the fact already says more"
         again = reinforce(target, statement, stamp, policy.confidence, reason=reason, decision=Decision(stage="detail"))
         return ProposalOutcome("applied" if again else "duplicate", reason, target.fact_id, (again,) if again else ())
     return _admitted(statement, neighbours, stamp, policy)
@@ -191,9 +191,9 @@ def _updated(
 def _held_by_another(
     targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> ProposalOutcome | None:
-    """Refuse a rewording that contradicts or repeats an active row that it does not name.
+    """Refuse a rewording that contradicts or repeats an active row that the change does not name.
 
-    The first would change that row; the second would state one thing twice.
+    A contradiction would change that row; a repetition would state the same twice.
     """
     named = {target.fact_id for target in targets}
 
@@ -210,7 +210,7 @@ def _held_by_another(
 
 
 def _needs_own_word(statement: Statement, targets: Sequence[StoredFact]) -> ProposalOutcome | None:
-    """Refuse a preference or an identity that no user has said: what tools say makes none."""
+    """Refuse a preference or an identity that no user stated: a tool's output cannot establish one."""
     said = (*statement.evidence, *(each for target in targets for each in target.evidence))
     by_user = any((each.trust or statement.trust) == "user" for each in said)
     if statement.trust != "tool" or by_user or statement.category not in OWN_WORD_ONLY:
@@ -221,7 +221,7 @@ def _needs_own_word(statement: Statement, targets: Sequence[StoredFact]) -> Prop
 
 
 def _is_worded_by_the_most_trusted(targets: Sequence[StoredFact], statement: Statement) -> bool:
-    """Whether a merge leaves a more trusted source's words as they are."""
+    """Return whether a merge keeps the words of the most trusted source."""
     if not any(outranks(one, other) for one in targets for other in targets):
         return True
     top = [one for one in targets if not any(outranks(other, one) for other in targets)]
@@ -231,7 +231,7 @@ def _is_worded_by_the_most_trusted(targets: Sequence[StoredFact], statement: Sta
 def _became_another(
     target: StoredFact, equal: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, why: str
 ) -> ProposalOutcome:
-    """Settle an update whose new text another row already has: that row takes the evidence and replaces the target."""
+    """Settle an update whose new text belongs to another row: that row takes the evidence and replaces the target."""
     decision = Decision(stage="exact", other_fact_id=equal.fact_id)
     closed = supersede(
         target,
@@ -269,7 +269,7 @@ def _merged(
     equal = neighbours.equal
     if equal is not None and equal.fact_id not in {target.fact_id for target in targets}:
         return ProposalOutcome(
-            "refused", f"the merged text is {equal.fact_id}'s already: name it as a source", equal.fact_id
+            "refused", f"fact {equal.fact_id} already has the merged text: name it as a source", equal.fact_id
         )
     against = _held_by_another(targets, statement, neighbours, stamp, policy)
     if against is not None:

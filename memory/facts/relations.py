@@ -1,6 +1,7 @@
-"""How a new statement relates to a known one, by the claims of both texts; pure.
+"""Relation of a new statement to a known one, by the claims of both texts; pure.
 
-Similarity is not considered here: the zones decide what these rules leave open (docs/explanation/conflicts.md).
+Similarity is not considered here: the zones decide the cases that these rules leave open
+(docs/explanation/conflicts.md).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _YEAR = re.compile(r"(19|20)\d\d")
 
 
 class Relation(Enum):
-    """Relations of two claims, in the order in which one outweighs another in the same text."""
+    """Relations of two claims. A relation listed earlier outweighs a later one in the same text."""
 
     DENIED = "a marker differs"
     VALUE = "the same statement with another number"
@@ -41,9 +42,9 @@ class Relation(Enum):
 class ClaimRelation:
     relation: Relation
     same_predicate: bool
-    """Whether both name the same known predicate."""
+    """True when both claims name the same known predicate."""
     shares: bool = False
-    """Whether they share a word beyond that."""
+    """True when they share a word besides the predicate."""
 
 
 SAME_STATEMENT = (Relation.SAME, Relation.MORE, Relation.LESS)
@@ -52,8 +53,8 @@ _OPEN = (Relation.REORDERED, Relation.TOUCHED, Relation.GUESSED, Relation.DIFFER
 
 
 def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> ClaimRelation:
-    """Relate two texts: return the weightiest relation of their claims. They are one statement only if every claim has
-    an equivalent."""
+    """Relate two texts: return the weightiest relation of their claims. Two texts are the same statement only when
+    every claim has an equivalent."""
     table = [[_weighed(mine, theirs, pack) for theirs in new] for mine in old]
     found = {relation for row in table for relation in row}
     same = any(_one_predicate(mine, theirs) for mine in old for theirs in new)
@@ -78,7 +79,7 @@ def _one_predicate(old: Claim, new: Claim) -> bool:
 
 
 def _weighed(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Relate two claims. Where nothing decides, a change that concerns what is known may have ended it."""
+    """Relate two claims. When the texts do not decide, a change that concerns the known claim may have ended it."""
     relation = _relate(old, new, pack)
     undecided = relation in (Relation.APART, Relation.DIFFERS, Relation.UNCLEAR)
     if new.another and old.numbers and not old.past and _heads(old) & _heads(new):
@@ -87,7 +88,7 @@ def _weighed(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _concerns(new: Claim, old: Claim, pack: Locale) -> bool:
-    """Whether a claim tells of a change in what another one says: `learned to swim`, `cannot swim`."""
+    """Return whether a claim states a change of another claim: `learned to swim`, `cannot swim`."""
     if (
         not (new.changed or new.event or new.former)
         or new.hedged
@@ -138,7 +139,7 @@ def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _gave_way(old: Claim, new: Claim, pack: Locale) -> bool:
-    """Whether the old claim states what the new one says was true before."""
+    """Return whether the new claim's former value (`instead of Netflix`) is the value of the old claim."""
     differ = new.predicate is not None and old.predicate is not None and new.predicate != old.predicate
     one_of_its_kind = new.moved and old.valued != "multi" and old.predicate not in pack.lasting
     if differ and not one_of_its_kind and new.predicate not in _all(old):
@@ -152,7 +153,7 @@ def _all(claim: Claim) -> Segment:
 
 
 def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Relate plans and guesses. They close nothing; a plan gives way when it has come true or is dropped."""
+    """Relate plans and guesses. They close nothing. A plan is replaced when it came true or is dropped."""
     if old.hedged and new.hedged:
         compared = _compared(old, new, pack) if old.denied == new.denied else Relation.DENIED
         if compared is Relation.DENIED:
@@ -166,12 +167,13 @@ def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
-    """Whether a denial rules out a claim.
+    """Return whether a denial rules out a claim.
 
-    A denial of the general denies the particular (no longer drinks coffee: drinks black coffee), not the reverse.
+    The denial of a general claim denies a particular one (no longer drinks coffee: drinks black coffee). The reverse is
+    not true.
     """
     if denial.predicate is None and claim.predicate in pack.lasting:
-        return False  # dropping a course does not unlearn what it taught
+        return False  # a dropped course does not remove what was learned in it
     if denial.predicate is not None and claim.predicate is not None:
         if denial.predicate != claim.predicate:
             return not denial.said and bool(denial.words) and denial.words[:1] == claim.words[:1]
@@ -184,15 +186,15 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
 
 
 def _of_others(one: Claim, other: Claim, pack: Locale) -> bool:
-    """Whether two claims name different people or things."""
+    """Return whether two claims name different people or things."""
     mine, theirs = ({name for name in each.names if not tells_when(name, pack)} for each in (one, other))
     return bool(mine) and bool(theirs) and not mine & theirs
 
 
 def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
-    """Whether these words, without those that say when, name what the claim is about, or a kind of it.
+    """Return whether the words, without words of time, name the thing of the claim or a kind of that thing.
 
-    A car does not name a car loan; alcohol names wine.
+    `car` does not name a car loan; `alcohol` names wine.
     """
     words = tuple(word for word in words if not tells_when(word, pack)) or words
     every = _with_kinds(_all(claim), pack)
@@ -206,7 +208,7 @@ def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
 
 
 def _shelled(words: Segment, pack: Locale) -> Segment:
-    """Return `gym membership` without the membership."""
+    """Return the words without trailing shell words: `gym membership` becomes `gym`."""
     while len(words) > 1 and words[-1] in compared_all(pack.shells, pack):
         words = words[:-1]
     return words
@@ -250,7 +252,7 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _names_what_one_has(old: Claim, new: Claim, pack: Locale) -> bool:
-    """Whether one claim names the thing that the other says is owned: `has a dog named Rex`, `the dog is called
+    """Return whether one claim names the thing that the other says is owned: `has a dog named Rex`, `the dog is called
     Rex`."""
     has, other = (old, new) if old.predicate == pack.owning else (new, old)
     named = bool(other.names) and other.names <= has.names
@@ -258,8 +260,8 @@ def _names_what_one_has(old: Claim, new: Claim, pack: Locale) -> bool:
 
 
 def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
-    """Whether a switch concerns another thing of the same kind: `switched to day shifts` concerns shifts, and other
-    ones."""
+    """Return whether a switch concerns another thing of the same kind: `switched to day shifts` replaces other
+    shifts."""
     if old.predicate in pack.lasting or not new.object:
         return False
     if new.role and new.role == old.role:
@@ -272,12 +274,12 @@ def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
 
 
 def _heads(claim: Claim) -> set[str]:
-    """Return the last word of each thing that the claim names."""
+    """Return the last word of each thing in the claim."""
     return {segment[-1] for segment in claim.object if segment}
 
 
 def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Relate two claims of the same predicate by their objects."""
+    """Relate two claims with the same predicate by their objects."""
     if sorted(old.said) == sorted(new.said):
         in_order = old.said == new.said or new.valued == "single" or (old.either_way and new.either_way)
         return Relation.SAME if in_order else Relation.REORDERED
@@ -296,17 +298,17 @@ def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
     same_thing = old.object[0] == new.object[0] and len(old.object) > 1 and len(new.object) > 1
     beyond = _particulars(old, new), _particulars(new, old)
     if same_thing and new.valued == "single" and not all(beyond):
-        return Relation.LESS  # the same value, with other particulars
+        return Relation.LESS  # the same value with different details
     return Relation.DIFFERS
 
 
 def _particulars(one: Claim, other: Claim) -> set[str]:
-    """Return what one claim says of the object beyond the other, without numbers."""
+    """Return the words that one claim has beyond the other, without numbers."""
     return set(one.said) - set(other.said) - one.numbers
 
 
 def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Relate two claims by their words, where a predicate is unknown."""
+    """Relate two claims by their words, when a predicate is unknown."""
     if old.words == new.words:
         return Relation.SAME
     if sorted(old.words) == sorted(new.words):
@@ -323,11 +325,11 @@ def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _counts_another(mine: Segment, theirs: Segment, old: Claim, new: Claim) -> bool:
-    """Whether two texts differ in numbers alone."""
+    """Return whether two texts differ only in numbers."""
     numbered = bool(old.numbers) and bool(new.numbers)
     years = [{number for number in each.numbers if _YEAR.fullmatch(number)} for each in (old, new)]
     if years[0] != years[1] and old.past and new.past:
-        return False  # what happened in two years
+        return False  # two events in different years
     return numbered and _masked(mine, old.numbers) == _masked(theirs, new.numbers)
 
 
@@ -340,9 +342,9 @@ def _masked_object(claim: Claim) -> list[Segment]:
 
 
 def _covers(large: Sequence[Segment], small: Sequence[Segment], of: Claim, pack: Locale) -> bool:
-    """Whether `large` names every thing that `small` names, perhaps in more detail: a small dog covers a dog.
+    """Return whether `large` names every thing in `small`, perhaps with more detail: a small dog covers a dog.
 
-    Tea does not cover a tea towel: the last word says what a thing is, unless it continues a name.
+    Tea does not cover a tea towel: the last word names the kind of thing, unless it continues a name.
     """
     return bool(small) and all(any(_is_kind(more, less, of, pack) for more in large) for less in small)
 

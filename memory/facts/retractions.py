@@ -1,4 +1,4 @@
-"""Retractions: facts that a user asked memory to forget, in the conversation; pure."""
+"""Retractions: facts that a user asks to forget in the conversation; pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ STAGE = "retraction"
 def retract(
     statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: ConflictPolicy
 ) -> tuple[Transition, ...]:
-    """Forget the named row, the equal one, and those that state the same in other words, with less or with more
-    detail."""
+    """Forget the named row, the row with equal content, and rows that state the same in other words or other detail."""
     same = (neighbours.replaced, neighbours.equal, *equivalent_rows(statement, neighbours.near, policy))
     rows = {row.fact_id: row for row in same if row is not None and row.state in READABLE}
     decision = Decision(stage=STAGE)

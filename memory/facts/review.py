@@ -1,4 +1,4 @@
-"""A person's decision about a fact that is quarantined or pending: `facts.approve` and `facts.reject`."""
+"""Decisions of a person about a quarantined or pending fact: `facts.approve` and `facts.reject`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def approve_fact(
     policy: MemoryPolicy,
     why: str = "",
 ) -> ProposalOutcome:
-    """Make a reviewed fact believed. `known`: the fact that a pending one waits for.
+    """Approve a reviewed fact, so that it is believed. `known` is the fact that a pending fact waits for.
 
-    A quarantined fact goes through the conflict pipeline as the statement that it was, and is marked as approved, so
-    that contexts show it. A pending one is believed as it is: what it waits for closes, and so does every believed fact
-    that it contradicts, whoever said it. An instruction that an earlier version took for knowledge is marked.
+    A quarantined fact goes through the conflict pipeline as its original statement and is marked as approved, so that
+    contexts show it. A pending fact becomes active as it is: the fact that it waits for closes, and so does every
+    believed fact that it contradicts, regardless of trust. An active instruction that an earlier version accepted as
+    knowledge is marked as approved.
     """
     if fact.state == "active" and not fact.is_approved and is_unsafe(fact.subject, fact.content):
         marked = approve(fact, stamp, reason=why or APPROVED, decision=Decision(stage=STAGE))
@@ -51,7 +52,7 @@ def approve_fact(
 
 
 def reject_fact(fact: StoredFact, stamp: Stamp, *, why: str = "") -> ProposalOutcome:
-    """Forget a reviewed fact: it is out of every read, and stays in the log."""
+    """Forget a reviewed fact. No read returns it; it stays in the log."""
     if fact.state not in REVIEWED:
         return _stale(fact)
     reason = why or REJECTED
@@ -60,7 +61,7 @@ def reject_fact(fact: StoredFact, stamp: Stamp, *, why: str = "") -> ProposalOut
 
 
 def _marked(made: Transition) -> Transition:
-    """Return the transition with a fact that is marked as approved, if it is believed after it."""
+    """Return the transition with the fact marked as approved, if the transition makes the fact active."""
     fact = made.fact
     if fact.state != "active":
         return made
@@ -82,7 +83,7 @@ def _believe_quarantined(
 ) -> Sequence[Transition]:
     statement = statement_from_fact(fact)
     found = replace(resolve(statement, neighbours, policy.conflict, now=stamp.now), confirms=None)
-    if found.kind == "pending":  # what a model would weigh, a person has weighed
+    if found.kind == "pending":  # the person has decided the case that a model would judge
         decision = found.decision(found.closes[0].fact_id if found.closes else None)
         return (approve(fact, stamp, reason=reason, decision=decision),)
     made = confirm(fact, carry_out(found, statement, stamp, policy), into=found.into, stamp=stamp)

@@ -1,4 +1,4 @@
-"""Where an observation goes beyond the working set, and the confidence of a fact made from it."""
+"""Routes of observations to the tiers beyond the working set, and the confidence of a fact made from one."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..policies import ConfidencePolicy, MemoryPolicy
 from ..trust.rendered_text import observed_rule
 
 OWN_WORD_ONLY: frozenset[Category] = frozenset(("preference", "identity"))
-"""Only people give these: the output of a tool says nothing about what somebody likes or is."""
+"""Categories that only people can state: a tool's output cannot establish what a person likes or is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an observation goes besides the working set, which takes everything."""
+    """The tiers that an observation goes to besides the working set, which takes every observation."""
 
     episodic: bool = False
     semantic: bool = False
     prospective: bool = False
     """A task with a due time."""
     quarantined: bool = False
-    """An instruction to the assistant that a user gave: a fact that only a person's approval makes believed."""
+    """An instruction from a user to the assistant: stored as a fact that is not believed until a person approves it."""
     dropped: bool = False
-    """An instruction to the assistant from somebody else, or one that no store would keep."""
+    """An instruction to the assistant that is not kept: it is not from a user, or no tier would store it."""
 
     @property
     def is_instruction(self) -> bool:
@@ -36,7 +36,7 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
     """Return the route of an observation.
 
     Nothing goes beyond the working set below the capture threshold or in a working-only deployment. A tier that is off
-    gets nothing. An instruction to the assistant changes nothing that is known. A request to forget states nothing.
+    gets nothing. An instruction to the assistant changes no known fact. A request to forget states nothing.
     """
     if policy.tiers.working_only or observation.retracts:
         return Route()
@@ -49,13 +49,13 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
 
 
 def is_kept_apart(observation: Observation) -> bool:
-    """Whether an observation is an instruction to the assistant, in its text or in whom it is said of."""
+    """Return whether the content or the subject of an observation is an instruction to the assistant."""
     trust = trust_of(observation.source_role)
     return observed_rule(observation.subject, observation.content, trust) is not None
 
 
 def needs_own_word(trust: Trust, category: Category) -> bool:
-    """Whether the output of a tool says what only people say: what somebody likes or is."""
+    """Return whether a tool states something that only people can state: a preference or an identity."""
     return trust == "tool" and category in OWN_WORD_ONLY
 
 
@@ -83,7 +83,7 @@ def direct_confidence(observation: Observation, policy: ConfidencePolicy) -> flo
 
 
 def stated_confidence(durability: Durability, trust: Trust, policy: ConfidencePolicy) -> float:
-    """Return the confidence of what was stated once: by its durability, minus a discount for its source."""
+    """Return the confidence of a single statement: by its durability, minus a discount for its source."""
     base = policy.permanent if durability == "permanent" else policy.persistent
     discount = {"user": 0.0, "assistant": policy.assistant_discount, "tool": policy.tool_discount}
     return max(0.0, round(base - discount[trust], 6))

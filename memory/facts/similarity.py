@@ -1,4 +1,4 @@
-"""How near two statements are, and in which zone that puts them. Zones depend on the embedder."""
+"""Similarity of two statements, and the zone that follows from it. The zone limits depend on the embedder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class NearFact:
-    """A neighbour with its cosine similarity, -1 to 1. None: it was not found by similarity."""
+    """A neighbour with its cosine similarity, -1 to 1; None when it was not found by similarity."""
 
     fact: StoredFact
     similarity: float | None = None
@@ -31,7 +31,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _parts(run: str) -> Iterator[str]:
-    """Yield a word; of a script without spaces between words, each two letters in a row."""
+    """Yield the word itself, or each pair of adjacent letters in a script without spaces between words."""
     if len(run) > 2 and not run[0].isascii() and is_spaceless(run[0]):
         yield from (run[place : place + 2] for place in range(len(run) - 1))
     else:
@@ -39,13 +39,16 @@ def _parts(run: str) -> Iterator[str]:
 
 
 def jaccard(one: str, other: str) -> float:
-    """Return the number of shared words over the number of all words, 0–1."""
+    """Return the number of shared words divided by the number of all words, 0 to 1."""
     mine, theirs = words(one), words(other)
     return len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the cosine similarity; 0 when a vector is zero."""
+    """Return the cosine similarity; 0 when a vector is zero.
+
+    Raises ValueError when the lengths differ.
+    """
     if len(one) != len(other):
         raise ValueError(f"vectors of {len(one)} and {len(other)} numbers have no similarity")
     norm = math.sqrt(sum(map(mul, one, one))) * math.sqrt(sum(map(mul, other, other)))
@@ -61,7 +64,7 @@ def similarity_of(content: str, near: NearFact, policy: ConflictPolicy) -> float
 
 
 def zone_of(similarity: float | None, related: ClaimRelation, policy: ConflictPolicy) -> Zone:
-    """Return the zone by similarity, unless the texts themselves say more.
+    """Return the zone by similarity, unless the texts decide.
 
     A restatement in other words is at least NEAR-DUP, even when the texts share few words. The same words in another
     order are CONFLICT-CHECK, even when the texts are near. Under a lexical embedder there is no HOT, and CONFLICT-CHECK

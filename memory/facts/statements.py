@@ -1,4 +1,4 @@
-"""Statements: the input of the conflict pipeline, made from an observation, a proposal or a stored row."""
+"""Statements: candidate facts for the conflict pipeline, made from an observation, a proposal or a stored row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .trust_order import TRUST
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A candidate fact. `fact_id` is the id that it gets if it becomes a row of its own."""
+    """A candidate fact. `fact_id` is its id if it becomes a new row."""
 
     fact_id: str
     tenant_id: str
@@ -37,22 +37,22 @@ class Statement:
     category: Category
     confidence: float
     occurred_at: datetime
-    """The turn's time. It decides whether the statement is late, and is the default of valid_from."""
+    """The turn's time. It decides whether the statement is late, and it is the default of valid_from."""
     valid_from: datetime | None = None
-    """The start as the speaker gave it; None when the speaker gave none."""
+    """The start as the speaker gave it; None when the speaker gave no start."""
     valid_from_told: bool = True
-    """Whether the speaker gave valid_from; otherwise it was assumed for the row or the episodes that it comes from."""
+    """True when the speaker gave valid_from; False when it was taken from the row or the source episodes."""
     valid_to: datetime | None = None
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     is_correction: bool = False
     predicate: str | None = None
-    """What it says of its subject, where the locale pack knows the predicate."""
+    """The predicate of the content, when the locale pack knows one."""
     evidence: tuple[Evidence, ...] = ()
     source_episode_ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Of a new row. A row that exists keeps its own."""
+    """Metadata for a new row. An existing row keeps its own."""
 
     @property
     def content_hash(self) -> str:
@@ -64,20 +64,20 @@ class Statement:
 
     @property
     def begin_told(self) -> bool:
-        """Whether the speaker said when it begins."""
+        """True when the speaker gave the start."""
         return self.valid_from is not None and self.valid_from_told
 
 
 def resolve_subject(subject: str, owner: Owner, user_id: str) -> str:
-    """Return the subject as a fact of this owner has it: where no user owns the fact, `user` becomes the user's id."""
+    """Return the subject for a fact of this owner. When the owner is not a user, `user` becomes the user's id."""
     return user_id if subject == "user" and owner.scope != "user" else subject
 
 
 def statement_from_observation(
     observed: Observed, observation: Observation, policy: MemoryPolicy, *, episode: bool = False
 ) -> Statement:
-    """Return the fact that an observation would become. `episode`: it became an episode too, which the fact then
-    names."""
+    """Return the fact that an observation would become. `episode`: the observation also became an episode, which the
+    fact names as a source."""
     subject = resolve_subject(observation.subject, observed.owner, observed.user_id)
     return Statement(
         fact_id=ids.fact_id(observed.owner.key(observed.tenant_id), observation.observation_id),
@@ -114,7 +114,7 @@ def _predicate(content: str, subject: str, policy: MemoryPolicy) -> str | None:
 
 
 def statement_from_fact(fact: StoredFact) -> Statement:
-    """Return a stored row as a candidate, for a pending row that is judged. Its time is that of its newest evidence."""
+    """Return a stored row as a candidate, to judge a pending row. Its time is the time of its newest evidence."""
     return Statement(
         fact_id=fact.fact_id,
         tenant_id=fact.tenant_id,
@@ -146,11 +146,11 @@ def statement_from_change(
     target: StoredFact | None,
     policy: MemoryPolicy,
 ) -> Statement:
-    """Return the fact that a proposal would become. What it leaves open comes from its target, else from its source
+    """Return the fact that a proposal would become. Missing fields come from its target, otherwise from its source
     episodes.
 
-    Its trust is the lowest of its sources (without sources that of its target), its sensitivity the highest, and it
-    holds from the earliest of their times.
+    The trust is the lowest trust of its sources (the target's trust without sources). The sensitivity is the highest of
+    its sources. The fact holds from the earliest start of its sources.
     """
     known = sorted(episodes, key=lambda episode: episode.occurred_at)
     people = {episode.user_id for episode in known}
@@ -192,7 +192,7 @@ def statement_from_edit(
     tags: tuple[str, ...] = (),
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Statement:
-    """Return the fact that an edit by hand states. Its evidence is the command. Without a category it has that of its
+    """Return the fact that a manual edit states. Its evidence is the command. The default category follows from its
     predicate."""
     owner_key = owner.key(command.tenant_id)
     stated = ids.edit_observation_id(owner_key, command.command_id)
@@ -228,7 +228,7 @@ def statement_from_edit(
 
 
 def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence, ...]:
-    """Return one entry per turn, the most trusted, oldest first, at most as many as a fact keeps."""
+    """Return the most trusted entry of each turn, oldest first, at most as many as a fact keeps."""
     by_turn: dict[tuple[str, str], Evidence] = {}
     for episode in sorted(episodes, key=lambda each: (-TRUST.index(each.trust), each.occurred_at)):
         by_turn.setdefault(

@@ -1,7 +1,7 @@
 """Pure transitions of facts: each makes one version and one event (docs/reference/records.md).
 
-Every function returns new rows and overwrites nothing. `applied` gets the cause of the outcome once, so that a
-compare-and-set can tell its own write from another's.
+Every function returns new rows and changes no argument. `applied` contains the cause of the outcome once, so that a
+compare-and-set can distinguish its own write from the write of another worker.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ READABLE: tuple[FactState, ...] = ("active", "pending")
 REVIEWED: tuple[FactState, ...] = ("quarantined", "pending")
 """States of rows that a person may approve or reject."""
 CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
-"""States of rows that were believed once."""
+"""States of rows that were believed and no longer are."""
 QUARANTINE = "quarantine"
-"""The stage of a decision about an instruction."""
+"""The decision stage of an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """When, by which cause and for which embedder a transition is made."""
+    """The time, the cause and the embedder of a transition."""
 
     now: datetime
     cause: str
-    """The cause of the whole outcome; it goes into `applied`."""
+    """The cause of the whole outcome; it is added to `applied`."""
     embedder: str
 
 
@@ -61,13 +61,14 @@ class Transition:
 
 
 def has_ended(fact: StoredFact, at: datetime) -> bool:
-    """Whether the row's own end lies at or before this time. It counts as closed then, and may become true again."""
+    """Return whether the row's own end is at or before this time. The row then counts as closed, and its content may
+    become true again."""
     return fact.valid_to is not None and fact.valid_to <= at
 
 
 def told_before(statement: Statement, fact: StoredFact) -> bool:
-    """Whether both beginnings were told, and the statement's is the earlier one. An assumed time says nothing, and so
-    does a less trusted row."""
+    """Return whether both starts were given by speakers and the statement's start is earlier. An assumed start and a
+    less trusted row do not count."""
     both = statement.begin_told and fact.valid_from_told and not outranks(statement, fact)
     return both and statement.begins < fact.valid_from
 
@@ -89,20 +90,21 @@ def create(
 def create_pending(
     statement: Statement, stamp: Stamp, *, waits_for: str | None, reason: str, decision: Decision
 ) -> Transition:
-    """Return a row that is not believed yet: it waits to be judged against another row, or (None) only for its time."""
+    """Return a row that is not believed yet. It waits for a judgement against `waits_for`, or (None) only for its
+    time."""
     fact = _row(statement, stamp)
     metadata = {**fact.metadata, WAITS_FOR: waits_for} if waits_for else fact.metadata
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
 
 
 def quarantine(statement: Statement, stamp: Stamp, *, reason: str) -> Transition:
-    """Return a row that is kept apart until a person approves it. No read but that of its state shows it."""
+    """Return a row that is kept apart until a person approves it. Only a read of its state returns it."""
     row = _row(statement, stamp).model_copy(update={"state": "quarantined"})
     return Transition("quarantined", row, None, reason, Decision(stage=QUARANTINE))
 
 
 def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str) -> Transition | None:
-    """Keep the evidence of a statement that is quarantined already; None when its turn is known."""
+    """Add the evidence of a statement that is already quarantined; None when its turn is known."""
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
         return None
@@ -111,7 +113,7 @@ def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, re
 
 
 def forget(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
-    """Take a row out of every read. It stays in the log."""
+    """Remove a row from every read. It stays in the log."""
     fields = {"state": "forgotten", "expired_at": _not_before(fact, stamp)}
     return Transition("forgotten", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -119,7 +121,7 @@ def forget(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -
 def approve(
     fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
 ) -> Transition:
-    """Make a pending or quarantined row active and recorded from now on."""
+    """Make a pending or quarantined row active, recorded from now on."""
     fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": _not_before(fact, stamp)}
     return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -127,10 +129,11 @@ def approve(
 def confirm(
     pending: StoredFact, made: Sequence[Transition], *, into: StoredFact | None, stamp: Stamp
 ) -> tuple[Transition, ...]:
-    """Let a statement take the pending row that says the same, or its own quarantined row, instead of a new one.
+    """Let a statement take over an existing row, instead of a new one: a pending row that states the same, or its own
+    quarantined row.
 
-    `made` are the transitions of the statement under the row's id. Where they make no row, because `into` states the
-    same, the row closes.
+    `made` are the statement's transitions under that row's id. When they create no row because `into` states the same,
+    the existing row closes.
     """
     found: list[Transition] = []
     taken = False
@@ -150,7 +153,7 @@ def confirm(
 
 
 def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transition:
-    """Give the pending row what a new row of the statement would be: its state, trust and times. It keeps its words."""
+    """Give the pending row the state, trust and times of a new row of the statement. It keeps its words."""
     new = made.fact
     evidence, added, _ = add_evidence(pending, new.evidence, new)
     episodes = tuple(dict.fromkeys((*pending.source_episode_ids, *new.source_episode_ids)))
@@ -180,7 +183,7 @@ def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transiti
 def admit_as_history(
     statement: Statement, stamp: Stamp, *, closed_at: datetime, reason: str, decision: Decision
 ) -> Transition:
-    """Return a row that was true before what is believed now: closed from the start and linked to nothing."""
+    """Return a row that was true before the current facts: closed from the start and linked to no other row."""
     fact = _row(statement, stamp)
     ends = {"state": "superseded", "valid_to": _end(fact, closed_at), "closed_at": stamp.now}
     fact = fact.model_copy(update=ends)
@@ -197,10 +200,11 @@ def reinforce(
     decision: Decision,
     supersedes: str | None = None,
 ) -> Transition | None:
-    """Add evidence from other turns: +0.05 confidence (at most 1) and one more on the count per new turn of a user.
+    """Add evidence from other turns. Each new user turn adds 0.05 confidence (at most 1) and 1 to the count.
 
-    Returns None when the statement brings no new or better evidence. The row keeps its first wording. Only evidence of
-    a user reinforces; the first of it lifts a less trusted row, and other evidence is only kept: both by `updated`.
+    Return None when the statement brings no new or more trusted evidence. The row keeps its first words. Only evidence
+    of a user reinforces. In two cases the action is `updated`: the first user evidence of a less trusted row, which
+    raises the row's trust, and evidence that is not from a user, which is only kept.
     """
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
@@ -217,7 +221,7 @@ def reinforce(
 
 
 def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
-    """Give a row better words or more detail; it stays the same row."""
+    """Give a row better words or more detail. It keeps its id."""
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     fields = {
         **_reworded(statement, stamp),
@@ -240,7 +244,8 @@ def edit(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """Change a row by hand: single fields, and by a statement its words. The row is then as trusted as these."""
+    """Change a row by a manual edit: single fields, or its words by a statement. The row then has the statement's
+    trust."""
     changed = dict(fields)
     if statement is not None:
         evidence, added, _ = add_evidence(fact, statement.evidence, statement)
@@ -262,7 +267,7 @@ def add_detail(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """Give a row the more detailed words of a restatement, and its start when that is earlier."""
+    """Give a row the more detailed words of a restatement, and its start when that start is earlier."""
     fields = {**_reworded(statement, stamp), **_heard_again(fact, statement, stamp, policy)}
     return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -285,14 +290,14 @@ def backdate(
 def supersede(
     fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime, reason: str, decision: Decision
 ) -> Transition:
-    """Close a row that was true until `valid_to`. `by` is the row that replaces it; None: the statement was only taken
-    back."""
+    """Close a row that was true until `valid_to`. `by` is the row that replaces it; None when the statement was only
+    taken back."""
     gone = _next(fact, stamp, _gave_way(fact, stamp, by=by, valid_to=valid_to))
     return Transition("superseded", gone, fact, reason, decision)
 
 
 def invalidate(fact: StoredFact, stamp: Stamp, *, by: str | None = None, reason: str, decision: Decision) -> Transition:
-    """Stop believing a row that was never true. Its valid times stay as they were and are not read."""
+    """Stop believing a row that was never true. Its valid times do not change and are not read."""
     fields = {"state": "invalidated", "expired_at": _not_before(fact, stamp), "superseded_by": by or fact.superseded_by}
     return Transition("invalidated", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -314,12 +319,12 @@ def merge(
     stage: str,
     trust: Trust | None = None,
 ) -> tuple[Transition, ...]:
-    """Merge rows that state one thing.
+    """Merge rows that state the same.
 
-    The first row survives with the merged text, the tags and evidence of all and the earliest start. The others are
-    superseded by it and hold for no time (an empty half-open interval), since it covers theirs. The sources' events
-    come first. Its trust is that of the most trusted source, whose words the caller keeps (proposals.py), or `trust`,
-    that of new words.
+    The first row survives with the merged text, the tags and evidence of all rows and the earliest start. The survivor
+    supersedes the other rows. Their validity becomes empty (a half-open interval), because the survivor covers it. The
+    events of the superseded rows come first. The survivor's trust is the trust of the most trusted source, whose words
+    the caller keeps (proposals.py), or `trust`, the trust of new words.
     """
     first, *others = sources
     grown, added = first, 0
@@ -370,12 +375,12 @@ def _gave_way(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datet
 
 
 def _end(fact: StoredFact, valid_to: datetime) -> datetime:
-    """Return when a row that closes ended: its own end if that is earlier, and never before it began."""
+    """Return the end of a row that closes: its own end if that is earlier, and never a time before its start."""
     return max(fact.valid_from, valid_to if fact.valid_to is None else min(fact.valid_to, valid_to))
 
 
 def _begin(fact: StoredFact, valid_from: datetime | None, told: bool) -> dict[str, object]:
-    """Return the fields of the earlier one of a row's start and another start."""
+    """Return the start fields to change when the other start is earlier than the row's start; empty otherwise."""
     if valid_from is None or valid_from > fact.valid_from or (valid_from == fact.valid_from and not told):
         return {}
     return {"valid_from": valid_from, "valid_from_told": told}
@@ -387,7 +392,7 @@ def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
 
 
 def _not_before(fact: StoredFact, stamp: Stamp) -> datetime:
-    """Return the time of the change. When the clocks of two workers disagree, a row ends when it was recorded."""
+    """Return the time of the change, but not before the row was recorded: the clocks of two workers may differ."""
     return max(fact.recorded_at, stamp.now)
 
 
@@ -433,7 +438,8 @@ def _next(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> Store
 def _strengthened(
     fact: StoredFact, statement: Statement, evidence: tuple[Evidence, ...], added: int, better: int
 ) -> dict[str, object]:
-    """Return the fields that any further evidence changes: evidence, count, sensitivity, trust and source episodes."""
+    """Return the fields that further evidence changes: evidence, count, sensitivity, trust, tags and source
+    episodes."""
     episodes = tuple(dict.fromkeys((*fact.source_episode_ids, *statement.source_episode_ids)))
     trusts = (fact.trust, statement.trust) if better else (fact.trust,)
     return {
@@ -447,7 +453,10 @@ def _strengthened(
 
 
 def _confidence(fact: StoredFact, statement: Statement, added: int, policy: ConfidencePolicy) -> float:
-    """Return the confidence with `added` further turns of a user. The first one gives it that of a user's own fact."""
+    """Return the confidence after `added` further user turns.
+
+    The first user turn raises the confidence of a less trusted row to the confidence of the user's statement.
+    """
     if outranks(statement, fact):
         return max(fact.confidence, statement.confidence)
     return max(fact.confidence, min(1.0, round(fact.confidence + policy.reinforcement * added, 6)))

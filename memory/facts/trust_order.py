@@ -1,9 +1,9 @@
-"""The order of trust: user, then assistant, then tool. What is less trusted never touches what is more trusted.
+"""The order of trust: user, then assistant, then tool. A less trusted statement never changes a more trusted fact.
 
-A statement never closes, corrects, rewords or redates a fact that is more trusted, and never makes it late. It becomes
-pending, or a fact of its own beside it. `keep_trust_order` holds this for every decision of the conflict pipeline, and
-`outranks` for what proposals ask for. The other way round, nothing of less trust holds up a statement: `heed_trust`
-takes it from the pipeline's sight, or names the pending fact that the statement confirms.
+It never closes, corrects, rewords or redates that fact, and never makes it late. It becomes pending, or a separate
+fact. `keep_trust_order` enforces this for every decision of the conflict pipeline; proposals use `outranks`. In the
+other direction, a less trusted fact never delays a statement: `heed_trust` hides it from the pipeline, or returns the
+pending fact that the statement confirms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .neighbour_relations import NeighbourRelation
 
 TRUST: tuple[Trust, ...] = ("tool", "assistant", "user")
-"""The lowest first."""
+"""Trust levels, lowest first."""
 
 
 class Trusted(Protocol):
@@ -30,12 +30,12 @@ class Trusted(Protocol):
 
 
 def outranks(one: Trusted, other: Trusted) -> bool:
-    """Whether `one` is more trusted than `other`."""
+    """Return whether `one` is more trusted than `other`."""
     return TRUST.index(one.trust) > TRUST.index(other.trust)
 
 
 def is_confirmed(known: StoredFact, statement: Trusted) -> bool:
-    """Whether a statement that says the same makes this fact believed: it is pending, and less trusted."""
+    """Return whether an equal statement makes this fact believed: the fact is pending and less trusted."""
     return known.state == "pending" and outranks(statement, known)
 
 
@@ -44,8 +44,9 @@ def heed_trust(
 ) -> tuple[tuple[NeighbourRelation, ...], StoredFact | None, StoredFact | None]:
     """Return the neighbours that the pipeline may look at, the equal fact, and the pending fact that is confirmed.
 
-    Of less trusted facts remain those that the statement closes, and active ones that it repeats or extends. One that
-    says more than the statement is not lifted by it, and one that a model would have to weigh holds up nothing.
+    Two kinds of less trusted neighbours remain: facts that the statement closes, and active facts that it repeats or
+    extends. The statement does not raise the trust of a fact that says more, and it does not wait for a fact that a
+    model would have to weigh.
     """
     confirmed = equal if equal is not None and is_confirmed(equal, statement) else None
     kept: list[NeighbourRelation] = []
@@ -65,7 +66,7 @@ def heed_trust(
 
 
 def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:
-    """Return what is left of a decision when no more trusted fact may be closed or reworded by it."""
+    """Return the decision without its changes to more trusted facts: it must not close or reword them."""
     into = found.into
     if found.kind == "detail" and into is not None and outranks(into, statement):
         return replace(found, kind="pending", closes=(into,), into=None, reason=_WAITS)
@@ -82,4 +83,4 @@ def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:
     return replace(found, kind="pending", closes=above, overtaken_by=(), reason=_WAITS)
 
 
-_WAITS = "it comes from a less trusted source than what it would change"
+_WAITS = "its source is less trusted than the fact that it would change"

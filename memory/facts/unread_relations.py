@@ -1,8 +1,8 @@
-"""How two statements relate when no locale pack reads one of them: by their words alone; pure.
+"""Relation of two statements by their words alone, when no locale pack can read one of them; pure.
 
-Without a pack nothing is known of negations, of predicates and of how many values they have. So two texts are one
-statement only when their words are equal, and a difference closes nothing that may hold beside it. Only another number
-does.
+Without a pack the negations, the predicates and the number of their values are unknown. So two texts are one statement
+only when their words are equal. A difference closes nothing, because both may be true. Only another number closes the
+known statement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def relate_unread(old: str, new: str) -> ClaimRelation:
 
     - The same words: one statement.
     - Only numbers differ: another value, unless they are years, because events of two years both hold.
-    - Only a name or a year differs: another value, or one more. A model judges it.
+    - Only a name or a year differs: another value, or an additional one. A model judges it.
     - The same words in another order, or any other difference: the similarity zone decides, and never merges.
     """
     mine, theirs = plain_words(old), plain_words(new)
@@ -48,7 +48,7 @@ def _relation(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> Relatio
 
 
 def _differ_in_a_name(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> bool:
-    """Whether two texts are equal but for one name: `Vive en Sevilla`, `Vive en Las Palmas`."""
+    """Return whether two texts are equal except for one name: `Vive en Sevilla`, `Vive en Las Palmas`."""
     before = _common(mine, theirs)
     after = _common(mine[before:][::-1], theirs[before:][::-1])
     one, other = mine[before : len(mine) - after], theirs[before : len(theirs) - after]
@@ -56,7 +56,7 @@ def _differ_in_a_name(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) ->
 
 
 def _common(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> int:
-    """Return how many words at the beginning are equal."""
+    """Return the number of equal words at the beginning."""
     return next(
         (place for place, (old, new) in enumerate(zip(mine, theirs, strict=False)) if old.text != new.text),
         min(len(mine), len(theirs)),

@@ -111,7 +111,7 @@ def test_the_employer_in_march_after_two_changes_and_a_late_arrival_and_why(tmp_
             ("new", "replaces an older statement", *BY_PREDICATE, google["fact_id"]),
             ("superseded", ANOTHER_VALUE, *BY_PREDICATE, adobe["fact_id"]),
         ]
-        told_late = "told late: it was so before what is known now"
+        told_late = "stated late: true before the known facts"
         assert _told(ana.trace(shopify)) == [("superseded", told_late, *BY_PREDICATE, adobe["fact_id"])]
         read = ana.command("trace", shopify["fact_id"], "--tenant", "acme").out
         assert told_late in read
