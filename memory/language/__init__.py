@@ -1,1 +1,1 @@
-"""Language: takes statements apart into claims, with locale packs."""
+"""Language: parses statements into claims, with locale packs."""

@@ -1,4 +1,4 @@
-"""Claims: what a statement says of whom, with which predicate and object, and whether it affirms, denies or guesses."""
+"""Claims: subject, predicate and object of each clause of a statement, with polarity, tense and certainty."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PREDICATE_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one clause of a statement says."""
+    """One clause of a statement in parsed form."""
 
     about: Segment
-    """Whom it is about; empty: the statement's own subject."""
+    """The subject of the clause; empty: the statement's own subject."""
     predicate: str | None
     valued: Valued
     object: tuple[Segment, ...]
     words: Segment
-    """All of its words in order, without markers and stop words."""
+    """All words of the clause in order, without markers and stop words."""
     names: frozenset[str]
     numbers: frozenset[str]
     denied: bool = False
@@ -31,23 +31,23 @@ class Claim:
     added: bool = False
     past: bool = False
     former: Segment = ()
-    """What it says was true before, or is not true: from tea to coffee; Bern, not Basel."""
+    """The value that was true before or is denied: from *tea* to coffee; Bern, not *Basel*."""
     either_way: bool = False
-    """Whether its object is a list whose order does not matter."""
+    """True when the object is a list in which the order does not matter."""
     moved: bool = False
-    """Whether `former` and `object` are of one kind: from one employer, town or drink to another."""
+    """True when `former` and `object` are of one kind: from one employer, town or drink to another."""
     switched: bool = False
-    """Whether its object replaces an earlier thing of the same kind."""
+    """True when the object replaces an earlier thing of the same kind."""
     changed: bool = False
-    """Whether it says by a word that it was otherwise before: `now`, `again`."""
+    """True when a word says that the earlier state was different: `now`, `again`."""
     event: bool = False
-    """Whether its verb tells of a change: `passed the test`."""
+    """True when the verb reports a change: `passed the test`."""
     another: bool = False
-    """Whether its object is one more of a kind: `a second cat`."""
+    """True when the object is an additional one of its kind: `a second cat`."""
     gone: bool = False
-    """Whether it says that somebody or something exists no longer."""
+    """True when the clause says that a person or thing no longer exists."""
     role: Segment = ()
-    """What its object serves as: Firefox as *browser*."""
+    """The role of the object: Firefox as *browser*."""
 
     @property
     def said(self) -> Segment:
@@ -56,7 +56,7 @@ class Claim:
 
 
 def asserts(claim: Claim) -> bool:
-    """Whether the claim says that something is true now."""
+    """Return whether the claim says that something is true now."""
     return not (claim.denied or claim.hedged or claim.past)
 
 

@@ -1,7 +1,8 @@
-"""Texts without invisible characters. `clean_text` is applied once where a text enters: messages, arguments, answers.
+"""Removal of invisible characters. `clean_text` is applied once where a text enters: messages, arguments, answers.
 
-An invisible character can carry text that a model reads and a person does not see, or turn what a person sees around.
-What a script or an emoji needs stays: one joiner between two letters or two emoji, one selector behind an emoji.
+An invisible character can hide text that a model reads and a person does not see, or reverse the order in which a
+person sees the text. Characters that a script or an emoji needs are kept: one joiner between two letters or two emoji,
+one selector after an emoji.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pydantic import JsonValue
 _LINE_ENDS: Final = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85]")
 _HIDDEN: Final = re.compile(
     "["
-    r"\x00-\x08\x0e-\x1b\x1f\x7f-\x9f"  # controls, except tab and ends of lines
-    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # soft hyphen, grapheme joiner, fillers without a width
+    r"\x00-\x08\x0e-\x1b\x1f\x7f-\x9f"  # controls, except tab and line ends
+    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # soft hyphen, grapheme joiner, fillers without width
     r"\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"  # variation selectors
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings, overrides and isolates of direction
-    r"\u200b-\u200d\u2060-\u2065\u206a-\u206f\ufeff"  # spaces and joiners without a width
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction marks, embeddings, overrides and isolates
+    r"\u200b-\u200d\u2060-\u2065\u206a-\u206f\ufeff"  # spaces and joiners without width
     r"\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # annotations, shorthand and musical controls
     r"\U000e0000-\U000e007f"  # tags: copies of ASCII
     "]+"
@@ -28,11 +29,11 @@ _EMOJI: Final = (
     r"\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
 _JOINED: Final = (
-    r"\u0620-\u06ff\u0710-\u072f\u0750-\u077f\u0840-\u085b\u0860-\u08ff"  # Arabic, Syriac and what is written alike
+    r"\u0620-\u06ff\u0710-\u072f\u0750-\u077f\u0840-\u085b\u0860-\u08ff"  # Arabic, Syriac and related scripts
     r"\u0900-\u0dff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17d3\u1820-\u18aa\u1b05-\u1b4c\ua840-\ua877"  # Indic, Mongolian
 )
 _UNSPACED: Final = r"\u0e01-\u0e4e\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3"
-"""Thai, Lao, Burmese and Khmer mark the ends of words with a space without a width."""
+"""Letters of Thai, Lao, Burmese and Khmer, which mark word ends with a space without width."""
 _NEEDED: Final = re.compile(
     rf"(?<=[{_EMOJI}])\ufe0f?\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}])[\ufe0e\ufe0f]"
@@ -43,14 +44,14 @@ _NEEDED: Final = re.compile(
     r"|(?<=\U0001f3f4)\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
     r"|\U000e0077\U000e006c\U000e0073)\U000e007f"  # the flags of England, Scotland and Wales
 )
-"""Hidden characters that a script or an emoji needs. Whatever else is in their run makes them go, too."""
+"""Hidden characters that a script or an emoji needs. A run with any other hidden character is removed whole."""
 _ID: Final = re.compile(r"(?:.*_)?ids?")
 
 
 def clean_text(text: str) -> str:
-    """Return the text without invisible characters and controls, with `\\n` for every end of a line.
+    """Return the text without invisible characters and controls, with `\\n` for every line end.
 
-    The time grows with the length of the text. A clean text is returned as it is.
+    The time is linear in the length of the text. A clean text is returned unchanged.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -58,7 +59,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_value(value: JsonValue) -> JsonValue:
-    """Clean every text inside a JSON value. Ids stay as they are: they name records."""
+    """Clean every text inside a JSON value. Ids do not change, because they name records."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list):
@@ -69,6 +70,6 @@ def clean_value(value: JsonValue) -> JsonValue:
 
 
 def _needed(run: re.Match[str]) -> str:
-    """Return a run of hidden characters if the text around it needs it, else nothing."""
+    """Return a run of hidden characters if the surrounding text needs it, otherwise an empty string."""
     found = _NEEDED.match(run.string, run.start())
     return run.group() if found is not None and found.end() == run.end() else ""

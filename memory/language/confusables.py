@@ -1,8 +1,8 @@
-"""Letters that look like Latin ones, by the letter that they look like.
+"""Characters that look like a Latin letter, by that letter.
 
 From Unicode's confusables.txt (UTS #39, version 15.1, © Unicode, Inc., Unicode License v3): letters whose skeleton is
 one ASCII letter and that NFKC does not change; and forms that Unicode names after a Latin letter (small capitals,
-turned, circled). Texts are folded by it only to be looked at, never to be stored (docs/adr/0059).
+turned, circled). The folded text is only for comparison and is never stored (docs/adr/0059).
 """
 
 from __future__ import annotations

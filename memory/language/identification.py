@@ -1,7 +1,7 @@
-"""Finds the locale pack that reads a text; pure.
+"""Choice of the locale pack that reads a text; pure.
 
-The pack that knows most words of the text reads it. If another language knows more of them, or none of the chosen packs
-writes the text's script, the empty pack reads it (`und`), so that no word is misread.
+The pack that knows most words of the text reads it. If a language without a chosen pack knows more words, or no chosen
+pack has the text's script, the empty pack (`und`) reads the text, so that no word is misread.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _WORD: Final = re.compile(r"[^\W\d_]+'?")
 
 @lru_cache(maxsize=IDENTIFIED_KEPT)
 def pack_of(text: str, names: str) -> Locale:
-    """Return the pack that reads a text, of the packs of the policy `memory.conflict.locale`.
+    """Return the pack that reads a text, chosen from the packs of the policy `memory.conflict.locale`.
 
-    Of packs that know equally many words it is the one of whose language more are frequent, then the first one listed.
-    A text of which no language knows a word (a single rare verb) goes to the first pack, unless its script is foreign
-    to all.
+    When several packs know equally many words, the pack with more frequent words of its language wins, then the pack
+    listed first. A text without a known word (a single rare verb) goes to the first pack, unless no pack has its
+    script.
     """
     packs = locales(names)
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
@@ -47,7 +47,7 @@ def _spelled(word: str) -> str:
 
 
 def _known(said: Sequence[str], pack: Locale) -> tuple[int, int]:
-    """Return how many of the words the pack knows, and how many of them are frequent in its language."""
+    """Return the number of words that the pack knows, and the number that are frequent in its language."""
     frequent = FREQUENT_WORDS.get(_language(pack), frozenset())
     known = sum(_respelled(word, pack) in _vocabulary(pack) for word in said)
     return known, sum(word in frequent for word in said)
@@ -64,7 +64,7 @@ def _respelled(word: str, pack: Locale) -> str:
 
 
 def _writes(text: str, packs: Sequence[Locale]) -> bool:
-    """Whether most letters of the text are of a script that one of the packs writes."""
+    """Return whether at least half of the letters belong to the script of one of the packs."""
     letters = [each for each in text if each.isalpha() and not each.isascii()]
     scripts = {pack.script for pack in packs}
     latin = sum(each.isalpha() for each in text) - len(letters)
@@ -75,7 +75,7 @@ def _writes(text: str, packs: Sequence[Locale]) -> bool:
 
 @lru_cache(maxsize=16)
 def _vocabulary(pack: Locale) -> frozenset[str]:
-    """Return the words of the pack, in lower case, without names of things: languages borrow those."""
+    """Return the words of the pack in lower case, without names of things, because languages borrow such names."""
     found: set[str] = set(pack.verbs) | set(pack.numbers)
     for owner in (pack, pack.markers):
         for field in fields(owner):

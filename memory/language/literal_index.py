@@ -1,8 +1,8 @@
-"""A literal index: which of many regular expressions a text may match, without a search for any of them; pure.
+"""A literal index: selects, from many regular expressions, those that a text may match, without searching; pure.
 
 Each pattern needs certain literals: `(?:never|always) (?:say|tell)` needs `never` or `always`, and `say` or `tell`.
-They are read from the pattern itself, so a pattern that is added or changed needs nothing else. A text is read word by
-word, and what a word holds is kept: most words of most texts are the same ones.
+The literals are computed from the pattern itself, so a new or changed pattern needs no other edit. A text is read word
+by word, and the literals of each word are cached: most words of most texts repeat.
 """
 
 from __future__ import annotations
@@ -16,45 +16,46 @@ from operator import add
 from typing import Any, Final
 
 WORDS_KEPT: Final = 8_192
-"""Words whose literals are kept, of each index."""
+"""Number of words in the cache of each index."""
 WORD_MAX: Final = 32
-"""Characters of a word that is kept."""
+"""Maximum length of a cached word, in characters."""
 _EXACT_MAX: Final = 256
-"""Texts that a part of a pattern is spelled out to, at most."""
+"""Maximum number of texts in the expansion of a part of a pattern."""
 _REPEATED_MAX: Final = 8
-"""Times that a part is spelled out one after the other, at most."""
+"""Maximum number of repetitions that are expanded."""
 _CHOICE_MAX: Final = 16
-"""Characters of a set that is spelled out, at most."""
+"""Maximum number of characters of an expanded set."""
 _BEGINNING: Final = 3
-"""Signs by which literals are looked up."""
+"""Number of leading characters by which literals are looked up."""
 _SHORT: Final = 400
-"""Characters of a text in which several words are looked up as they stand: in a longer one a search costs as much."""
+"""Maximum length of a text in which literals of several words are looked up; in a longer text this costs as much as the
+search."""
 _PHRASES_MAX: Final = 64
-"""Literals of several words that are looked up as they stand, at most."""
+"""Maximum number of literals in a clause that is looked up by literals of several words."""
 _RARITY: Final = {" ": 0.5, ".": 1, ",": 1, "'": 1, "-": 1, ":": 1.5, '"': 1.5}
-"""How rare a sign is. A letter is 1, other signs are 2."""
+"""Rarity of a character. A letter or digit has 1, characters not listed here have 2."""
 _SRE: Final[Any] = importlib.import_module("re._parser")
-"""The parser of `re`. The tree that it makes is not described; what is not known here needs no literal."""
+"""The parser of `re`. Its tree is not documented; a node type that is unknown here needs no literal."""
 
 Clause = frozenset[str]
-"""Literals at least one of which every match has."""
+"""Literals of which every match contains at least one."""
 
 
 def one_case(text: str) -> str:
-    """Return the text with small letters alone, and what `re.IGNORECASE` takes for an ASCII letter as that letter."""
+    """Return the text in lower case, with the letters that `re.IGNORECASE` equates with an ASCII letter replaced."""
     if text.isascii():
         return text.lower()
     return text.replace("İ", "i").casefold().replace("ı", "i")
 
 
 def needed_literals(pattern: str) -> tuple[Clause, ...]:
-    """Return literals of one case that every match of a pattern has in the text, one of each clause."""
+    """Return clauses of case-folded literals. Every match contains at least one literal of each clause."""
     return tuple(dict.fromkeys(_sequence(_SRE.parse(pattern)).all_clauses))
 
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What a pattern needs: clauses as bits, and clauses of several words, which are looked up as they stand."""
+    """The needs of a pattern: clauses as bits, and clauses with literals of several words, searched as substrings."""
 
     number: int
     clauses: int
@@ -67,7 +68,7 @@ class _Needs:
 
 
 class LiteralIndex:
-    """Tells which of some patterns a text may match: those whose literals it has."""
+    """An index that selects the patterns whose literals are in a text."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         clauses: dict[Clause, int] = {}
@@ -94,7 +95,7 @@ class LiteralIndex:
         self._kept = lru_cache(maxsize=WORDS_KEPT)(self._read)
 
     def candidates(self, text: str) -> list[int]:
-        """Return the places of the patterns that a text of one case may match, in their order."""
+        """Return the positions of the patterns that a case-folded text may match, ascending."""
         found = 0
         for word in text.split():
             found |= self._kept(word) if len(word) <= WORD_MAX else self._read(word)
@@ -107,7 +108,7 @@ class LiteralIndex:
         return sorted(numbers)
 
     def _read(self, word: str) -> int:
-        """Return the clauses of which a word has a literal, as bits."""
+        """Return the clauses that have a literal in this word, as bits."""
         found = 0
         word = f" {word} "
         pairs = [*map(add, word, word[1:])]
@@ -124,7 +125,7 @@ def _has_gap(literal: str) -> bool:
 
 
 def _pieces(clause: Clause) -> Clause | None:
-    """Return a word of each literal, with a space where white space stands beside it. None: a word tells nothing."""
+    """Return one word of each literal, with a space where white space is next to it; None when a word is too common."""
     pieces = frozenset(map(_piece, clause))
     return pieces if all(map(_tells, pieces)) else None
 
@@ -144,7 +145,7 @@ def _tells(piece: str) -> bool:
 
 
 def _frequency(clause: Clause) -> float:
-    """Return a guess of how often texts have one of the literals, by their length."""
+    """Return an estimate of the share of texts that contain one of the literals, by their length."""
     return sum(map(_frequency_of, clause))
 
 
@@ -156,13 +157,13 @@ def _frequency_of(literal: str) -> float:
 # ------------------------------------------------------------------------------------------------ a pattern
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a part of a pattern needs."""
+    """The literals that a part of a pattern needs."""
 
     exact: Clause | None = None
-    """All texts that it matches, if they are few."""
+    """All texts that the part matches, if they are few."""
     clauses: tuple[Clause, ...] = ()
     ending: Clause | None = None
-    """All texts that a match may end in, if they are few, where `exact` is not known."""
+    """All possible endings of a match, if they are few and `exact` is not known."""
 
     @property
     def all_clauses(self) -> tuple[Clause, ...]:
@@ -191,7 +192,7 @@ def _sequence(items: Iterable[tuple[Any, Any]]) -> _Read:
 
 
 def _item(name: str, value: Any) -> _Read:
-    """Read one item of a tree of `re`."""
+    """Read one item of the parse tree of `re`."""
     match name:
         case "LITERAL":
             return _Read(frozenset((one_case(chr(value)),)))
@@ -245,5 +246,5 @@ def _branch(branches: Sequence[Iterable[tuple[Any, Any]]]) -> _Read:
 
 
 def _rarest(clauses: Iterable[Clause]) -> Clause | None:
-    """Return the clause that the fewest texts have; None when none tells anything."""
+    """Return the clause that the fewest texts contain; None when every clause is too common."""
     return min((each for each in clauses if _pieces(each)), key=_frequency, default=None)

@@ -1,4 +1,4 @@
-"""Markers of a clause: negations, endings, hedges, additions, and what was true before.
+"""Markers of a clause: negations, endings, hedges, additions, and former values.
 
 The functions remove the markers, so that the remaining words only say what the statement is about
 (docs/explanation/conflicts.md).
@@ -16,17 +16,17 @@ from .phrase_index import index_phrases, match_phrase
 from .tokenizer import Segment, Token, content
 
 _MARKERS_WITHIN = 5
-"""Negations and hedges stand within so many words of a clause's beginning; later ones concern something else."""
+"""Hedges are searched within this number of words from the clause's beginning; later ones concern something else."""
 
 
 MarkerShelf = Mapping[str, tuple[tuple[int, int, tuple[str, ...]], ...]]
-"""First word → the phrases that begin with it: minus their number of words, their place in the pack, their words. So
-sorted, the longest stand first, and of equally long ones the first of the pack."""
+"""First word → the phrases that begin with it: negative number of words, position in the pack, words. The sort order is
+longest phrase first, then the order of the pack."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerIndex:
-    """The markers of a pack by their first words: most words of a text begin none."""
+    """The markers of a pack by their first words, because most words of a text begin no marker."""
 
     hedges: MarkerShelf
     endings: MarkerShelf
@@ -36,11 +36,11 @@ class MarkerIndex:
     additive: MarkerShelf
     contrasts: MarkerShelf
     beginnings: MarkerShelf
-    """All those that a clause may begin with."""
+    """All markers that a clause may begin with."""
     former: MarkerShelf
-    """What stands before an old value."""
+    """Words before an old value."""
     negations_and_stop_words: frozenset[str]
-    """Words that may stand between the beginning of a clause and its verb."""
+    """Words that may occur between the beginning of a clause and its verb."""
 
 
 @lru_cache(maxsize=8)
@@ -81,20 +81,20 @@ class MarkedClause:
     added: bool = False
     past: bool = False
     over: bool = False
-    """Whether it is no longer true or never was. Whatever its tense, such a clause speaks of the present."""
+    """True when it is no longer true or never was. Such a clause is about the present, whatever its tense."""
     ongoing: bool = False
-    """Whether a one-time event is still to come: `is moving`."""
+    """True when a one-time event is still to come: `is moving`."""
     former: Segment = ()
     moved: bool = False
-    """Whether the clause names the old value together with the new one: `from tea to coffee`."""
+    """True when the clause names the old value together with the new one: `from tea to coffee`."""
     changed: bool = False
-    """Whether it says by a word that it was otherwise before: `now`, `again`."""
+    """True when a word says that the earlier state was different: `now`, `again`."""
     event: bool = False
-    """Whether its verb tells of a change: `passed the test`."""
+    """True when the verb reports a change: `passed the test`."""
     perfect: bool = False
-    """Whether it tells with an auxiliary what was done, and not for how long: `has lived in Peru`."""
+    """True when an auxiliary reports a past action without a duration: `has lived in Peru`."""
     another: bool = False
-    """Whether its object is one more of a kind: `a second cat`."""
+    """True when the object is an additional one of its kind: `a second cat`."""
 
 
 def take_markers(clause: MarkedClause, pack: Locale) -> None:
@@ -120,8 +120,8 @@ def take_markers(clause: MarkedClause, pack: Locale) -> None:
 
 
 def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
-    """Remove auxiliary verbs: has worked → worked, and not past; is working → working; did not work → past; had to give
-    up → gave up."""
+    """Remove auxiliary verbs and set the tense: has worked → worked, not past; is working → working; did not work →
+    past; had to give up → gave up."""
     clause.changed |= any(t.text in pack.markers.changes for t in clause.tokens)
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
     clause.event |= _tells_of_a_change(clause.tokens, pack)
@@ -133,7 +133,7 @@ def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
 
 
 def _tells_of_a_change(found: Sequence[Token], pack: Locale) -> bool:
-    """Whether the main verb is one of change, in the past: `passed the test`, `has passed the test`."""
+    """Return whether the main verb is a past verb of change: `passed the test`, `has passed the test`."""
     if len(found) > 1 and found[0].base in pack.auxiliaries and found[1].tense in ("past", "participle"):
         found = found[1:]
     return bool(found) and found[0].base in pack.turns and found[0].tense in ("past", "participle")
@@ -158,7 +158,7 @@ def _take_auxiliary(clause: MarkedClause, pack: Locale) -> bool:
 
 
 def _take_until(clause: MarkedClause, pack: Locale) -> None:
-    """Handle `was on leave until May`: it is over."""
+    """Handle `was on leave until May`: the state is over."""
     found = clause.tokens
     over = next((place for place, token in enumerate(found) if place > 1 and token.text in pack.markers.until), None)
     if clause.over:
@@ -168,7 +168,8 @@ def _take_until(clause: MarkedClause, pack: Locale) -> None:
 
 
 def _take_carrier(clause: MarkedClause, pack: Locale) -> bool:
-    """Remove a verb before the main verb that says that it was done or began: `started dating`, `had to give up`."""
+    """Remove a verb that only says that the main verb's action began or happened: `started dating`, `had to give
+    up`."""
     found, shelves = clause.tokens, index_phrases(pack)
     begins = match_phrase(found, shelves.begins, pack)
     ruled = match_phrase(found, shelves.rules, pack)
@@ -200,7 +201,7 @@ def take_former(clause: MarkedClause, pack: Locale) -> None:
         place = next((place for place, token in enumerate(rest) if token.text == after), None)
         if place is not None:
             clause.former, clause.moved = content(rest[:place], pack), True
-            verb = clause.tokens[: max(1, len(words) - 1)]  # went up *from* 5 *to* 6: went up to 6
+            verb = clause.tokens[: max(1, len(words) - 1)]  # went up *from* 5 *to* 6 → went up to 6
             clause.tokens = verb + rest[place:]
             return
 
@@ -210,7 +211,7 @@ def begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:
 
 
 def _contrast_at(found: Sequence[Token], place: int, contrasts: MarkerShelf) -> tuple[str, ...] | None:
-    """Return the first phrase of the pack that stands at a place."""
+    """Return the first phrase of the pack that begins at a position."""
     may_begin = _that_may_begin(found[place], contrasts)
     if not may_begin:
         return None
@@ -234,7 +235,7 @@ def _starts(found: Sequence[Token], place: int, words: Sequence[str]) -> bool:
 
 
 def _take(clause: MarkedClause, phrases: MarkerShelf, *, within: int) -> bool:
-    """Remove the longest of these phrases that begins within the first `within` words; return whether there was one."""
+    """Remove the longest of the phrases that begins within the first `within` words; return whether one was removed."""
     found = clause.tokens
     matches = [
         (size, order, place)
@@ -251,6 +252,7 @@ def _take(clause: MarkedClause, phrases: MarkerShelf, *, within: int) -> bool:
 
 
 def _negatable(found: Sequence[Token]) -> int:
-    """Return how far a negation may stand: before the verb or right after it. Later ones concern something else."""
+    """Return the number of words in which a negation may begin: up to one word after the verb. Later negations concern
+    something else."""
     verb = next((place for place, token in enumerate(found) if token.tense is not None), 0)
     return verb + 2

@@ -1,7 +1,7 @@
 """Parses a text into claims, clause by clause, with a locale pack.
 
-"Left Google and now works at Stripe" gives two claims about the subject. What the pack does not know stays open; zones
-and the model decide it.
+"Left Google and now works at Stripe" gives two claims about the subject. Words that the pack does not know stay open;
+zones and a model decide them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from .word_order import arrange, joined_infinitives, shares_auxiliary
 READ_KEPT = 2_048
 """Number of parsed texts in the cache."""
 _WHOSE_AT_MOST = 7
-"""Maximum number of words before the verb that say whom or what a clause is about."""
+"""Maximum number of words before the verb that name the subject of a clause."""
 
 _NOTHING = Claim((), None, "unsure", (), (), frozenset(), frozenset())
 
 
 @lru_cache(maxsize=READ_KEPT)
 def read(text: str, pack: Locale) -> tuple[Claim, ...]:
-    """Return at least one claim; an empty claim when the text says nothing. Results are cached, because every new
-    statement is compared with several known ones. A statement has at most `CONTENT_MAX` characters; the rest of a
-    longer text is not read, because the readings of a clause grow faster than its length."""
+    """Return the claims of a text: at least one, an empty claim when the text has no content.
+
+    Results are cached, because every new statement is compared with several known statements. Only the first
+    `CONTENT_MAX` characters (the limit of a statement) are read: the readings of a clause grow faster than its length.
+    """
     claims: list[Claim] = []
     added = False
     for clause in _clauses(list(joined_infinitives(tokens(text[:CONTENT_MAX], pack), pack)), pack):
@@ -49,13 +51,13 @@ def read(text: str, pack: Locale) -> tuple[Claim, ...]:
 
 
 def predicate_of(text: str, pack: Locale) -> str | None:
-    """Return the predicate of a fact with this text: that of its first asserting claim."""
+    """Return the predicate of a fact with this text, from its first asserting claim."""
     claims = read(text, pack)
     return next((_full_name(each) for each in claims if asserts(each) and each.predicate), None)
 
 
 def full_names(text: str, pack: Locale) -> tuple[str, ...]:
-    """Return the single-valued predicates of a text, as stored facts name them."""
+    """Return the single-valued predicates of a text, in the form of stored facts."""
     names = (_full_name(each) for each in read(text, pack) if each.predicate and each.valued == "single")
     return tuple(dict.fromkeys(names))
 
@@ -65,7 +67,7 @@ def _full_name(claim: Claim) -> str:
 
 
 def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
-    """Split at breaks, and at `and` and `but` before a verb: the words after it speak of the subject again."""
+    """Split at breaks, and at `and` and `but` before a verb: the words after it are about the subject again."""
     clause: list[Token] = []
     for place, token in enumerate(found):
         after = found[place + 1 :]
@@ -90,13 +92,13 @@ def _begins_clause(rest: Sequence[Token], pack: Locale) -> bool:
 
 
 def _names_go_on(found: Sequence[Token], place: int) -> bool:
-    """Whether a name after a comma only says where the name before it is: `Hackney, London`."""
+    """Return whether a name after a comma only locates the name before it: `Hackney, London`."""
     after = list(itertools.takewhile(lambda token: not token.is_break, found[place + 1 :]))
     return place > 0 and found[place - 1].is_name and bool(after) and all(token.is_name for token in after)
 
 
 def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
-    """Return what the clause says is not true: `…, not in Basel`."""
+    """Return the words that the clause denies: `…, not in Basel`."""
     for _, _, words in index_markers(pack).contrasts.get(clause[0].text, ()):
         size = len(words)
         if tuple(token.text for token in clause[:size]) == words and not any(t.tense for t in clause[size:]):
@@ -105,7 +107,7 @@ def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
 
 
 def _is_aside(clause: Sequence[Token], pack: Locale) -> bool:
-    """Whether a clause is an aside: `besides Luca, …`."""
+    """Return whether a clause is an aside: `besides Luca, …`."""
     return clause[0].text in pack.markers.additive and not any(token.tense in ("present", "past") for token in clause)
 
 
@@ -141,7 +143,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
 
 
 def _cut(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Split into what is said about the subject and what is said besides."""
+    """Split a clause into the words about the subject and the words about others."""
     for place, token in enumerate(found):
         if place > 1 and token.text in pack.markers.others:
             only_when = all(tells_when(each.text, pack) or each.is_number for each in counted(found[place:], pack))
@@ -160,7 +162,8 @@ def _strip_subject(clause: MarkedClause, pack: Locale) -> None:
 
 
 def _without_time(found: list[Token], pack: Locale) -> list[Token]:
-    """Return the clause without a time before its verb: `In 2019 moved to Rome`, `two years ago joined SAP`."""
+    """Return the clause without a time expression before its verb: `In 2019 moved to Rome`, `two years ago joined
+    SAP`."""
     place = 0
     while place < len(found) and (
         found[place].is_number

@@ -22,21 +22,21 @@ _OPEN = frozenset(("#", "*"))
 class Phrase:
     words: tuple[str, ...]
     needs: frozenset[str]
-    """The literal words of the phrase: without all of them there is no match."""
+    """The literal words of the phrase. Without all of them there is no match."""
     rule: PredicateRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Phrases with one first word. Each has its rank: the longest first, of equally long ones the first of the pack."""
+    """Phrases with the same first word. They are ranked: longest first, then the order of the pack."""
 
     alone: tuple[tuple[int, Phrase], ...]
-    """Those that need no other word."""
+    """Phrases that need no other word."""
     by_word: Mapping[str, tuple[tuple[int, Phrase], ...]]
-    """The others by one of the words that they need."""
+    """The other phrases, by one of the words that they need."""
 
     def that_may_match(self, said: Set[str]) -> list[tuple[int, Phrase]]:
-        """Return the phrases all of whose words are said, by rank."""
+        """Return the phrases whose words all occur in `said`, by rank."""
         others = [each for word in self.by_word.keys() & said for each in self.by_word[word] if each[1].needs <= said]
         return sorted((*self.alone, *others), key=itemgetter(0)) if others else [*self.alone]
 
@@ -60,16 +60,16 @@ class PhraseIndex:
 
 @dataclass(frozen=True, slots=True)
 class PhraseMatch:
-    """A phrase at the beginning of a clause, with the words of the clause that are its object."""
+    """A phrase at the beginning of a clause, with its object: words of the clause."""
 
     phrase: Phrase
     end: int
-    """The number of tokens of the match."""
+    """Number of tokens in the match."""
     object: tuple[Token, ...]
 
     @property
     def size(self) -> int:
-        """The number of words of the phrase."""
+        """Number of words in the phrase."""
         return len(self.phrase.words)
 
 
@@ -92,8 +92,8 @@ def index_phrases(pack: Locale) -> PhraseIndex:
 def match_phrase(
     found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[PhraseMatch], bool] = lambda match: True
 ) -> PhraseMatch | None:
-    """Return the longest phrase of the shelf that matches the beginning of the clause and fits; the first of equally
-    long ones."""
+    """Return the longest phrase of the shelf that matches the beginning of the clause and fits; in a tie, the first in
+    the pack."""
     if not found:
         return None
     beginnings = dict.fromkeys((found[0].base, found[0].text, found[0].word))
@@ -105,7 +105,7 @@ def match_phrase(
     for phrases in shelves:
         for _, phrase in phrases.that_may_match(said):
             if best is not None and len(phrase.words) <= best.size:
-                break  # they lie by length
+                break  # the phrases are sorted by length
             aligned = _aligned(found, phrase.words, pack)
             if aligned is not None:
                 candidate = PhraseMatch(phrase, len(aligned), _object(found, aligned, pack))
@@ -150,8 +150,8 @@ def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tup
 def _aligned(
     found: Sequence[Token], words: Sequence[str], pack: Locale, *, first: bool = True
 ) -> tuple[str, ...] | None:
-    """Return for each token the word of the phrase that it matches ("" for a skipped token); None when the phrase does
-    not match."""
+    """Return for each token the phrase word that it matches ("" for a skipped token); None when the phrase does not
+    match."""
     if not words:
         return ()
     word, rest = words[0], words[1:]

@@ -11,11 +11,11 @@ from typing import Final
 _GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _DECIMAL: Final = re.compile(r"(?<=\d),(?=\d)")
 _SPACELESS: Final = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "BOPOMOFO", "KATAKANA-HIRAGANA")
-"""Scripts whose words have no space between them, as the names of their letters begin."""
+"""Scripts without spaces between words, by the first word of their letters' Unicode names."""
 _MINUS: Final = frozenset("-−")
 _IN_NUMBERS: Final = _MINUS | {"."}
 _SAID: Final = frozenset("#%&@?*/")
-"""Punctuation that tells texts apart: C and C#."""
+"""Punctuation that makes a difference between texts: C and C#."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class PlainWord:
     """A run of letters or digits, one letter of a script without spaces, or a symbol."""
 
     text: str
-    """Folded: NFKC, without regard to case, numbers in one spelling."""
+    """The folded form: NFKC, case-folded, numbers in one notation."""
     is_name: bool = False
-    """Whether it begins with a capital letter and is not the first word."""
+    """True when the word begins with a capital letter and is not the first word."""
 
     @property
     def is_number(self) -> bool:
@@ -33,13 +33,13 @@ class PlainWord:
 
 
 def plain_words(text: str) -> tuple[PlainWord, ...]:
-    """Split a text into words. Punctuation and spaces are left out; 1.500 and 1500, 1,80 and 1.8 are equal."""
+    """Split a text into words. Punctuation and spaces are dropped; 1.500 and 1500, 1,80 and 1.8 are equal."""
     plain = _DECIMAL.sub(".", _GROUPED.sub("", unicodedata.normalize("NFKC", text)))
     return tuple(_word(run, place) for place, run in enumerate(_runs(plain)))
 
 
 def is_spaceless(letter: str) -> bool:
-    """Whether the letter is of a script without spaces between words."""
+    """Return whether the letter belongs to a script without spaces between words."""
     return unicodedata.name(letter, "").partition(" ")[0].partition("-")[0] in _SPACELESS
 
 
@@ -62,7 +62,8 @@ def _runs(plain: str) -> Iterator[str]:
 
 
 def _kind(each: str) -> str:
-    """Return what a character belongs to: a word (L), a number (N), itself (S, one letter W), or nothing."""
+    """Return the kind of a character: in a word (L), in a number (N), one letter as a word (W), a symbol (S), or
+    empty."""
     category = unicodedata.category(each)
     if category.startswith(("L", "M")):
         return "W" if category.startswith("L") and is_spaceless(each) else "L"

@@ -1,6 +1,6 @@
-"""Finds the predicate and the object of a clause by the rules of the locale pack.
+"""Predicate and object of a clause, by the rules of the locale pack.
 
-"X is V" makes X a predicate with one value. Where no rule matches, the predicate stays None.
+"X is V" makes X a predicate with one value. When no rule matches, the predicate is None.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], 
 
 
 def _best_order(found: list[Token], pack: Locale) -> list[Token]:
-    """Return the order of prepositional phrases in which the longest phrase of the pack matches.
+    """Return the order of prepositional phrases in which the pack's longest phrase matches.
 
-    Of equals it is one with a rule that needs a name, else the given order. Where word order is free, `zieht mit Ana
-    nach Köln` and `zieht nach Köln mit Ana` say the same.
+    In a tie, an order that matches a rule for names wins, then the given order. Where word order is free, `zieht mit
+    Ana nach Köln` and `zieht nach Köln mit Ana` mean the same.
     """
     if pack.word_order is None:
         return found
@@ -67,7 +67,7 @@ def _size(found: PhraseMatch | None) -> int:
 
 
 def _tells_of_an_end(found: Sequence[Token], pack: Locale) -> bool:
-    """Whether the clause ends something: `sold honey`, but not `sells honey`, which is a habit."""
+    """Return whether the clause may report an end: `sold honey`, but not `sells honey`, which is a habit."""
     habit = bool(found) and found[0].tense == "present"
     return (
         not habit
@@ -83,8 +83,8 @@ def _only_says_when(found: Sequence[Token], pack: Locale) -> bool:
 
 
 def _ended(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Locale) -> list[Claim]:
-    """Return the claims of a clause that ends something. `Quit smoking` denies smoking; `quit the choir` denies
-    whatever is known of the choir."""
+    """Return the claims of a clause that reports an end. `Quit smoking` denies smoking; `quit the choir` denies all
+    known claims about the choir."""
     after = list(ended.object)
     if len(after) > 1 and after[0].base in pack.auxiliaries and after[1].tense == "ongoing":
         after = after[1:]
@@ -97,7 +97,7 @@ def _ended(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Local
 
 
 def _without_reason(after: list[Token], pack: Locale) -> list[Token]:
-    """Return what ended without why, and without what followed: `the club over a quarrel`."""
+    """Return the ended thing without the reason and without the next event: `the club over a quarrel` → `the club`."""
     for place, token in enumerate(after[1:], start=1):
         joined = token.text in pack.joins and after[place + 1 : place + 2]
         if token.text in pack.reasons or (joined and after[place + 1].text in pack.separators):
@@ -106,14 +106,14 @@ def _without_reason(after: list[Token], pack: Locale) -> list[Token]:
 
 
 def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
-    """Whether a clause names no object: `drinks`, `drinks heavily`, `drinks with friends`."""
+    """Return whether a clause names no object: `drinks`, `drinks heavily`, `drinks with friends`."""
     said = [token for token in after if not says_how(token, pack) and not tells_when(token.word, pack)]
     return not said or said[0].text in pack.separators
 
 
 def _unruled(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
-    """Return the claims of a clause without a rule: a known occupation after `is a`, a replacement, or a claim without
-    a predicate."""
+    """Return the claims of a clause that matches no rule: a known occupation after `is a`, a replacement, or a claim
+    without a predicate."""
     found = clause.tokens
     if found and found[0].base in pack.copulas:
         first = segments(found[1:], pack)
@@ -131,8 +131,8 @@ def _unruled(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: 
 
 
 def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) -> bool:
-    """Whether the words name an occupation, known or by its ending: `is a beekeeper`, but not `is a perfectionist` nor
-    `is older`."""
+    """Return whether the words name an occupation, listed or with the ending of one: `is a beekeeper`, but not `is a
+    perfectionist` or `is older`."""
     last = segment[-1]
     said = {last.text, last.text.removesuffix("s")}
     if said & pack.not_occupations:
@@ -144,8 +144,8 @@ def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) 
 def _role_and_employer(
     clause: MarkedClause, whose: Segment, predicate: str, after: Sequence[Token], pack: Locale
 ) -> tuple[Sequence[Token], list[Claim]]:
-    """Split a role and an employer: `works at Google as a nurse` also names a role, `is a nurse at Google` also an
-    employer. Return the rest of the object and the other claim's parts."""
+    """Split a role and an employer: `works at Google as a nurse` also names a role, `is a nurse at Google` also names
+    an employer. Return the rest of the object and the claims about the other part."""
     for each in pack.implied:
         if each.predicate != predicate:
             continue
@@ -159,13 +159,13 @@ def _role_and_employer(
 
 
 def _is_proper(after: Sequence[Token], pack: Locale) -> bool:
-    """Whether the first thing is a proper name and not a department."""
+    """Return whether the first thing is a proper name and not a department."""
     thing = counted(list(itertools.takewhile(lambda token: token.text not in pack.separators, after)), pack)
     return bool(thing) and all(token.is_name and token.text not in pack.not_employers for token in thing)
 
 
 def rule_of(found: Sequence[Token], pack: Locale) -> PhraseMatch | None:
-    """Return the match of the longest rule at the beginning of the clause."""
+    """Return the longest rule that matches the beginning of the clause."""
     return match_phrase(found, index_phrases(pack).rules, pack, lambda each: _has_what_it_needs(each, pack))
 
 
@@ -179,13 +179,13 @@ def _has_what_it_needs(each: PhraseMatch, pack: Locale) -> bool:
 
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:
-    """Whether a copula stands before a name: `is Anna`."""
+    """Return whether the clause is a copula and a name: `is Anna`."""
     after = counted(found[1:], pack)
     return bool(after) and found[0].base in pack.copulas and after[0].is_name
 
 
 def value_at(found: Sequence[Token], pack: Locale) -> int:
-    """Return where V begins in `X is V`; 0 when the clause has another form."""
+    """Return the position of V in `X is V`; 0 when the clause has another form."""
     if found[0].base in pack.copulas:
         return 1
     becomes = match_phrase(found, index_phrases(pack).becomes, pack)

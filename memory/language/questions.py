@@ -1,8 +1,8 @@
-"""Questions: whether a message only asks; pure.
+"""Questions: detects messages that only ask; pure.
 
 A question mark ends a question in most languages, `吗` or `か` in some. Where a pack has question words, a question is
-also recognised without a mark, by the order of words ("where do I live again"). The rules are cautious: "I live in
-Berlin, do you know it?" states something, so it does not only ask.
+also recognised without a mark, by word order ("where do I live again"). The rules are cautious: "I live in Berlin, do
+you know it?" states something, so it does not only ask.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ _ENDS: Final = re.compile(r"(?:吗|嗎|呢|吧|か|かな|까|까요|나요|で�
 """Particles and endings of questions in Chinese, Japanese and Korean, also without a mark."""
 _ASKED: Final = re.compile(r"[?？؟]+[\s!?？؟)\"'»”’]*$")
 _LONG: Final = 3
-"""A clause of so many words before the question may state something."""
+"""A clause with at least this number of words before the question may state something."""
 LONGEST_QUESTION: Final = 2_000
-"""Characters of a message that may be a question, as of a cue."""
+"""Maximum length of a message that may be a question, in characters; a cue has the same limit."""
 _INVERTED_WITHIN: Final = 5
-"""Words of `which kind of tea do I` until the verb."""
+"""Maximum number of words before the verb: `which kind of tea do I`."""
 
 
 def only_asks(text: str, packs: tuple[Locale, ...]) -> bool:
-    """Return whether every sentence of a message asks, apart from greetings and the like. `packs`: the languages whose
-    words are known. A message of more than 2 000 characters says something."""
+    """Return whether every sentence of a message is a question, apart from greetings and similar words.
+
+    `packs` are the languages whose words are known. A message of more than 2 000 characters never only asks.
+    """
     return len(text) <= LONGEST_QUESTION and _only_asks(text, packs)
 
 
@@ -54,7 +56,7 @@ def _says_nothing(found: list[str], known: Sequence[QuestionWords]) -> bool:
 
 
 def _asks(sentence: str, marked: bool, known: Sequence[QuestionWords]) -> bool:
-    """Return whether a sentence asks. `marked`: it has a question mark."""
+    """Return whether a sentence is a question. `marked`: it has a question mark."""
     if not sentence.isascii() and _ENDS.search(sentence.rstrip(".!。！?？ ")):
         return True
     if marked and (opening := sentence.find("¿")) >= 0:
@@ -64,8 +66,8 @@ def _asks(sentence: str, marked: bool, known: Sequence[QuestionWords]) -> bool:
 
 
 def _asks_in(clauses: list[list[str]], marked: bool, known: QuestionWords) -> bool:
-    """Return whether the clauses of a sentence ask by the words of one language. Without a question mark the first one
-    decides, unless another one states something."""
+    """Return whether the clauses of a sentence ask, by the words of one language. Without a question mark the first
+    clause decides, unless another clause states something."""
     told = [found for each in clauses if (found := _without_fillers(_uncontracted(each, known), known))]
     if not told:
         return marked
@@ -84,13 +86,13 @@ def _without_fillers(found: list[str], known: QuestionWords) -> list[str]:
 
 
 def _uncontracted(found: list[str], known: QuestionWords) -> list[str]:
-    """Write `what's` as two words."""
+    """Split `what's` into two words."""
     first, mark, rest = found[0].partition("'")
     return [first, f"'{rest}", *found[1:]] if mark and first in known.openers else found
 
 
 def _opens_question(found: list[str], marked: bool, known: QuestionWords) -> bool:
-    """Return whether a clause begins as a question: `where do I`, `what is`, `is she`, `tell me where`."""
+    """Return whether a clause begins like a question: `where do I`, `what is`, `is she`, `tell me where`."""
     for request in known.requests:
         if tuple(found[: len(request)]) == request:
             rest = found[len(request) :]
@@ -102,7 +104,7 @@ def _opens_question(found: list[str], marked: bool, known: QuestionWords) -> boo
 
 
 def _is_inverted(after: list[str], marked: bool, known: QuestionWords) -> bool:
-    """Return whether a verb stands before its subject after the question word. Without a question mark `what is` also
+    """Return whether a verb comes before its subject after the question word. Without a question mark, `what is` also
     begins a statement with another verb: `what is important to me is honesty`."""
     place = next((place for place, word in enumerate(after) if word in known.auxiliaries | known.subjects), None)
     if place is None or place >= _INVERTED_WITHIN or after[place] not in known.auxiliaries:

@@ -1,4 +1,4 @@
-"""Texts as prompts show them, as a reader sees them, and as quotes are compared."""
+"""Forms of a text: for display in a prompt, as a reader sees it, and for the comparison of quotes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INVISIBLE: Final = re.compile(
 """Characters without width: format characters, joiners, direction marks, variation selectors."""
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
 _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""All that any reader takes for the end of a line."""
+"""Every sequence that any reader treats as a line end."""
 _TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 """Invisible copies of ASCII in Unicode."""
 _PUNCTUATION: Final = str.maketrans("„“”«»‹›‟〝〞‘’‚‛ʼ´‐‑‒։∶", '"' * 10 + "'" * 6 + "---::")
@@ -30,15 +30,18 @@ _SPEAKER: Final = r"(?: ?\([^()\n]{0,200}\))?"
 _HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]*{_SPEAKER} ?:|\[ ?/?memory |<\|"
 _LOOKS_OURS: Final = re.compile(_HEADING, re.IGNORECASE)
 _MAY_LOOK_OURS: Final = re.compile(r"[\[:#<&]")
-"""Signs one of which an ASCII line that looks like ours has; `&` may begin another sign."""
+"""Characters at least one of which is in an ASCII line that looks like prompt syntax; `&` may begin an HTML escape."""
 _INDENT: Final = re.compile(r"\s*")
 _ESCAPED: Final = re.compile(rf"\\(?={_HEADING})", re.IGNORECASE)
 _LEADING_BACKSLASH: Final = re.compile(r"(?<!\S)\\(?=\S)")
 
 
 def visible(text: str) -> str:
-    """Return the text as a reader sees it: HTML escapes and compatibility forms (full width) resolved, nothing
-    invisible, `\\n` for every end of a line, one kind of quotation marks, apostrophes, hyphens and spaces."""
+    """Return the text as a reader sees it.
+
+    HTML escapes and compatibility forms (full width) are resolved, and invisible characters are removed. Line ends,
+    quotation marks, apostrophes, hyphens and spaces have one form each.
+    """
     for _ in range(2):
         if "&" in text:
             text = html.unescape(text)
@@ -49,12 +52,12 @@ def visible(text: str) -> str:
 
 
 def latin_lookalikes(text: str) -> str:
-    """Replace letters of other scripts that look like Latin ones."""
+    """Replace letters of other scripts that look like Latin letters."""
     return text if text.isascii() else text.translate(LATIN_LOOKALIKES)
 
 
 def looks_like_prompt(line: str) -> bool:
-    """Whether a line looks like a role, a heading or a mark of a prompt, in any spelling."""
+    """Return whether a line looks like a role, a heading or a marker of a prompt, in any spelling."""
     if line.isascii() and _MAY_LOOK_OURS.search(line) is None:
         return False
     seen = " ".join(latin_lookalikes(visible(line)).split())
@@ -62,8 +65,8 @@ def looks_like_prompt(line: str) -> bool:
 
 
 def escape_markers(text: str) -> str:
-    """Put a backslash before each line that looks like a role, a heading or a mark of ours (`assistant:`, `## user`,
-    `[t1]`), so that a text cannot imitate the prompt that shows it. Every end of a line becomes `\\n`."""
+    """Put a backslash before each line that looks like a role, heading or marker of a prompt (`assistant:`, `## user`,
+    `[t1]`), so that a text cannot imitate the prompt around it. Every line end becomes `\\n`."""
     return "\n".join(_escaped(line) for line in _LINE_ENDS.split(text))
 
 
@@ -80,20 +83,20 @@ def unescape_markers(text: str) -> str:
 
 
 def own_statement(content: str, subject: str) -> str:
-    """Return a statement without the name of its own subject: `Elena lives in Lecce`, said of elena."""
+    """Return a statement without the name of its own subject: `Elena lives in Lecce` with the subject elena."""
     named = [re.escape(each) for each in dict.fromkeys((subject.replace("-", " "), subject.partition("-")[0])) if each]
     begins = re.match(rf"\s*(?:{'|'.join(named)})(?:'s|’s)?\s+(?=\S)", content, re.IGNORECASE) if named else None
     return content if begins is None else content[begins.end() :]
 
 
 def one_line(text: str) -> str:
-    """Replace line breaks and runs of white space with single spaces: an item of a prompt takes one line."""
+    """Replace line breaks and runs of white space with single spaces: an item of a prompt is one line."""
     return " ".join(text.split())
 
 
 def folded(text: str) -> str:
-    """Return the form in which quotes are compared: as a reader sees it, without regard to case, kinds of quotation
-    marks, dashes and spaces, and without the backslashes of prompts."""
+    """Return the form in which quotes are compared: as a reader sees it, but with case, quotation marks, dashes and
+    spaces unified, and without the backslashes of prompts."""
     plain = text
     if not text.isascii():
         plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION).translate(_DASHES)
@@ -105,11 +108,11 @@ def folded(text: str) -> str:
 
 
 def quote_found(quote: str, text: str) -> bool:
-    """Whether the quote stands in the text, after folding. An empty quote proves nothing."""
+    """Return whether the quote is in the text, after folding. An empty quote is never found."""
     return quote_in_folded(quote, folded(text))
 
 
 def quote_in_folded(quote: str, text: str) -> bool:
-    """Do the same as `quote_found` for a folded text: many quotes are compared with one text."""
+    """Return the same as `quote_found` for an already folded text: many quotes are compared with one text."""
     wanted = folded(quote)
     return bool(wanted) and wanted in text

@@ -1,5 +1,4 @@
-"""The tokenizer: words of a statement, normalised so that spelling, inflection and number do not make a difference;
-pure.
+"""The tokenizer: words of a statement, normalised for spelling, inflection and number; pure.
 
 The words and rules of the language come from the locale pack.
 """
@@ -21,21 +20,21 @@ _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _ABBREVIATION = 3
-"""A full stop after at most so many letters does not end a sentence (Dr., St.)."""
+"""Maximum number of letters before a full stop that does not end a sentence (Dr., St.)."""
 _DETERMINED_WITHIN = 24
-"""Words before a noun among which its determiner is looked for."""
+"""Number of words before a noun in which its determiner is searched."""
 _SHORTEST_STEM = 3
-"""Minimum number of letters of a stem."""
+"""Minimum number of letters in a stem."""
 _SHORTEST_INFLECTED = 4
-"""An inflected noun has more letters: Main is no form of Mai."""
+"""A noun needs more letters than this to count as inflected: Main is not a form of Mai."""
 
 WORDS_KEPT = 8_192
-"""Words whose forms are kept: most words of most texts are the same ones."""
+"""Number of words in the cache of word forms: most words of most texts repeat."""
 
 _LongForms = tuple[tuple[str, re.Pattern[str], str], ...]
 
 Segment = tuple[str, ...]
-"""The words for one thing: those between two prepositions."""
+"""The words for one thing, between two prepositions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +44,15 @@ class Token:
     text: str
     """The word in lower case."""
     base: str
-    """The base form of a verb; else the text."""
+    """The base form of a verb; the text for any other word."""
     word: str
-    """The form that is compared: the stem, or a number in digits."""
+    """The form for comparison: the stem, or a number in digits."""
     tense: str | None = None
-    """Of a verb: base, present, past, participle or ongoing."""
+    """For a verb: base, present, past, participle or ongoing."""
     is_name: bool = False
     is_number: bool = False
     is_noun: bool = False
-    """Whether it is known to be a noun, where nouns are written with a capital letter."""
+    """True when it is known to be a noun, in a language that writes nouns with a capital letter."""
 
     @property
     def is_break(self) -> bool:
@@ -85,7 +84,7 @@ def _long_forms(pack: Locale) -> tuple[_LongForms, _LongForms]:
 
 
 def _written_out(text: str, forms: _LongForms, *, ignores_case: bool) -> str:
-    """Replace short forms, one after the other. Those that an ASCII text does not have are not searched for."""
+    """Replace short forms one by one. A short form that is not in an ASCII text is skipped without a search."""
     seen = (text.lower() if ignores_case else text) if text.isascii() else None
     for short, pattern, long in forms:
         if seen is None or short in seen:
@@ -110,20 +109,20 @@ def _respelled(text: str, pack: Locale) -> str:
 
 
 def _with_decimal_point(text: str, pack: Locale) -> str:
-    """Leave out the marks between thousands, and write decimals after a point."""
+    """Remove thousands separators, and write decimals with a point."""
     if pack.decimal_mark == ".":
         return _THOUSANDS.sub("", text)
     return _DECIMAL_COMMA.sub(".", _THOUSANDS_POINT.sub("", text))
 
 
 def _split(part: str, place: int, parts: Sequence[str], pack: Locale, *, shouted: bool) -> list[Token]:
-    """Return the tokens of a part: two for a compound whose head the pack knows. `shouted`: all is in capitals."""
+    """Return the tokens of a part: two for a compound with a known head. `shouted`: the whole text is in capitals."""
     nouns, word = pack.nouns, part.lower()
     name = (
         place > 0
         and part[0].isupper()
         and word not in pack.occupations
-        and not (shouted and _is_known_word(word, pack))  # it is no name then
+        and not (shouted and _is_known_word(word, pack))  # in capitals, a known word is not a name
     )
     if nouns is None or not part[0].isupper():
         return [_token(part, name, pack)]
@@ -145,7 +144,8 @@ def _is_known_word(word: str, pack: Locale) -> bool:
 
 
 def _as_noun(token: Token, pack: Locale) -> Token:
-    """A noun that is an infinitive names an action (das Rauchen); any other noun is no form of a verb."""
+    """Return the token as a noun. An infinitive as a noun names an action (das Rauchen); any other noun is not a verb
+    form."""
     if token.tense is None or token.is_number:
         return replace(token, is_noun=True)
     if token.tense == "base":
@@ -154,7 +154,7 @@ def _as_noun(token: Token, pack: Locale) -> Token:
 
 
 def compound(word: str, nouns: Nouns) -> list[str]:
-    """Split a compound before its head, without the letters that link both: mandelallergie → mandel, allergie."""
+    """Split a compound before its head, without the linking letters: mandelallergie → mandel, allergie."""
     head = max((each for each in nouns.heads if word.endswith(each)), key=len, default="")
     first = word.removesuffix(head).removesuffix("-")
     if not head or len(first) < _SHORTEST_STEM:
@@ -173,7 +173,7 @@ def _is_known_noun(word: str, before: Sequence[str], pack: Locale, nouns: Nouns)
 
 
 def follows_determiner(before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:
-    """Whether a word stands after a determiner, perhaps with adjectives between."""
+    """Return whether the word follows a determiner, possibly with adjectives in between."""
     place = len(before) - 1
     while place >= 0 and before[place][0].islower() and before[place].endswith(_ADJECTIVE_ENDINGS):
         if before[place] in nouns.determiners or before[place] in nouns.articles:
@@ -198,14 +198,14 @@ def _token(part: str, name: bool, pack: Locale) -> Token:
 
 
 def _singular(name: str, pack: Locale) -> str:
-    """Return a name without the ending of a possessive, and a weekday without that of the plural: on Tuesdays."""
+    """Return a name without a possessive ending, and a weekday without its plural ending: on Tuesdays."""
     plain = name.removesuffix("'s")
     return plain.removesuffix("s") if plain.removesuffix("s") in pack.times else plain
 
 
 def stem(word: str, pack: Locale) -> str:
-    """Return a word without its endings: smokes, smoking, smoked → smok. A stem is only compared and need not be a
-    word."""
+    """Return a word without its endings: smokes, smoking, smoked → smok. A stem is only for comparison and need not be
+    a word."""
     for ending, instead in pack.suffixes:
         left = word.removesuffix(ending)
         if left != word and len(left) >= _SHORTEST_STEM - (len(ending) < 3):
@@ -219,13 +219,13 @@ def stem(word: str, pack: Locale) -> str:
 
 
 def akin(one: str, other: str, pack: Locale) -> bool:
-    """Whether two words are equal, or one names who does the other: teach, teacher."""
+    """Return whether two words are equal, or one names the agent of the other: teach, teacher."""
     short, long = sorted((one, other), key=len)
     return short == long or (len(short) > _SHORTEST_STEM and long.removeprefix(short) in pack.agents)
 
 
 def _number(text: str) -> str:
-    """Normalise a number: 1.80 → 1.8, 7:00 → 7."""
+    """Return a number in normal form: 1.80 → 1.8, 7:00 → 7."""
     plain = text.removesuffix(":00")
     return plain.rstrip("0").rstrip(".") if re.fullmatch(r"\d+\.\d+", plain) else plain.lstrip("0") or "0"
 
@@ -258,7 +258,7 @@ def _numbers_joined(found: Sequence[Token], pack: Locale) -> list[Token]:
 
 
 def _named(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
-    """Join the words of a name: New York is one name, and not York."""
+    """Join the words of a name: New York is one name, different from York."""
     before: Token | None = None
     for token in found:
         if before is not None:
@@ -322,7 +322,7 @@ def tells_when(word: str, pack: Locale) -> bool:
 
 @lru_cache(maxsize=8)
 def generals(pack: Locale) -> Mapping[str, frozenset[str]]:
-    """Return the kinds that a thing belongs to, in the compared form."""
+    """Return the kinds of each thing, in the form for comparison."""
     return {compared(each, pack): frozenset(compared(one, pack) for one in over) for each, over in pack.kinds.items()}
 
 
@@ -333,7 +333,7 @@ def compared_all(words: frozenset[str], pack: Locale) -> frozenset[str]:
 
 @lru_cache(maxsize=WORDS_KEPT)
 def compared(word: str, pack: Locale) -> str:
-    """Return the compared form of a word that is not a name."""
+    """Return the form for comparison of a word that is not a name."""
     base, _ = pack.verbs.get(word, (word, None))
     same = pack.same_words.get(word)
     return stem(base if same is None else same, pack)

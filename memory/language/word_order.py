@@ -1,7 +1,7 @@
-"""Arranges a clause verb first, for languages whose verbs stand second or last; pure.
+"""Word order: puts the verb of a clause first, for languages with the verb in second or last place; pure.
 
 `Ist im Mai nach Köln gezogen` → gezogen (past) nach Köln im Mai; `Trinkt abends keinen Kaffee mehr` → trinkt keinen
-mehr Kaffee abends. The order of the other words stays. The data is the pack's `WordOrder`.
+mehr Kaffee abends. The other words keep their order. The rules are in the pack's `WordOrder`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _FINITE = ("present", "past")
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """A clause with its verb first (behind its subject, if that stands before the verb)."""
+    """A clause with its verb first, or right after a subject that comes before the verb."""
 
     tokens: list[Token]
     planned: bool = False
-    """Whether it speaks of the future."""
+    """True when the clause is about the future."""
     announced: bool = False
-    """Whether it is in the present tense, which announces one-time events."""
+    """True when the clause is in the present tense and that tense announces one-time events."""
 
 
 def arrange(found: Sequence[Token], pack: Locale) -> Arranged:
@@ -48,8 +48,8 @@ def arrange(found: Sequence[Token], pack: Locale) -> Arranged:
 
 
 def joined_infinitives(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
-    """Leave out the comma before an infinitive that belongs to the verb before it (`plant, nach Graz zu ziehen`), and
-    before a clause about a word before it (`ein Sohn, der singt`), whose first word then is one of `others`."""
+    """Drop the comma before an infinitive that belongs to an earlier verb (`plant, nach Graz zu ziehen`), and before a
+    relative clause (`ein Sohn, der singt`), whose first word is replaced by one of `others`."""
     order = pack.word_order
     for place, token in enumerate(found):
         if order is not None and token.text == ",":
@@ -62,12 +62,12 @@ def joined_infinitives(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
         if order is not None and place and found[place - 1].text == "," and token.text in order.relative:
             group = _until_break(found[place:])
             if len(group) > 1 and group[-1].tense in _FINITE:
-                continue  # written above as one of `others`
+                continue  # already replaced by one of `others`
         yield token
 
 
 def shares_auxiliary(before: Sequence[Token], after: Sequence[Token], pack: Locale) -> bool:
-    """Whether two participles have one auxiliary: `hat Google verlassen | und | bei Stripe angefangen`."""
+    """Return whether two participles share an auxiliary: `hat Google verlassen | und | bei Stripe angefangen`."""
     order = pack.word_order
     group = _until_break(after)
     return (
@@ -81,7 +81,7 @@ def shares_auxiliary(before: Sequence[Token], after: Sequence[Token], pack: Loca
 
 
 def prepositions_first(found: list[Token], pack: Locale) -> Iterator[list[Token]]:
-    """Yield the words as they stand, then with each later prepositional phrase right behind the verb."""
+    """Yield the words unchanged, then with each later prepositional phrase directly after the verb."""
     yield found
     starts = [place for place, token in enumerate(found) if place > 0 and token.text in pack.separators]
     for start, end in itertools.pairwise([*starts[1:], len(found)]):
@@ -105,7 +105,7 @@ def _ends_in_infinitive(group: Sequence[Token], order: WordOrder) -> bool:
 
 
 def _finite(words: Sequence[Token], pack: Locale) -> int | None:
-    """Return the place of the verb that has the clause's tense. A plural has the form of the infinitive."""
+    """Return the position of the finite verb. A plural has the form of the infinitive."""
     finite = next((place for place, token in enumerate(words) if token.tense in _FINITE and not token.is_name), None)
     if finite is not None:
         return finite
@@ -114,7 +114,7 @@ def _finite(words: Sequence[Token], pack: Locale) -> int | None:
 
 
 def _without_finite(words: list[Token], order: WordOrder) -> list[Token]:
-    """Handle a clause that shares the auxiliary of the clause before it."""
+    """Return a clause without a finite verb, with its participle as a past verb in front."""
     if words and _is_participle(words[-1], order):
         return [_past(words[-1], order), *words[:-1]]
     return words
@@ -132,7 +132,7 @@ def _says_where_or_when(front: Sequence[Token], pack: Locale) -> bool:
 def _verb_group(
     verb: Token, after: list[Token], pack: Locale, order: WordOrder
 ) -> tuple[list[Token], list[Token], bool]:
-    """Return the parts of the verb in reading order, the other words, and whether the clause speaks of the future."""
+    """Return the parts of the verb in reading order, the other words, and whether the clause is about the future."""
     if verb.tense == "base":
         verb = replace(verb, tense="present")
     last = next((place for place in reversed(range(len(after))) if _is_participle(after[place], order)), None)
@@ -186,7 +186,7 @@ def _is_adjective(token: Token) -> bool:
 
 
 def _with_particle(verb: Token, after: list[Token], pack: Locale, order: WordOrder) -> tuple[Token, list[Token]]:
-    """Join a verb with its particle, which stands last, or before an infinitive or a preposition."""
+    """Join a verb with its particle, which comes last, or before an infinitive or a preposition."""
     bases = {base for base, _ in pack.verbs.values()} if after else set()
     for place in reversed(range(len(after))):
         particle = after[place].text
@@ -200,7 +200,7 @@ def _with_particle(verb: Token, after: list[Token], pack: Locale, order: WordOrd
 
 
 def _with_infinitive(verbs: list[Token], after: list[Token], order: WordOrder) -> tuple[list[Token], list[Token]]:
-    """Move an infinitive behind the verb that it belongs to: hört auf, Wein zu trinken → hört auf, trinken Wein."""
+    """Move an infinitive after the verb that it belongs to: hört auf, Wein zu trinken → hört auf, trinken Wein."""
     for place, token in enumerate(after):
         marked = place > 0 and after[place - 1].text == order.infinitive_mark and token.tense == "base"
         if marked or (token.tense == "ongoing" and token.text != token.base):
@@ -210,7 +210,7 @@ def _with_infinitive(verbs: list[Token], after: list[Token], order: WordOrder) -
 
 
 def _negation(after: list[Token], pack: Locale, order: WordOrder) -> tuple[list[Token], list[Token]]:
-    """Take the first negation, with the word that belongs to it, out of the words after the verb."""
+    """Take the first negation, with the word that belongs to it, from the words after the verb."""
     denials = {*pack.markers.negations, *pack.markers.never}
     place = next((place for place, token in enumerate(after) if token.text in denials), None)
     if place is None:
@@ -223,7 +223,7 @@ def _negation(after: list[Token], pack: Locale, order: WordOrder) -> tuple[list[
 
 
 def _times_last(after: list[Token], pack: Locale, order: WordOrder) -> list[Token]:
-    """Move what says when behind the other words: `seit 2020 in Köln` → in Köln seit 2020."""
+    """Move time expressions behind the other words: `seit 2020 in Köln` → in Köln seit 2020."""
     times: list[Token] = []
     others: list[Token] = []
     place = 0
@@ -235,7 +235,7 @@ def _times_last(after: list[Token], pack: Locale, order: WordOrder) -> list[Toke
 
 
 def _end_of_time(after: Sequence[Token], place: int, pack: Locale, order: WordOrder) -> int:
-    """Return where the words end that say when, or `place` when none stand there."""
+    """Return the end of the time expression at `place`, or `place` when there is none."""
     at = place
     if (
         after[at].is_number

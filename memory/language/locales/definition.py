@@ -19,11 +19,11 @@ _SHOWN_MAX: Final = 20
 _PHRASES: Final = ("ends", "ends_work", "ended", "begins", "carriers", "switches", "becomes")
 _MARKER_PHRASES: Final = ("negations", "never", "endings", "hedges", "additive", "contrasts")
 _AS_WRITTEN: Final = frozenset(("name", "aliases", "contractions"))
-"""Fields whose words keep their capital letters."""
+"""Fields whose words keep capital letters."""
 
 
 class LocalePackError(ValueError):
-    """A locale pack that is not well formed. The message names each field and what to write instead."""
+    """A locale pack is not well formed. The message names each wrong field and its correction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Problem:
 
 def _checked(make: Callable[Arguments, Locale]) -> Callable[Arguments, Locale]:
     def define_locale_pack(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Locale:
-        """Build a locale pack from its fields (`Locale` documents them). Raises LocalePackError when one is wrong."""
+        """Build a locale pack from its fields (see `Locale`). Raises LocalePackError when a field is wrong."""
         pack = make(*args, **kwargs)
         check_locale_pack(pack)
         return pack
@@ -49,7 +49,7 @@ define_locale_pack = _checked(Locale)
 
 
 def check_locale_pack(pack: Locale) -> None:
-    """Check the fields of a pack. Raises LocalePackError, which lists every problem (at most 20)."""
+    """Check the fields of a pack. Raises LocalePackError with a list of the problems (at most 20)."""
     problems = [*_containers(pack)] or [
         *_name(pack),
         *_rules(pack),
@@ -66,7 +66,8 @@ def check_locale_pack(pack: Locale) -> None:
 
 
 def _containers(pack: Locale) -> Iterator[_Problem]:
-    """A text where several are expected would be read letter by letter, so this is checked first."""
+    """Check the container types. This comes first, because a text in place of a tuple would be read letter by
+    letter."""
     for owner, prefix in ((pack, ""), (pack.markers, "markers.")):
         for field in fields(owner):
             value = getattr(owner, field.name)
@@ -124,7 +125,7 @@ def _phrase(where: str, phrase: str) -> Iterator[_Problem]:
 
 
 def _words(pack: Locale) -> Iterator[_Problem]:
-    """Words are compared one by one, in lower case."""
+    """Check that the words are single and in lower case, because they are compared one by one."""
     for owner, prefix in ((pack, ""), (pack.markers, "markers.")):
         for field in fields(owner):
             value = getattr(owner, field.name)
@@ -145,11 +146,12 @@ def _verbs(pack: Locale) -> Iterator[_Problem]:
             yield _Problem("verbs", f"{form!r} of {base!r} has capital letters, write both in lower case")
     for base, tenses in pack.auxiliaries.items():
         if wrong := sorted(set(tenses) - set(get_args(Tense))):
-            yield _Problem("auxiliaries", f"{base!r} stands before {wrong[0]!r}, write of {', '.join(get_args(Tense))}")
+            names = ", ".join(get_args(Tense))
+            yield _Problem("auxiliaries", f"{base!r} has the tense {wrong[0]!r}, write one of {names}")
 
 
 def _references(pack: Locale) -> Iterator[_Problem]:
-    """Fields that name a predicate or a verb of another field."""
+    """Check fields that name a predicate or a verb of another field."""
     known = {rule.predicate for rule in pack.rules}
     named = {"occupation": pack.occupation, "owning": pack.owning}
     named |= {f"implied[{place}].predicate": each.predicate for place, each in enumerate(pack.implied)}
@@ -171,7 +173,7 @@ def _references(pack: Locale) -> Iterator[_Problem]:
 
 
 def _spellings(pack: Locale) -> Iterator[_Problem]:
-    """A word that `letters` spells in another way is never found."""
+    """Check that no word contains a letter that `letters` replaces: such a word is never found."""
     if not pack.letters:
         return
     for where, word in _all_words(pack):

@@ -1,4 +1,4 @@
-"""The notation in which packs write lists of words and phrases."""
+"""Notation for lists of words and phrases in locale packs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """Return phrases that bars separate. Braces hold alternatives: `{start,begin} {at,with}` gives four phrases."""
+    """Split phrases at bars. Braces contain alternatives: `{start,begin} {at,with}` gives four phrases."""
     return tuple(dict.fromkeys(each for phrase in text.split("|") for each in _spelled(phrase)))
 
 

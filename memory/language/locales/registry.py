@@ -1,7 +1,7 @@
-"""The registry of locale packs: those of memstream and those that installed packages bring.
+"""The registry of locale packs: the packs of memstream and the packs of installed packages.
 
-A pack is imported when it is first asked for. A package registers one by an entry point of the group
-`memstream.locales`, whose name is the pack's name (docs/how-to/add-a-language.md).
+A pack is imported on first use. A package registers a pack with an entry point of the group `memstream.locales`; the
+name of the entry point is the pack's name (docs/how-to/add-a-language.md).
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from .definition import LocalePackError, check_locale_pack
 from .pack import Locale
 
 GROUP: Final = "memstream.locales"
-"""The group of entry points."""
+"""The entry point group."""
 BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {"de": (".german", "GERMAN"), "en": (".english", "ENGLISH")}
-"""Name → module of this package, and the pack's name in it."""
+"""Pack name → module of this package and the variable in it."""
 
 
 @lru_cache(maxsize=64)
 def locale(name: str) -> Locale:
-    """Return the pack of this name. Raises ValueError when there is none, when several packages bring one, or when the
-    pack is not well formed."""
+    """Return the pack with this name.
+
+    Raises ValueError when there is none, when several packages have one, or when the pack is not well formed.
+    """
     brought = [each for each in entry_points(group=GROUP) if each.name == name]
     sources = (["memstream"] if name in BUILT_IN else []) + [_package(each) for each in brought]
     if not sources:
         raise ValueError(
-            f"there is no locale {name!r}; there is {', '.join(available_locales())}. "
-            f"A package brings another by an entry point of the group {GROUP}"
+            f"there is no locale {name!r}; the locales are {', '.join(available_locales())}. "
+            f"A package can add a locale with an entry point of the group {GROUP}"
         )
     if len(sources) > 1:
         raise ValueError(
-            f"the locale {name!r} stands in {' and in '.join(sources)}: uninstall one, or rename its entry point and "
+            f"the locale {name!r} is in {' and in '.join(sources)}: uninstall one, or rename its entry point and "
             f"its pack (for example {name}-x-own)"
         )
     if not brought:
@@ -46,8 +48,10 @@ def locale(name: str) -> Locale:
 
 @lru_cache(maxsize=64)
 def locales(names: str) -> tuple[Locale, ...]:
-    """Return the packs of a list with commas, in its order: `en` or `en, de`. Raises ValueError as `locale` does, and
-    for an empty list or a name that stands twice."""
+    """Return the packs of a comma-separated list in its order: `en` or `en, de`.
+
+    Raises ValueError like `locale`, and for an empty name or a name that occurs twice.
+    """
     listed = [each.strip() for each in names.split(",")]
     if not all(listed):
         raise ValueError(f"the list of locales {names!r} has an empty name; write names with commas: en, de")
@@ -68,12 +72,12 @@ def _installed(entry: EntryPoint) -> Locale:
         pack = entry.load()
     except LocalePackError as error:
         raise ValueError(f"{where} cannot be used: {error}") from error
-    except Exception as error:  # foreign code: whatever it raises says that the pack cannot be used
+    except Exception as error:  # third-party code may raise anything
         raise ValueError(f"{where} cannot be imported: {type(error).__name__}: {error}") from error
     if not isinstance(pack, Locale):
-        raise ValueError(f"{where} is a {type(pack).__name__}; the entry point must name what define_locale_pack gave")
+        raise ValueError(f"{where} is a {type(pack).__name__}; the entry point must name a pack of define_locale_pack")
     if pack.name != entry.name:
-        raise ValueError(f"{where} has the name {pack.name!r}; the entry point and the pack must have one name")
+        raise ValueError(f"{where} has the name {pack.name!r}; the entry point and the pack must have the same name")
     try:
         check_locale_pack(pack)
     except LocalePackError as error:

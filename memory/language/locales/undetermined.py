@@ -1,6 +1,6 @@
-"""The pack without words, for a text in a language that no chosen pack knows; and the words that tell languages apart.
+"""The empty pack, for texts in a language without a chosen pack, and frequent words that identify languages.
 
-Its name, `und`, is the language tag for an undetermined language.
+The name of the pack, `und`, is the language tag for an undetermined language.
 """
 
 from __future__ import annotations
@@ -69,5 +69,5 @@ FREQUENT_WORDS: Final[Mapping[str, frozenset[str]]] = {
         """,
     }.items()
 }
-"""Frequent words of a language, by language tag. They only tell that a text is in another language than those of the
-chosen packs, which would misread it (Portuguese `no` is no negation)."""
+"""Frequent words by language tag. They only show that a text is in another language than the chosen packs, which would
+misread it (Portuguese `no` is not a negation)."""

@@ -153,7 +153,7 @@ class TestRegistry:
             (
                 "xe = other_name:PACK",
                 "from memstream.memory.language.locales import define_locale_pack as define\nPACK = define(name='xf')",
-                r"acme.*has the name 'xf'.*must have one name",
+                r"acme.*has the name 'xf'.*must have the same name",
             ),
             (
                 "xg = not_checked:PACK",
@@ -171,7 +171,7 @@ class TestRegistry:
 
     def test_two_packs_of_one_name_are_refused(self, install: Install) -> None:
         install("acme", "en = acme_english:PACK", source="")
-        with pytest.raises(ValueError, match=r"'en' stands in memstream and in acme: uninstall one"):
+        with pytest.raises(ValueError, match=r"'en' is in memstream and in acme: uninstall one"):
             locale("en")
 
     def test_a_pack_that_nobody_names_is_not_imported(self, install: Install) -> None:

@@ -1,6 +1,6 @@
 """The English pack: verbs and their predicates, markers, and words that make no difference.
 
-One module per field of life; words of no field stand in `lexicon.py` and `markers.py`.
+Each area of life has a module; general words are in `lexicon.py` and `markers.py`.
 """
 
 from __future__ import annotations

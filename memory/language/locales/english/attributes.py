@@ -1,4 +1,4 @@
-"""English: name, age, studies, body, belongings and the like."""
+"""English: name, age, studies, body, belongings and similar attributes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ RULES = (
     ),
     PredicateRule("has", "multi", phrases("get|adopt|buy|purchase|acquire|rescue|inherit"), happened=True),
 )
-"""The rule for anything that one may own comes last: longer phrases win over it."""
+"""Rules of attributes. The general rule for belongings comes last, because the first of equally long phrases wins."""
 LASTING = frozenset(
     (
         "born_in",

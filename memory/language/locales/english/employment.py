@@ -1,4 +1,4 @@
-"""English: where somebody works and in which occupation, and how that begins and ends."""
+"""English: employer and occupation, and their beginning and end."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ ENDS_WORK = phrases(
     "|{get,find,start,begin,have,land,take} new {job,position,role}"
     "|look for work"
 )
-"""They end any occupation and employment."""
+"""Phrases that end any occupation and employment."""
 IMPLIED = (
     Implied("works_at", frozenset(("as",)), "works_as"),
     Implied("works_as", frozenset(("at", "for")), "works_at"),
@@ -255,4 +255,4 @@ technology innovation partnerships procurement logistics legal compliance qualit
 """
     )
 )
-"""Departments: after `of` they are not employers."""
+"""Departments, which are not employers after `of`."""

@@ -1,4 +1,4 @@
-"""English: kinds of things. Ending the general ends the particular: no alcohol, no wine."""
+"""English: kinds of things. The end of a kind ends its members: no alcohol, no wine."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     particular: tuple(general for general, under in _PARTICULARS.items() if particular in words(under))
     for particular in {each for under in _PARTICULARS.values() for each in words(under)}
 }
-"""Particular → the kind that it belongs to, as one writes them."""
+"""Thing → its kinds, in normal spelling."""
 ALTERING = frozenset(
     words("deputy vice assistant acting interim ex former step co great grand associate junior trainee mock toy fake")
 )
-"""Before a noun they make it another thing: a deputy head is not a head."""
+"""Words that change the noun after them into another thing: a deputy head is not a head."""

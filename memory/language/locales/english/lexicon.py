@@ -44,7 +44,7 @@ TURNS = frozenset(
         """
     )
 )
-"""In the past tense these verbs tell of a change."""
+"""Verbs whose past tense reports a change."""
 ARTICLES = frozenset(("a", "an", "per"))
 ALIASES = {
     "US": "United States",
@@ -189,6 +189,6 @@ BECOMES = phrases(
     "|{rise,drop,fall,increase,decrease,grow,shrink} to|go from"
     "|be {move,push,postpone,reschedule,shift,bring forward,change,raise,lower} to"
 )
-"""Verb and preposition between X and its new V: the deadline moved to Monday."""
+"""Verb and preposition between X and its new value V: the deadline moved to Monday."""
 REASONS = frozenset(words("after during due because amid to over early despite thanks"))
-"""The words after them say why or when."""
+"""Words that begin a reason or a time."""

@@ -1,4 +1,4 @@
-"""English: markers that change what a statement says: negations, plans and guesses, additions, contrasts."""
+"""English: markers that change the meaning of a statement: negations, plans and guesses, additions, contrasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English: where somebody lives, and how that begins and ends."""
+"""English: residence, and its beginning and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English: words that ask for the same thing, and how questions are put."""
+"""English: words that ask for the same thing, and the words of questions."""
 
 from __future__ import annotations
 

@@ -71,14 +71,14 @@ _DOUBLED = frozenset(
         """
     )
 )
-"""Those that double their last letter: stopped, running."""
+"""Verbs that double their last letter: stopped, running."""
 _EITHER_WAY = frozenset(("travel", "cancel", "quarrel"))
-"""Cancelled, canceled."""
+"""Verbs that double their last letter or not: cancelled, canceled."""
 _WITH_Y = {"die": "dying", "lie": "lying", "tie": "tying"}
 
 
 def _regular_forms(verb: str) -> Iterator[tuple[str, str, str]]:
-    """(form, base, tense); "try" and "move" lose their last letter."""
+    """Yield (form, base, tense). "try" and "move" lose their last letter."""
     yield verb, verb, "base"
     if verb.endswith("y") and verb[-2] not in "aeiou":
         yield verb[:-1] + "ies", verb, "present"

@@ -1,7 +1,7 @@
 """The German pack: verbs and their predicates, markers, word order, and words that make no difference.
 
-One module per field of life; words of no field stand in `lexicon.py` and `markers.py`. Umlauts and ß may be written in
-any way: `spelling.py` brings all words into one spelling.
+Each area of life has a module; general words are in `lexicon.py` and `markers.py`. The pack may write umlauts and ß
+either way: `spelling.py` converts all words to one spelling.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""German: name, age, studies, body, belongings and the like."""
+"""German: name, age, studies, body, belongings and similar attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German: where somebody works and in which occupation, and how that begins and ends."""
+"""German: employer and occupation, and their beginning and end."""
 
 from __future__ import annotations
 

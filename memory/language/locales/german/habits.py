@@ -1,4 +1,4 @@
-"""German: likes, diets, hobbies and other habits, and how they begin and end."""
+"""German: likes, diets, hobbies and other habits, and their beginning and end."""
 
 from __future__ import annotations
 

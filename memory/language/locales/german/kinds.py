@@ -1,4 +1,4 @@
-"""German: kinds of things. Ending the general ends the particular: no alcohol, no wine."""
+"""German: kinds of things. The end of a kind ends its members: no alcohol, no wine."""
 
 from __future__ import annotations
 

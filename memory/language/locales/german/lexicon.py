@@ -1,4 +1,4 @@
-"""German: stop words, numbers, synonyms, and what tells common nouns from names."""
+"""German: stop words, numbers, synonyms, and the words that distinguish common nouns from names."""
 
 from __future__ import annotations
 

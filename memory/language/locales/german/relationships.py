@@ -1,4 +1,4 @@
-"""German: partners, family, friends and animals, and how such relationships begin and end."""
+"""German: partners, family, friends and animals, and the beginning and end of such relationships."""
 
 from __future__ import annotations
 

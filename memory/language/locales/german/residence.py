@@ -1,4 +1,4 @@
-"""German: where somebody lives, and how that begins and ends."""
+"""German: residence, and its beginning and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German: umlauts and ß in the spelling that all words of the pack have: `Müller` and `Mueller` are one word."""
+"""German: one spelling of umlauts and ß for all words of the pack: `Müller` and `Mueller` are one word."""
 
 from __future__ import annotations
 

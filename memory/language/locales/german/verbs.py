@@ -1,4 +1,4 @@
-"""German verbs and their forms. A bar separates the part that leaves the verb: auf|hören, hört … auf."""
+"""German verbs and their forms. A bar separates the separable part of a verb: auf|hören, hört … auf."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _weak(verb: str) -> tuple[str, str, str]:
 
 
 def _forms() -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield the separable part, the verb without it, present, past and participle."""
+    """Yield the separable part, the verb without it, its present, past and participle."""
     strong = [line.split() for line in _STRONG.replace("\n", ",").split(",") if line.strip()]
     irregular = {verb for verb, *_ in strong}
     for verb in dict.fromkeys(_WEAK.split()):
