@@ -1,1 +1,1 @@
-"""Trust: whose words a text holds, what a quote proves, and which statements are orders to the assistant; pure."""
+"""Trust: the sources of the words in a text, the evidence of quotes, and orders to the assistant; pure."""

@@ -1,8 +1,8 @@
-"""Evidence that carries its statement: whose own words a quote is, and whether they say what the statement says; pure.
+"""Evidence of statements: checks whose words a quote is, and whether the quote supports its statement; pure.
 
-A model that read a poisoned text may write down anything and quote anything. So a quote has to be long enough, and has
-to share something with its statement: a word, a number, a name, a concept. Whose word it is follows from where it
-stands (own_words.py). A statement that stands word for word in a text of lower trust was dictated by that text.
+A model that read a poisoned text may write any statement and any quote. So a quote must be long enough, and it must
+share a word, a number, a name or a concept with its statement. The position of the quote decides whose words it is
+(own_words.py). When a text of lower trust contains the statement word for word, that text dictated it.
 """
 
 from __future__ import annotations
@@ -28,48 +28,48 @@ from .own_words import count_words, split_quotations
 WORDS_MIN: Final = 3
 CHARS_MIN: Final = 12
 UNSPACED_MIN: Final = 4
-"""Characters of a quote in a script without spaces."""
+"""Minimum length of a quote in a script without spaces, in characters."""
 OCCURRENCES_MAX: Final = 16
-"""Places of a quote in one message that are looked at."""
+"""Maximum number of occurrences of a quote in one message that are examined."""
 TRUST_ORDER: Final[tuple[Role, ...]] = ("user", "assistant", "tool", "system")
-"""Roles, the most trusted first."""
+"""Roles, most trusted first."""
 _SAMPLE: Final = 4_000
-"""Characters of a text by which its language and its script are told."""
+"""Number of leading characters that decide the language and the script of a text."""
 _ANSWER_CHARS_MAX: Final = 200
 _ANSWER_WORDS_MAX: Final = 12
 _ANSWER_CONTENT_MAX: Final = 3
-"""Characters and words of a short answer, and content words among them, at most."""
+"""Limits of a short answer: characters, words, and content words."""
 _STEM: Final = 4
 _STEM_SHARE: Final = 0.6
-"""Two words are alike when they begin with so many equal letters, and with this share of the longer one."""
+"""Two words are alike when their common beginning has at least `_STEM` letters and this share of the longer word."""
 
 _TEXTS_KEPT: Final = 64
-"""Texts whose words are kept: a judgement asks several times for those of the same few."""
+"""Number of texts in the word caches. A judgement reads the words of the same few texts several times."""
 _LONG_TEXTS_KEPT: Final = 4
 _COMPARED_MAX: Final = 32
-"""Words with one beginning that are compared one by one. Of more, their beginnings are looked up."""
+"""Maximum number of words with the same beginning that are compared one by one. Above it, beginnings are looked up."""
 _LONGEST_WORD: Final = 64
-"""Letters of a word whose beginnings are looked up."""
+"""Maximum length of a word whose beginnings are looked up, in letters."""
 _CONCEPT_MAX: Final = 24
-"""Letters of a word that are looked up."""
+"""Maximum length of a beginning that is looked up as a concept, in letters."""
 
 _WORD: Final = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _SENTENCE_END: Final = re.compile(r"(?<![.!?;…。！？])[.!?;…。！？]+(?=\s|$)|[。！？]")
-"""A search tries a row of signs only at its first sign, so that it reads the row once."""
+"""The end of a sentence. The search starts only at the first character of a run, so that it reads each run once."""
 _LATIN: Final = "LATIN"
 
 
 @dataclass(frozen=True)
 class SaidText:
-    """A message as it is shown, in the form that quotes are compared in."""
+    """A message in the form that the prompt shows and that quotes are compared with."""
 
     role: Role
     text: str
 
     @cached_property
     def passages(self) -> tuple[tuple[str, bool], ...]:
-        """Folded passages and whether they are own words. Joined, they are the folded message."""
+        """The folded passages, each with a flag for own words. Joined, they are the folded message."""
         parts: list[tuple[str, bool]] = []
         before = " "
         for passage in split_quotations(self.text):
@@ -89,7 +89,7 @@ class SaidText:
 
     @cached_property
     def own(self) -> str:
-        """The own words. A tool has none, because nobody speaks there."""
+        """The sender's own words. A tool message has none, because nobody speaks in it."""
         return " . ".join(part.strip() for part, own in self.passages if own and part.strip()) if self.speaks else ""
 
     @property
@@ -97,7 +97,7 @@ class SaidText:
         return self.role in ("user", "assistant")
 
     def occurrences(self, quote: str) -> Iterator[tuple[str, int]]:
-        """Yield the own words in a folded quote, and its place in the folded message, for its first 16 places."""
+        """Yield (own words, position) for the first 16 occurrences of a folded quote in the folded message."""
         start = self.folded.find(quote)
         for _ in range(OCCURRENCES_MAX):
             if start < 0:
@@ -106,7 +106,7 @@ class SaidText:
             start = self.folded.find(quote, start + 1)
 
     def own_words_between(self, start: int, end: int) -> str:
-        """Return the own words between two places of the folded message."""
+        """Return the own words between two positions of the folded message."""
         if not self.speaks:
             return ""
         own: list[str] = []
@@ -119,29 +119,34 @@ class SaidText:
 
     @cached_property
     def _starts(self) -> Sequence[int]:
-        """The places of the passages in the folded message."""
+        """The start positions of the passages in the folded message."""
         return tuple(accumulate((len(part) for part, _ in self.passages), initial=0))
 
     @cached_property
     def sentence_ends(self) -> tuple[Sequence[int], Sequence[int]]:
-        """Where the ends of sentences begin and where they end, in the folded message."""
+        """The start positions and the end positions of sentence ends in the folded message."""
         found = [each.span() for each in _SENTENCE_END.finditer(self.folded)]
         return [start for start, _ in found], [end for _, end in found]
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceJudgement:
-    """Whose word a statement is. `role` None: it is dropped, and counted under `name`."""
+    """The role whose word a statement is. When `role` is None, the statement is dropped and counted under `name`."""
 
     role: Role | None
     name: str | None = None
-    """`invented`: the quote stands nowhere. `weak_evidence`: it does not carry the statement. `dictated`: a text of
-    lower trust holds the statement word for word; it has the role of that text."""
+    """The reason of a judgement.
+
+    `invented`: no text contains the quote. `weak_evidence`: the quote does not support the statement. `dictated`: a
+    text of lower trust contains the statement word for word, so the statement has the role of that text.
+    """
 
 
 def words_of(quote: str, shown: Sequence[SaidText], messages: Sequence[SaidText]) -> Role | None:
-    """Return the most trusted role in whose own words a quote stands: a tool's where only a quotation, or a function of
-    the operator, has it; None when it was not shown."""
+    """Return the most trusted role that has the quote in its own words; None when the quote was not shown.
+
+    The role is `tool` when the quote is only in a quotation or in a text that an operator's function made.
+    """
     wanted = folded(quote)
     if not wanted or not any(wanted in text.folded for text in shown):
         return None
@@ -164,8 +169,8 @@ def judge_evidence(
 ) -> EvidenceJudgement:
     """Judge a statement by its quote.
 
-    `shown`: what the prompt shows of the turn. `messages`: the turn's own messages, the same but where a function of
-    the operator made the text. `earlier`: what was shown before the turn.
+    `shown` are the texts of the turn in the prompt. `messages` are the turn's own messages; they differ from `shown`
+    only where an operator's function made the text. `earlier` are the texts that were shown before the turn.
     """
     words = words_of(quote, shown, messages)
     if words is None:
@@ -187,7 +192,7 @@ def judge_evidence(
 
 # ------------------------------------------------------------------------------------------------ a statement
 class _Claim:
-    """A statement and what it is compared by."""
+    """A statement with its words, for comparison with texts."""
 
     def __init__(self, statement: str, subject: str, packs: tuple[Locale, ...]) -> None:
         self._packs = packs
@@ -199,7 +204,7 @@ class _Claim:
         self._shared: dict[str, bool] = {}
 
     def shared(self, text: str) -> bool:
-        """Whether a text has a content word, a number or a name of the statement, or a word of its concept."""
+        """Return whether a text has a content word, number or name of the statement, or a word of the same concept."""
         found = self._shared.get(text)
         if found is None:
             found = self._shared[text] = self._has_word_of(text)
@@ -213,26 +218,26 @@ class _Claim:
         return not words.all.isdisjoint(self._words) or any(words.has(one) for one in self._words)
 
     def covered(self, text: str) -> bool:
-        """Whether a text has all content words of the statement."""
+        """Return whether a text has all content words of the statement."""
         words = self._content_of(text)
         return all(words.has(one) for one in self._said)
 
     def held_by(self, text: str) -> bool:
-        """Whether a text has at least half of the statement's content words."""
+        """Return whether a text has at least half of the statement's content words."""
         words = self._content_of(text)
         held = sum(words.has(one) for one in self._said)
         return bool(held) and 2 * held >= len(self._said)
 
     def incomparable(self, text: str) -> bool:
-        """Whether a text is in another script or language than the statement."""
+        """Return whether a text is in another script or language than the statement."""
         if _script(text) != _script(self._text):
             return True
         language = _language(text)
         return language is not None and language != (self._language or "en")
 
     def stands_in(self, text: str) -> bool:
-        """Whether the statement stands in a text: its content words in this order, or all of its words if it has only
-        one of them."""
+        """Return whether a text contains the statement: its content words in this order, or all its words when it has
+        at most one content word."""
         if len(self._said) > 1:
             wanted = " ".join(self._said)
             return f" {wanted} " in _word_set(text, self._language or "en", self._packs).spaced
@@ -246,7 +251,7 @@ class _Claim:
 
 
 class _WordSet:
-    """Content words of a text, to look up words that are equal, begin alike, or are forms of one word or concept."""
+    """The content words of a text, to look up words that are equal, begin alike, or share a stem or a concept."""
 
     def __init__(self, words: Sequence[str], packs: tuple[Locale, ...]) -> None:
         self.all = frozenset(words)
@@ -274,7 +279,7 @@ class _WordSet:
 
     @cached_property
     def _by_beginning(self) -> Mapping[str, Sequence[str]]:
-        """The words by their first letters, as many as words that begin alike have in common."""
+        """The words by their first letters (`_STEM`), which are equal for all words that begin alike."""
         found: dict[str, list[str]] = {}
         for word in self.all:
             if len(word) >= _STEM:
@@ -287,7 +292,7 @@ class _WordSet:
 
 
 def _word_set(text: str, language: str, packs: tuple[Locale, ...]) -> _WordSet:
-    """Return the content words of a text. Every statement of an answer is compared with the same few texts."""
+    """Return the content words of a text, cached: every statement of an answer is compared with the same few texts."""
     return (_short_word_set if len(text) <= _SAMPLE else _long_word_set)(text, language, packs)
 
 
@@ -302,11 +307,11 @@ def _long_word_set(text: str, language: str, packs: tuple[Locale, ...]) -> _Word
 
 
 class _Beginnings:
-    """Beginnings of many words, to find one that begins like another word without comparing it with each."""
+    """The beginnings of many words, to find a word that begins like another one without comparing all of them."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._shortest: set[str] = set()
-        """The shortest beginning of each word that is still alike."""
+        """The shortest beginning of each word that another word may share to be alike."""
         self._longer: set[str] = set()
         for word in words:
             least = _common_least(word)
@@ -324,7 +329,7 @@ class _Beginnings:
 
 
 def _common_least(word: str) -> int:
-    """Return how many letters another word has to begin with to be alike."""
+    """Return the minimum length of the common beginning, as far as this word decides it."""
     return max(_STEM, ceil(_STEM_SHARE * len(word)))
 
 
@@ -336,7 +341,7 @@ def _carries(claim: _Claim, quote: str, text: SaidText, before: Sequence[SaidTex
 def _carries_at(claim: _Claim, quote: str, own: str, place: int, text: SaidText, before: Sequence[SaidText]) -> bool:
     if not own or not _long_enough(quote, text.folded):
         return False
-    if own != quote:  # a part of it is a quotation: the rest has to carry the statement alone
+    if own != quote:  # the rest is a quotation, so the own words alone must support the statement
         return claim.shared(own) or (claim.incomparable(text.own) and count_words(own) >= WORDS_MIN and _in_person(own))
     if claim.shared(quote) or claim.shared(_around(text, quote, place)):
         return True
@@ -353,7 +358,7 @@ def _long_enough(quote: str, message: str) -> bool:
 
 
 def _around(text: SaidText, quote: str, place: int) -> str:
-    """Return the own words of the sentences that a quote stands in."""
+    """Return the own words of the sentences that contain the quote."""
     _, ends = text.sentence_ends
     before, after = bisect_right(ends, place), bisect_left(ends, place + len(quote))
     start = ends[before - 1] if before else 0
@@ -361,14 +366,14 @@ def _around(text: SaidText, quote: str, place: int) -> str:
 
 
 def _asks(text: SaidText, place: int) -> bool:
-    """Whether the sentence at a place is a question, which states nothing."""
+    """Return whether the sentence at a position is a question, which states nothing."""
     starts, ends = text.sentence_ends
     after = bisect_right(ends, place)
     return after < len(ends) and "?" in text.folded[max(place, starts[after]) : ends[after]]
 
 
 def is_short_answer(own: str) -> bool:
-    """Whether own words lean on what was said before: "yes, that one"."""
+    """Return whether own words answer an earlier message: "yes, that one"."""
     if len(own) > _ANSWER_CHARS_MAX:
         return False
     words = _words(own)
@@ -379,8 +384,8 @@ def is_short_answer(own: str) -> bool:
 
 
 def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> Role | None:
-    """Return the role of a text of lower trust that holds the statement word for word, if the speaker's own words do
-    not hold all of it."""
+    """Return the role of a text of lower trust that contains the statement word for word; None when the speaker's own
+    words have all its content words."""
     said = " . ".join(each.own for each in others if each.role == text.role)
     if claim.covered(said):
         return None
@@ -397,7 +402,7 @@ def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> R
 
 # ------------------------------------------------------------------------------------------------ words
 def _plain(text: str) -> str:
-    """Return lower case without accents."""
+    """Return the text in lower case without accents."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.casefold())
@@ -424,7 +429,7 @@ def _spaced(text: str) -> str:
 
 
 def _content(text: str, language: str) -> list[str]:
-    """Return the content words, in their order. Single letters are none, single digits are."""
+    """Return the content words in order. Single digits count, single letters do not."""
     function_words = _function_words(language)
     return [word for word in _words(text) if word not in function_words and (len(word) > 1 or word.isdigit())]
 
@@ -436,7 +441,7 @@ def _function_words(language: str) -> frozenset[str]:
 
 @cache
 def _languages_of_words() -> Mapping[str, Sequence[str]]:
-    """Return the words that tell languages apart, each with the languages that have it."""
+    """Return the words that identify languages, each with its languages."""
     found: dict[str, list[str]] = {}
     for tag in sorted({*FUNCTION_WORDS, *FREQUENT_WORDS}):
         for word in _function_words(tag) | {_plain(word) for word in FREQUENT_WORDS.get(tag, ())}:
@@ -445,8 +450,10 @@ def _languages_of_words() -> Mapping[str, Sequence[str]]:
 
 
 def _language(text: str) -> str | None:
-    """Return the language most of whose frequent words stand at the beginning of the text; None when there are none, or
-    several have equally many."""
+    """Return the language with the most frequent words at the beginning of the text.
+
+    Return None when no word is known. In a tie, return English if it is among the languages, otherwise None.
+    """
     return _language_of_sample(text[:_SAMPLE])
 
 
@@ -465,7 +472,7 @@ def _language_of_sample(text: str) -> str | None:
 
 
 def _script(text: str) -> str:
-    """Return the script of most letters at the beginning of the text."""
+    """Return the most common script at the beginning of the text."""
     return _LATIN if text.isascii() else _script_of_sample(text[:_SAMPLE])
 
 
@@ -476,7 +483,7 @@ def _script_of_sample(text: str) -> str:
 
 
 def _in_person(text: str) -> bool:
-    """Whether a text speaks in the first person, in a language that is known."""
+    """Return whether a text has a word in the first person, in one of the known languages."""
     return bool(FIRST_PERSON & set(_words(text)))
 
 
@@ -486,7 +493,7 @@ def _answers() -> frozenset[str]:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two words begin alike: vegetarian, vegetariana."""
+    """Return whether two words begin alike: vegetarian, vegetariana."""
     shorter, longer = sorted((one, other), key=len)
     if len(shorter) < _STEM or not one.isalpha() or not other.isalpha():
         return False
@@ -498,7 +505,7 @@ def _alike(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=8_192)
 def _forms(word: str, packs: tuple[Locale, ...]) -> frozenset[str]:
-    """Return the stems of a word in the locale packs, and the concepts that it belongs to."""
+    """Return the stems of a word in the locale packs, and the concepts of the word."""
     stems = {compared(word, pack) for pack in packs}
     return frozenset({*stems, *(f"#{place}" for place in _concepts(word))})
 
@@ -512,7 +519,7 @@ def _concepts(word: str) -> Iterable[int]:
 
 @cache
 def _concept_words() -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
-    """Return the lines of CONCEPTS by word, and by the beginning of a word."""
+    """Return the line numbers of CONCEPTS by whole word, and by the beginning of a word."""
     exact: dict[str, tuple[int, ...]] = {}
     beginnings: dict[str, tuple[int, ...]] = {}
     for place, concept in enumerate(CONCEPTS.replace("\n ", " ").split("\n")):

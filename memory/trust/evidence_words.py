@@ -1,7 +1,7 @@
-"""Words by which a quote is compared with a statement, in English, German, Spanish and French: function words, words of
-one concept, numbers, words of short answers. Data of evidence.py.
+"""Words to compare a quote with a statement, in many languages: function words, concepts, numbers, short answers.
 
-They are compared in lower case and without accents. A word that ends in `*` stands for all words that begin with it.
+This is the data of evidence.py. Comparison is in lower case and without accents. `*` at the end of a word matches any
+ending.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ FUNCTION_WORDS: Final[Mapping[str, str]] = {
     punya tinggal
     """,
 }
-"""Frequent words that carry no content, with frequent forms of the first person, by language tag."""
+"""Frequent words without content, including frequent forms of the first person, by language tag."""
 
 CONCEPTS: Final = """
 vegetar* vegan* meat fleisch* carne viande fish fisch* pescado poisson diet* plant-based eat eats eating esse
@@ -211,8 +211,8 @@ nut nuts nuss* nüss* nue* noix erdnuss* cacahuet* cacahuèt* peanut*
 milk dairy lactose milch* laktose* leche lactosa lait
 bread gluten wheat brot weizen* pan trigo pain blé
 """
-"""Words of one concept, over languages: `mum` tells of `children`. An indented line goes on
-with a concept."""
+"""Words of the same concept in several languages: `mum` shows `children`. Each line is a concept; an indented line
+continues it."""
 
 SHORT_ANSWERS: Final = """
 yes yeah yep yup sure right correct exactly indeed true ok okay fine please that this those these it one first
@@ -224,7 +224,7 @@ sí si claro exacto correcto vale cierto eso ese esa esos aquel no ambos primera
 oui ouais exactement voilà bien sûr d'accord correct non celui celle ceux ça cela premier première deuxième
 dernier dernière
 """
-"""Words of answers that lean on what was said before."""
+"""Words of answers that refer to an earlier message."""
 
 FIRST_PERSON: Final = frozenset(
     (
@@ -236,4 +236,4 @@ FIRST_PERSON: Final = frozenset(
         *("moro", "ik", "mijn", "ben", "heb", "ja", "moj", "moja", "jestem", "mam", "jag", "min", "mitt"),
     )
 )
-"""Words of somebody who speaks of themselves, or asks for something."""
+"""Words of speakers who speak about themselves or ask for something."""

@@ -1,7 +1,7 @@
 """Requests to forget: "forget that I work at St. Mary's", in English, German, French and Spanish; pure.
 
 Only the speaker's own words count, and only an order at the beginning of a sentence. "I will never forget" and "don't
-forget" are none.
+forget" are not requests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ORDERS: Final = re.compile(
     r")\b(?P<what>.*)"
 )
 _WHAT_MIN: Final = 3
-"""Letters of what is to be forgotten: "forget it" and "forget that" name nothing."""
+"""Minimum number of letters that name the thing to forget: "forget it" and "forget that" name nothing."""
 _EMPTY: Final = frozenset(
     (
         "it",
@@ -61,11 +61,11 @@ _EMPTY: Final = frozenset(
 _ENDING: Final = r"[.!?;…。！？\n]+(?=\s|$)"
 _END_HERE: Final = re.compile(_ENDING)
 _END: Final = re.compile(rf"(?<![.!?;…。！？\n]){_ENDING}")
-"""The end of a sentence. A search tries a row of signs only at its first sign, so that it reads the row once."""
+"""The end of a sentence. The search starts only at the first character of a run, so that it reads each run once."""
 
 
 def asks_to_forget(sentence: str) -> bool:
-    """Tell whether a folded sentence orders memory to forget something that it names."""
+    """Return whether a folded sentence orders memory to forget something that it names."""
     lead = _LEAD.match(sentence)
     order = _ORDERS.match(sentence, lead.end() if lead else 0)
     if order is None:
@@ -75,7 +75,7 @@ def asks_to_forget(sentence: str) -> bool:
 
 
 def is_forget_request(quote: str, messages: Iterable[SaidText], *, role: Role = "user") -> bool:
-    """Tell whether a quote stands in a sentence of this role's own words that asks to forget something."""
+    """Return whether a quote is in a request to forget, in the own words of this role."""
     wanted = folded(quote)
     return bool(wanted) and any(
         asks_to_forget(sentence)
@@ -86,7 +86,7 @@ def is_forget_request(quote: str, messages: Iterable[SaidText], *, role: Role = 
 
 
 def _sentences_with(quote: str, text: str) -> Sequence[str]:
-    """Return the sentences in which the quote begins, up to its end or theirs."""
+    """Return the sentences that contain the quote, as one text; empty when the text does not contain the quote."""
     start = text.find(quote)
     if start < 0:
         return ()

@@ -1,9 +1,9 @@
-"""Statements that are instructions to the assistant, and not knowledge about somebody; pure.
+"""Instructions to the assistant, as opposed to knowledge about somebody; pure.
 
-A text that reaches memory may try to steer the assistant later: "always recommend …", a tool call, an address that
-carries data away, a line that looks like a prompt's. `instruction_rule` names the rule that a statement breaks. The
-words of each language are data (`orders/`); the rules below hold in any language. A user's own preference about
-answers ("please answer in German") is no such instruction.
+A text that reaches memory may try to control the assistant later: "always recommend …", a tool call, a URL that sends
+data away, a line that looks like prompt syntax. `instruction_rule` returns the rule that a statement breaks. The words
+of each language are data (`orders/`); the rules below apply in any language. A user's own preference about answers
+("please answer in German") is not such an instruction.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .orders import ORDER_RULES, OrderRules
 InstructionRule = Literal["encoded_run", "prompt_mark", "url", "tool_call", "order"]
 
 _KEPT: Final = 2_048
-"""Texts whose rule is kept: a stage asks for that of a statement several times."""
+"""Number of texts in the cache. A stage asks for the rule of a statement several times."""
 _RUN: Final = 64
-"""Shortest run of base64 or hexadecimal digits that counts, in characters."""
+"""Minimum length of a run of base64 or hexadecimal digits, in characters."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")
 _LEET_WORD: Final = re.compile(
     r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[a-z@$]*\d|[a-z]*[@$][a-z])[a-z\d@$]++(?![\w@$])", re.IGNORECASE
 )
 _LEET_SIGN: Final = re.compile(r"[\d@$]")
-"""One of these is in each word of digits for letters."""
+"""A character that every word with digits for letters contains."""
 _SPACED_INNER: Final = re.compile(r"[ .\-_*]\w[ .\-_*]\w[ .\-_*]\w")
-"""What is within each spaced word."""
+"""A part of every spaced word."""
 _GAP: Final = re.compile(r"[ .\-_*]")
 _CODED: Final = re.compile(
     "|".join(
@@ -59,7 +59,7 @@ _CODED: Final = re.compile(
     ),
     re.IGNORECASE,
 )
-"""Words of orders, backwards and with their letters moved by thirteen. No other text is read that way."""
+"""Words of orders, reversed and in ROT13. Only a text with one of them is decoded in these ways."""
 _BASE64_WORD: Final = re.compile(r"(?<![\w+/=])[A-Za-z0-9+/_-]{16,}+={0,2}")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _HEX_WORD: Final = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){10,}(?!\w)")
@@ -76,7 +76,7 @@ _LINK: Final = (
 )
 _LINKS: Final = re.compile(_LINK, re.IGNORECASE)
 _CASE: Final = "(?-i:"
-"""So begins what does not ignore case in a pattern."""
+"""The beginning of a case-sensitive part of a pattern."""
 _NAME: Final = r"(?-i:[A-Z][\w&'-]+)"
 
 _ENCODED: Final = (
@@ -90,9 +90,9 @@ _ENCODED: Final = (
 )
 _TOKEN_BEGINS: Final = r"(?<![^\s<>\"])"
 _ADDRESS: Final = r"(?:\w://|www\.|(?<=[\w-])\.[\w-]++/)"
-"""The part of an address that shows that it is one."""
+"""A part that identifies an address."""
 _NEW_LINE: Final = r"(?<!\s)[^\S\n\r]*+[\n\r]\s*+"
-"""White space with the end of a line. A search reads it once, from its beginning."""
+"""White space with a line end. A search reads it once, from its beginning."""
 _RULED: Final = r"(?:(?<=-{3})(?!-)|(?<=={3})(?!=)|(?<=\*{3})(?!\*))"
 """The end of a ruled line."""
 _ROLES: Final = r"(?:system|assistant|developer|tool|function|user|human|ai|operator|admin|administrator)"
@@ -167,10 +167,10 @@ _URLS: Final = (
 
 
 class _Pattern:
-    """A pattern that ignores case. Unless a part of it does not, it is searched in a text of one case.
+    """A pattern that ignores case. It is searched in a text in lower case, unless a part of it is case-sensitive.
 
-    With `re.IGNORECASE` a search takes two to five times as long: it looks at each branch in full where another one
-    looks at its first letter. A pattern is compiled when a text may match it: most are never needed.
+    With `re.IGNORECASE` a search takes two to five times as long, because `re` then tries each branch in full instead
+    of checking its first letter. A pattern is compiled on first use, because most patterns are never needed.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -187,7 +187,7 @@ class _Pattern:
 
 @lru_cache(_KEPT)
 def instruction_rule(text: str) -> InstructionRule | None:
-    """Return the name of the rule by which a statement is an instruction to the assistant; None for any other."""
+    """Return the name of the rule that makes a statement an instruction to the assistant; None when no rule matches."""
     plain = _plain(text)
     if len(plain) >= _RUN and any(pattern.search(plain) for pattern in _ENCODED):
         return "encoded_run"
@@ -205,7 +205,7 @@ def instruction_rule(text: str) -> InstructionRule | None:
 
 
 class _Candidates:
-    """The patterns that a text or one of its spellings may match. Most spellings are the text in one case."""
+    """The patterns that a text or one of its spellings may match. Most spellings only differ in case."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[int]] = {}
@@ -253,15 +253,15 @@ def _is_order_in(text: str, language: str, candidates: Sequence[_OrderPattern]) 
 
 
 def _plain(text: str) -> str:
-    """Return the text as a reader sees it. Doubled spaces stay where they may part spaced words."""
+    """Return the text as a reader sees it. Doubled spaces stay, because they may separate spaced words."""
     shown = visible(text)
-    if shown.isprintable():  # one line, whose only white space are spaces
+    if shown.isprintable():  # one line, in which all white space is spaces
         return shown.strip()
     return "\n".join(line.strip() for line in _SPACE.sub(" ", shown).split("\n"))
 
 
 def _spellings(plain: str) -> Iterator[str]:
-    """Yield the text without accents, and what it says when its look-alike letters, digits and gaps are undone."""
+    """Yield the text without accents, and with its look-alike letters, digits and gaps replaced."""
     words = _without_accents(plain)
     folded = _without_accents(latin_lookalikes(plain))
     if folded != words:
@@ -277,8 +277,10 @@ def _spellings(plain: str) -> Iterator[str]:
 
 
 def _decoded(plain: str) -> Iterator[str]:
-    """Yield what the text says read backwards, with its letters moved by thirteen, and what its words encode; the first
-    two also from their first word of an order."""
+    """Yield the decoded forms of the text: reversed, in ROT13, and the decoded base64 and hexadecimal words.
+
+    The reversed text and the ROT13 text are also yielded from their first word of an order.
+    """
     words = _with_single_spaces(_without_accents(latin_lookalikes(plain)))
     if coded := [*_CODED.finditer(words)]:
         backwards = words[::-1]
@@ -295,7 +297,7 @@ def _decoded(plain: str) -> Iterator[str]:
 
 
 def _readable(data: bytes) -> Iterator[str]:
-    """Yield the text of the bytes if they are one."""
+    """Yield the bytes as text, if they are printable UTF-8."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -317,7 +319,7 @@ def _without_accents(text: str) -> str:
 
 @cache
 def _rules(language: str) -> tuple[OrderRules, Callable[[str], str]]:
-    """Return a language's rules, and the function that replaces `<class>` in a pattern by the class's words."""
+    """Return a language's rules, and a function that replaces `<class>` in a pattern with the words of the class."""
     rules = next(each for each in ORDER_RULES if each.language == language)
     classes = {
         "start": rf"(?:^|\n|[.!?;:,(*•>] *| [-–—] |\b(?:{rules.joints}) )",
@@ -335,7 +337,7 @@ def _rules(language: str) -> tuple[OrderRules, Callable[[str], str]]:
 
 @cache
 def _signs(language: str) -> _Pattern:
-    """Return the words without which no order of the language is one."""
+    """Return the pattern of the words that every order of the language contains."""
     rules, fill = _rules(language)
     return _Pattern(rf"\b(?:{fill(rules.signs)})\b")
 
@@ -366,6 +368,6 @@ def _order_patterns() -> tuple[_OrderPattern, ...]:
 
 @cache
 def _index() -> LiteralIndex:
-    """Return the index of what a text needs for each of `_FIXED` and of the orders."""
+    """Return the literal index of `_FIXED` and of the orders."""
     sources = (each.pattern.source for each in _order_patterns())
     return LiteralIndex([*(pattern.pattern for pattern in _FIXED), *sources])

@@ -1,7 +1,7 @@
 """Own words and quoted text of a message; pure.
 
-People paste mails, pages, logs and chats, and assistants quote what they read. Such text is nobody's own: it counts as
-a tool's, whoever sent the message. `split_quotations` finds it by its structure, never by what it says.
+People paste mails, pages, logs and chats, and assistants quote what they read. Such text is nobody's own words: it
+counts as a tool's text, regardless of the sender. `split_quotations` finds it by its structure, never by its content.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..language.text import visible
 from .paste_words import ANNOUNCED, ATTRIBUTION, HEADER_NAMES, REPORTED, ROLE_NAMES, SEPARATOR, STRONG_HEADERS
 
 QUOTED_WORDS: Final = 3
-"""Quotation marks around fewer words do not quote: a name, a title, an emphasis."""
+"""Minimum number of words between quotation marks that make a quotation; fewer are a name, a title or an emphasis."""
 _CHARS_A_WORD: Final = 2
-"""In scripts without spaces, so many characters count as a word."""
+"""Number of characters that count as a word in a script without spaces."""
 
 Span = tuple[int, int]
 
@@ -36,7 +36,7 @@ class _Line:
     start: int
     end: int
     text: str
-    """As a reader sees it."""
+    """The text as a reader sees it."""
 
     @property
     def empty(self) -> bool:
@@ -67,18 +67,18 @@ _ENCLOSED: Final = (
     (('"""', "'''"), re.compile(r"(?P<mark>\"{3}|'{3})[\s\S]*?(?:(?P=mark)|\Z)")),
     (("<|",), re.compile(r"<\|[^|<>]{0,40}\|>[\s\S]*?(?:<\|(?:im_)?end[^|<>]{0,20}\|>|\Z)", re.IGNORECASE)),
 )
-"""What marks enclose, each with the marks that it begins with."""
+"""Patterns of text between marks, each with its opening marks."""
 _TAG: Final = re.compile(r"[<\[](?P<end>/?)(?P<name>[a-z][\w-]{0,30})\b[^<>\[\]]{0,200}[>\]]", re.IGNORECASE)
 _FORMATTING: Final = frozenset(
     ("b", "i", "u", "s", "em", "strong", "br", "hr", "a", "span", "sub", "sup", "small", "mark", "del", "ins")
 )
-"""Tags that quote nothing."""
+"""Tags that do not quote."""
 _QUOTING: Final = frozenset(
     ("blockquote", "q", "quote", "cite", "pre", "code", "page", "document", "result", "article", "body", "html")
 )
-"""Tags that quote also when they are not closed."""
+"""Tags that quote even without a closing tag."""
 _BRACKETED: Final = frozenset(["quote", "code", "cite"])
-"""Tags in square brackets."""
+"""Tags that are also written in square brackets."""
 _PAIRS: Final = {
     "“": "”“",
     "„": "“”‟",
@@ -99,11 +99,11 @@ _PAIRS: Final = {
     "＂": "＂",
     "″": "″",
 }
-"""Opening quotation marks with their closing ones."""
+"""Opening quotation marks and their closing marks."""
 _OPENING: Final = re.compile(f"[{''.join(_PAIRS)}]")
 _CLOSING: Final = {mark: re.compile(f"[{closing}]") for mark, closing in _PAIRS.items()}
 _ALIKE: Final = frozenset("\"'`＂″")
-"""Marks that open and close. They open after a space and close before one."""
+"""Marks that both open and close. They open after a space and close before a space."""
 _ELISION: Final = re.compile(r"(?:\d|cause|cuz|til|till|em|tis|twas|bout|n\b|round)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -111,7 +111,7 @@ _JSON: Final = re.compile(r"\{\s*[\"'][^\"'\n]{1,80}[\"']\s*:|\[\s{0,80}\{\s{0,8
 
 
 def split_quotations(text: str) -> tuple[Passage, ...]:
-    """Cut a message into own words and quotations. The passages together are the text."""
+    """Split a message into own words and quotations. The passages joined are the message."""
     quoted = _merged(_blocks(text))
     quoted = _merged((*quoted, *(span for gap in _gaps(quoted, len(text)) for span in _in_line(text, gap))))
     passages: list[Passage] = []
@@ -124,12 +124,12 @@ def split_quotations(text: str) -> tuple[Passage, ...]:
 
 
 def own_words(text: str) -> str:
-    """Return a message without its quotations; a line break stands for each."""
+    """Return a message without its quotations; each is replaced with a line break."""
     return "\n".join(passage.text for passage in split_quotations(text) if passage.own)
 
 
 def count_words(text: str) -> int:
-    """Count words. Scripts without spaces have a word for every two characters."""
+    """Return the number of words. In scripts without spaces, two characters count as a word."""
     if text.isascii():
         return len(_WORD.findall(text))
     unspaced = len(_UNSPACED.findall(text))
@@ -138,7 +138,7 @@ def count_words(text: str) -> int:
 
 # ------------------------------------------------------------------------------------------------ blocks
 def _blocks(text: str) -> Iterator[Span]:
-    """Yield quotations that have lines of their own, and what marks enclose."""
+    """Yield quotations on lines of their own, and text between marks, tags or brackets."""
     for marks, pattern in _ENCLOSED:
         if any(mark in text for mark in marks):
             yield from (found.span() for found in pattern.finditer(text))
@@ -159,7 +159,7 @@ def _blocks(text: str) -> Iterator[Span]:
 
 
 def _tagged(text: str) -> Iterator[Span]:
-    """Yield what tags enclose."""
+    """Yield the text between tags."""
     tags = [found for found in _TAG.finditer(text) if _is_quoting_tag(found)]
     ends: dict[str, list[int]] = {}
     for tag in tags:
@@ -192,7 +192,7 @@ def _ends_banner(line: _Line) -> bool:
 def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) -> tuple[Span, int] | None:
     """Return the quotation that begins at a line, and the line after it."""
     line = lines[place]
-    if not line.text or line.text.isspace() or line.text.isalnum():  # most lines of a long text
+    if not line.text or line.text.isspace() or line.text.isalnum():  # fast path: most lines of a long text
         return None
     if fence := _FENCE.match(line.text):
         fenced = (n for n in range(place + 1, len(lines)) if lines[n].text.strip().startswith(fence.group(1)))
@@ -214,7 +214,10 @@ def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) ->
 
 
 def _is_header(lines: list[_Line], place: int) -> bool:
-    """Whether the head of a mail begins here: two different header names, one of them of mails alone or an address."""
+    """Return whether the header of a mail begins here.
+
+    It needs two different header names, and a name that only mails have or an `@`.
+    """
     if ":" not in lines[place].text:
         return False
     names, shown = set(), ""
@@ -234,8 +237,8 @@ def _is_header(lines: list[_Line], place: int) -> bool:
 def _introduced(lines: list[_Line], place: int, end: int) -> tuple[Span, int] | None:
     """Return the text that an attribution or an announcement introduces.
 
-    It reaches to the end of the message, or to a ruled line. Where it has marks of its own (`>`, a fence, quotation
-    marks) these tell its end.
+    It ends at a ruled line or at the end of the message. When the text has marks of its own (`>`, a fence, quotation
+    marks), return None: the rules for these marks find it.
     """
     line = lines[place]
     text, last = line.text, place
@@ -271,7 +274,7 @@ def _last_sentence(text: str) -> str:
 
 
 def _lines(text: str) -> list[_Line]:
-    if text.isprintable():  # without an end of a line
+    if text.isprintable():  # one line
         return [_Line(0, len(text), visible(text).rstrip("\n"))] if text else []
     return [
         _Line(found.start(), found.end(), visible(found.group()).rstrip("\n"))
@@ -281,7 +284,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _json(text: str) -> Iterator[Span]:
-    """Yield objects and lists of JSON, also broken off."""
+    """Yield JSON objects and lists, including incomplete ones."""
     place = 0
     while (start := _next_bracket(text, place)) is not None:
         depth, at, in_string, mark = 0, start, False, ""
@@ -312,7 +315,7 @@ def _next_bracket(text: str, place: int) -> int | None:
 
 # ------------------------------------------------------------------------------------------------ in a line
 def _in_line(text: str, gap: Span) -> Iterator[Span]:
-    """Yield what quotation marks enclose, and what a verb of saying with a colon introduces."""
+    """Yield the text between quotation marks, and the text after a verb of saying with a colon."""
     place, unmatched = gap[0], set[str]()
     while (opening := _OPENING.search(text, place, gap[1])) is not None:
         start, mark = opening.start(), opening.group()
@@ -330,7 +333,7 @@ def _in_line(text: str, gap: Span) -> Iterator[Span]:
         return
     end = gap[0]
     for found in _REPORTED.finditer(text, *gap):
-        if found.end() >= end:  # else it is in the line of the last one, which is quoted to its end
+        if found.end() >= end:  # otherwise the previous quotation already covers the rest of this line
             line = _LINE.match(text, found.end())
             end = min(gap[1], line.end() if line else gap[1])
             yield found.end(), end
@@ -347,7 +350,7 @@ def _opens(text: str, place: int) -> bool:
 
 
 def _closing(text: str, opening: int, end: int) -> int | None:
-    """Return the place of the closing mark. Which marks close does not depend on where the quotation opens."""
+    """Return the position of the closing mark. It does not depend on where the quotation opens."""
     mark = text[opening]
     for closing in _CLOSING[mark].finditer(text, opening + 1, end):
         at = closing.start()

@@ -1,5 +1,5 @@
-"""Words by which pasted text is known, in English, German, Spanish and French: heads of mails, attributions,
-announcements, verbs of saying, names of roles. Data of own_words.py, as regular expressions that ignore case."""
+"""Words that identify pasted text, in English, German, Spanish and French: mail headers, attributions, announcements,
+verbs of saying, names of roles. Data of own_words.py, as case-insensitive regular expressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEADER_NAMES: Final = (
     r"|enviado(?: el)?|para|asunto|fecha|copie"
 )
 STRONG_HEADERS: Final = r"subject|sent|bcc|cc|reply-to|gesendet|betreff|envoyée?|objet|enviado(?: el)?|asunto"
-"""Names that stand in mails alone. From, to and date also tell of journeys."""
+"""Header names that only mails have. From, to and date are also words of journeys."""
 
 SEPARATOR: Final = (
     r"original message|forwarded message|begin forwarded message|original e-?mail|forwarded e-?mail"
@@ -23,7 +23,7 @@ SEPARATOR: Final = (
 
 _UP_TO_80: Final = r"(?:[^:\n]{1,80}|(?<=\s))"
 _UP_TO_60: Final = r"(?:[^:\n]{1,60}|(?<=\s))"
-"""The beginning of an attribution. A pattern that skips white space before it need not leave a space for it."""
+"""The beginning of an attribution. A pattern that consumes white space before it need not leave a space for it."""
 ATTRIBUTION: Final = (
     rf"(?:on\s.{{4,150}}|{_UP_TO_80}<[^\s<>@]{{1,80}}@[^\s<>@]{{1,80}}>[^:\n]{{0,60}}"
     rf"|{_UP_TO_60}(?:\d{{4}}|\d\d?[./]\d\d?)[^\n]{{0,60}})\bwrote"
@@ -64,7 +64,7 @@ ANNOUNCED: Final = (
     rf"(?=.*\b(?:{_NOUNS})\b)(?=.*\b(?:{_CUES})\b).*"
     rf"|^(?:please\s|bitte\s|por favor,?\s|(?:can|could|would) you\s|kannst du\s|puedes\s|peux-tu\s)*(?:{_TASKS})\b.*"
 )
-"""A sentence that ends in a colon and announces a text, or a task that is done on one."""
+"""A sentence that ends in a colon and announces a text, or that asks for a task on a text."""
 
 REPORTED: Final = (
     r"(?:^|[.!?]\s++)(?![^.!?\n]{0,60}\b(?:i|we|ich|wir|yo|je|nous)\s(?:\w+\s)?(?:sa|wr|st|tol|tel|re|cl|schr|be|me|d|é|esc|af))"
@@ -74,8 +74,8 @@ REPORTED: Final = (
     r"|dit|disait|écrit|affirme|indique)"
     rf"|(?:^|[.!?]\s++)(?:please\s|bitte\s|por favor,?\s)?(?:{_TASKS})\b[^.!?:\n]{{0,60}}"
 )
-"""A clause whose subject is not the speaker, and whose verb of saying stands before a colon; or a task that is
-done on the text after the colon."""
+"""A clause whose subject is not the speaker, with a verb of saying before a colon; or a task for the text after the
+colon."""
 
 ROLE_NAMES: Final = (
     r"user|assistant|system|tool|human|ai|bot|chat ?bot|model|developer|function|operator|administrator"

@@ -1,7 +1,7 @@
-"""The one check of every text that a context, a digest or a prompt shows; pure.
+"""The single check of every text that a context, a digest or a prompt shows; pure.
 
-`RENDERED` names the fields. A record is checked when it is written (`find_unsafe_text`), and its texts again when they
-are shown (`is_unsafe`, `safe_prose`, `safe_heading`), because an earlier version may have stored it.
+`RENDERED` lists the fields. A record is checked when it is written (`find_unsafe_text`). Its texts are checked again
+when they are shown (`is_unsafe`, `safe_prose`, `safe_heading`), because an earlier version may have stored it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ..language.text import latin_lookalikes, one_line, visible
 from .instructions import instruction_rule
 
 TextKind = Literal["statement", "name", "tag", "heading", "prose"]
-"""`statement`: one sentence about somebody. `name`: whom it is about. `heading`: the name of a block or a procedure,
-which is shown above its text. `prose`: several lines."""
+"""`statement`: one sentence about somebody. `name`: the subject of a statement. `heading`: the name of a block or a
+procedure, shown above its text. `prose`: several lines."""
 
 _STATEMENT: Final[Mapping[str, TextKind]] = {"content": "statement", "subject": "name"}
 RENDERED: Final[Mapping[type[Contract], Mapping[str, TextKind]]] = {
@@ -41,7 +41,7 @@ RENDERED: Final[Mapping[type[Contract], Mapping[str, TextKind]]] = {
     Digest: {"text": "prose"},
     MemoryGroup: {"group_id": "name", "description": "prose"},
 }
-"""By record the fields that are shown. A test compares it with all texts of these records."""
+"""The fields that are shown, by record. A test compares this table with all text fields of these records."""
 
 RESERVED_HEADINGS: Final = (
     *("to do", "summary", "known facts", "current focus", "recent episodes"),
@@ -49,26 +49,26 @@ RESERVED_HEADINGS: Final = (
 )
 """Headings of a context, and roles of a conversation."""
 _ABOUT: Final = "about"
-"""The first word of the headings over facts."""
+"""The first word of headings over facts."""
 _PROMPT_ROLES: Final = frozenset(
     (
         *("system", "developer", "assistant", "ai", "chatbot", "language model", "prompt", "system prompt"),
         *("admin", "administrator"),
     )
 )
-"""Subjects that are the assistant itself or who commands it."""
+"""Subjects that mean the assistant itself or a person or text that commands it."""
 _USER: Final = "user"
 _TAKEN: Final = _PROMPT_ROLES | {_USER}
 _NAME_WORDS: Final = 8
-"""Words of a name: a longer one is a sentence."""
+"""Maximum number of words in a name; a longer name is a sentence."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _JOINTS: Final = re.compile(r"(?<![-_/+.:])[-_/+.:]+(?=\w)")
-"""Signs that join the words of a name."""
+"""Characters that join the words of a name."""
 _ARTICLE: Final = re.compile(r"^(?:the|an?) ")
 _PERSON_MAY: Final = frozenset(("order", "tool_call", "url", "encoded_run"))
-"""Rules that do not hold for what a person wrote for the assistant: a block, a procedure, a task."""
+"""Rules that do not apply to a text that a person wrote for the assistant: a block, a procedure, a task."""
 WITHHELD: Final = "(an instruction, left out)"
-"""A prompt shows it in place of a statement that it must not show: its id stays."""
+"""Replacement in a prompt for a statement that must not be shown. The prompt keeps the statement's id."""
 _WINDOW: Final = 2_000
 _OVERLAP: Final = 400
 _KEPT: Final = 8_192
@@ -76,7 +76,7 @@ _KEPT: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class UnsafeText:
-    """Why a text must not be shown. `code`: one of docs/reference/edits.md."""
+    """The reason why a text must not be shown. `code` is documented in docs/reference/edits.md."""
 
     code: Literal["instruction", "reserved"]
     message: str
@@ -85,12 +85,12 @@ class UnsafeText:
 def find_unsafe_text(
     kind: type[Contract], texts: Mapping[str, object], *, by_person: bool = False
 ) -> UnsafeText | None:
-    """Check the fields of a record before it is written; None: all of them may be shown.
+    """Check the fields of a record before it is written; return None when all of them may be shown.
 
     Args:
-        kind: the record in RENDERED.
-        texts: its fields by name; others are passed over.
-        by_person: a person wrote it for the assistant, so it may tell the assistant what to do.
+        kind: the record class, a key of RENDERED.
+        texts: its fields by name; other fields are ignored.
+        by_person: a person wrote it for the assistant, so it may contain instructions.
     """
     for name, field in RENDERED[kind].items():
         value = texts.get(name)
@@ -103,7 +103,7 @@ def find_unsafe_text(
 
 @lru_cache(_KEPT)
 def unsafe_text(kind: TextKind, text: str, *, by_person: bool = False) -> UnsafeText | None:
-    """Return why a text must not be shown as what it is; None: it may."""
+    """Return why a text must not be shown as this kind; None when it may be shown."""
     if kind == "heading" and is_reserved(text):
         return UnsafeText("reserved", f"{text[:80]!r} is a heading of contexts or a role: choose another name")
     if kind in ("name", "heading"):
@@ -116,22 +116,22 @@ def unsafe_text(kind: TextKind, text: str, *, by_person: bool = False) -> Unsafe
 
 
 def is_unsafe(subject: str, content: str, *, by_person: bool = False) -> bool:
-    """Whether a stored statement must not be shown. `by_person`: a person said or approved it."""
+    """Return whether a stored statement must not be shown. `by_person`: a person said or approved it."""
     return (
         unsafe_text("name", subject) is not None or unsafe_text("statement", content, by_person=by_person) is not None
     )
 
 
 def safe_statement(content: str) -> str:
-    """Return a stored statement as a line of a prompt."""
+    """Return a stored statement as a line of a prompt, or WITHHELD."""
     line = one_line(content)
     return WITHHELD if unsafe_text("statement", line) is not None else line
 
 
 def observed_rule(subject: str, content: str, trust: Trust) -> str | None:
-    """Return the rule by which an observation is kept apart; None: it is knowledge.
+    """Return the rule by which an observation is kept apart; None when it is knowledge.
 
-    What the assistant is, or who commands it, only the user says.
+    Only a user may state what the assistant is, or who commands it.
     """
     if (rule := instruction_rule(content)) is not None:
         return rule
@@ -141,32 +141,32 @@ def observed_rule(subject: str, content: str, trust: Trust) -> str | None:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name is a heading of a context or a role, in any spelling."""
+    """Return whether a name is a heading of a context or a role, in any spelling."""
     seen = _skeleton(name)
     return seen.split(" ")[0] == _ABOUT or _closed(seen) in _CLOSED_HEADINGS
 
 
 def safe_heading(name: str) -> str:
-    """Return the heading over a stored block: none that a context has itself, and none that orders anything."""
+    """Return the heading over a stored block: different from the headings of contexts, and without an instruction."""
     if unsafe_text("name", name) is not None:
         return "Block"
     return f"Block {name}" if is_reserved(name) else name
 
 
 def safe_name(name: str) -> str:
-    """Return the name that a statement is shown under: one that orders nothing, and that no role of a prompt has."""
+    """Return the name to show above a statement: different from the roles of a prompt, and without an instruction."""
     if unsafe_text("name", name) is not None:
         return "somebody"
     return f"the {name}" if _words(name) in _PROMPT_ROLES else name
 
 
 def is_user_name(name: str) -> bool:
-    """Whether a reader takes a name for the user's."""
+    """Return whether a reader would take a name for the user."""
     return _closed(_skeleton(name)) == _USER
 
 
 def safe_prose(text: str, *, by_person: bool = False) -> str:
-    """Return a stored text without the lines that must not be shown; empty where only all lines together must not."""
+    """Return a stored text without unsafe lines; empty when the remaining lines are unsafe together."""
     lines = [line for line in text.splitlines() if unsafe_text("prose", line, by_person=by_person) is None]
     shown = "\n".join(lines)
     return shown if unsafe_text("prose", shown, by_person=by_person) is None else ""
@@ -175,7 +175,7 @@ def safe_prose(text: str, *, by_person: bool = False) -> str:
 def _unsafe_name(text: str, by_person: bool) -> UnsafeText | None:
     seen = _skeleton(text)
     if _closed(seen) in _CLOSED_TAKEN and _words(text) not in _TAKEN:
-        return UnsafeText("reserved", f"it looks like {_closed(seen)!r} and is written otherwise: write it plainly")
+        return UnsafeText("reserved", f"it looks like {_closed(seen)!r} in another spelling: use the plain spelling")
     if len(_WORD.findall(seen)) > _NAME_WORDS:
         return UnsafeText("instruction", f"a name has at most {_NAME_WORDS} words")
     return _instruction(text, by_person) or _instruction(_JOINTS.sub(" ", text), by_person)
@@ -185,11 +185,11 @@ def _instruction(text: str, by_person: bool) -> UnsafeText | None:
     rule = instruction_rule(text)
     if rule is None or (by_person and rule in _PERSON_MAY):
         return None
-    return UnsafeText("instruction", f"it is an instruction to the assistant ({rule}), and nothing to remember")
+    return UnsafeText("instruction", f"it is an instruction to the assistant ({rule}), which is not remembered")
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield each line, and all of them as one, in pieces of bounded length."""
+    """Yield each line, and all lines joined as one, in pieces of bounded length."""
     lines = text.splitlines()
     for line in (*lines, *((one_line(text),) if len(lines) > 1 else ())):
         for start in range(0, max(1, len(line)), _WINDOW - _OVERLAP):
@@ -198,7 +198,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 @lru_cache(_KEPT)
 def _skeleton(name: str) -> str:
-    """Return the words of a name as a reader takes them: without case, look-alikes, signs and an article."""
+    """Return the words of a name as a reader sees them: without case, look-alikes, punctuation and an article."""
     return _words(latin_lookalikes(visible(name)))
 
 

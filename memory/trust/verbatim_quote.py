@@ -1,7 +1,7 @@
-"""The words of a turn behind a quote that a model changed at its ends; pure.
+"""Verbatim form of a quote that a model changed at its ends; pure.
 
-Only ends are changed: a quote that differs in the middle was not said. Whose words they are does not follow from a role
-label, but from where they are (evidence.py).
+Only changes at the ends are repaired: a quote that differs in the middle was not said. The position of the words, not a
+role label, decides whose words they are (evidence.py).
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ _LABEL: Final = re.compile(
     r"\s*(?:\[ ?t\d{1,4} ?\]\s*)?(?:[*_]{0,2}[^\W\d_][\w .'-]{0,40}(?:\([^()\n]{0,80}\))?[*_]{0,2} ?: ?[*_]{0,2})?\s*",
     re.IGNORECASE,
 )
-"""The id of a turn, and the role or the name before a message, as prompts show them: `user (Alice, 22:10):`."""
+"""The id of a turn, and the role or name before a message, as prompts show them: `user (Alice, 22:10):`."""
 _MARKS: Final = " \t\n\"'`“”„‘’‚«»‹›*_()[]"
 _DOTS: Final = f"{_MARKS}.…"
 _STOPS: Final = f"{_DOTS},;:!?。！？、؟।"
 
 
 def verbatim_quote(quote: str, shown: Sequence[SaidText]) -> str:
-    """Return the longest form of a quote that is in what was shown: without its label, the quotation marks around it,
-    dots, or another final stop. A quote that is in no form there is returned as it is."""
+    """Return the longest form of a quote that the shown texts contain.
+
+    The other forms lack a label, surrounding quotation marks, dots or a final punctuation mark. A quote that matches in
+    no form is returned unchanged.
+    """
     for form in _forms(quote):
         wanted = folded(form)
         if wanted and any(wanted in text.folded for text in shown):

@@ -1,6 +1,6 @@
 """Orders to the assistant, as data: a module for each of four languages, and one for all others.
 
-ORDER_RULES lists them; `rules.py` defines their shape.
+ORDER_RULES lists them; `rules.py` defines their data model.
 """
 
 from __future__ import annotations

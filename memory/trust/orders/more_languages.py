@@ -1,7 +1,7 @@
-"""Orders in more languages, each by one short list of words: what is told to be done for ever, and with what.
+"""Orders in more languages, each described by short word lists.
 
-Every language has the same two kinds of order: a rule is to be broken or a secret told, and something is always to be
-said or recommended. The second kind may be a preference about answers.
+Every language has the same two kinds of order: to break a rule or reveal a secret, and to always say or recommend
+something. The second kind may be a preference about answers.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def _language(
     """Return the rules of a language.
 
     Args:
-        always: for ever, never, from now on, and when somebody asks.
-        promote: to recommend, say, mention: the forms of an order alone, not those of a statement about somebody.
-        bend: to ignore. rules: what must not be ignored.
-        betray: to reveal, send. treasure: what must not be revealed.
-        mine: words of a preference: me, us, the language, how long or polite.
+        always: words for always, never, from now on, and when somebody asks.
+        promote: words for recommend, say, mention, in the imperative only.
+        bend: words for ignore. rules: words for the things that must not be ignored.
+        betray: words for reveal and send. treasure: words for the things that must not be revealed.
+        mine: words of a preference: me, us, the language, how long or how polite.
     """
     b = r"\b" if has_spaces else ""
     gap = r"[^.!?。\n]{0,60}"

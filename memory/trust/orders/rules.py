@@ -1,4 +1,4 @@
-"""The shape of a language's rules for orders to the assistant."""
+"""Data model of a language's rules for orders to the assistant."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OrderRules:
-    """Patterns of one language. They are regular expressions in which `<name>` stands for a class of words.
+    """Patterns of one language: regular expressions in which `<name>` is replaced with a class of words.
 
-    They are compared without case, accents and doubled spaces. Write accents as the language does: they are removed
-    from the patterns, too. `<Name>` is a capitalised word, `<link>` an address, `<start>` the beginning of a clause.
+    Comparison ignores case, accents and doubled spaces. Write accents as the language does: they are removed from the
+    patterns, too. `<Name>` is a capitalised word, `<link>` an address, `<start>` the beginning of a clause.
     """
 
     language: str
     words: Mapping[str, str]
-    """Classes of words. A class may use the classes before it."""
+    """Classes of words. A class may use earlier classes."""
     signs: str
-    """Words of which every order has one: a text without them is not compared with the patterns."""
+    """Words one of which every order contains. A text without them is not compared with the patterns."""
     orders: tuple[str, ...]
     """Orders that are never a preference."""
     standing: tuple[str, ...]
     """Orders that may be a preference about answers."""
     preferences: tuple[str, ...]
-    """What makes a standing order a preference, when it stands in the same sentence."""
+    """Patterns that make a standing order in the same sentence a preference."""
     joints: str
     """Words that begin a clause, such as conjunctions."""
