@@ -1,4 +1,4 @@
-"""Secrets and personal data in a text: detectors find them, `protect` masks, labels or drops them
+"""Secrets and personal data in a text: detectors find them; `protect` masks, labels or drops them
 (docs/design/secrets.md)."""
 
 from __future__ import annotations

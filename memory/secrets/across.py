@@ -1,5 +1,5 @@
-"""Secrets that reach over a boundary: from one part of a message into the next, or from a message into the next one of
-the same speaker."""
+"""Secrets that cross a boundary: from one part of a message to the next, or from a message to the next message of the
+same speaker."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .findings import Finding
 from .secret_filter import SecretFilter
 
 LOOK_BACK: Final = 200
-"""Characters before the end of a message that are read together with the next message of the same speaker."""
+"""Number of characters at the end of earlier messages that are searched with the next message of the same speaker."""
 LOOK_AHEAD: Final = 200
-"""Characters of that next message."""
+"""Number of characters of the next message that are searched with them."""
 _STARTS_WITHIN: Final = 64
-"""Characters of the next message within which a value begins."""
+"""Number of characters of the next message within which a value must begin."""
 _WORDS: Final = ("password", "pin", "passphrase")
-"""Kinds whose values look like words. One that is cut ends its message."""
+"""Kinds whose values look like words. A value that crosses a boundary must be the end of its message."""
 _ENDS: Final = " \t\r\n.,;!?"
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a message: `text` begins at `start` in message `index`."""
+    """A part of a message. `text` begins at position `start` of message `index`."""
 
     index: int
     start: int
@@ -35,7 +35,7 @@ class _Piece:
 
 
 def across_parts(message: TurnMessage, secrets: SecretFilter) -> list[Finding]:
-    """Return what the text parts of a message have together without the line ends between them, by place in
+    """Return the findings in the joined text parts of a message, without line ends in between, by position in
     `message.text`."""
     if not isinstance(message.content, tuple):
         return []
@@ -52,8 +52,10 @@ def across_parts(message: TurnMessage, secrets: SecretFilter) -> list[Finding]:
 
 
 def across_messages(messages: Sequence[TurnMessage], secrets: SecretFilter) -> dict[int, list[Finding]]:
-    """Return for each message what it has of secrets that begin in a message of the same speaker before it, or go on in
-    one after it. A secret that is only named in one message is in the next one."""
+    """Return the findings that cross messages of the same speaker, by the index of each message they cover.
+
+    When one message only names the secret, the value is a finding of the next message.
+    """
     speakers = [(message.role, message.name) for message in messages]
     if len(set(speakers)) == len(speakers):
         return {}
@@ -73,8 +75,10 @@ def across_messages(messages: Sequence[TurnMessage], secrets: SecretFilter) -> d
 
 
 def _found_across(pieces: Sequence[_Piece], secrets: SecretFilter) -> Iterator[tuple[int, Finding]]:
-    """Yield what pieces have together in the last of them, or from it back, by message: with a line end between them,
-    and without one, because a key may be cut anywhere."""
+    """Yield (message index, finding) for secrets that reach into the last piece.
+
+    The pieces are joined with a line end, and without one, because a key may be split anywhere.
+    """
     whole = set[int]()
     for glue in ("\n", ""):
         joined = glue.join(piece.text for piece in pieces)
@@ -93,7 +97,7 @@ def _found_across(pieces: Sequence[_Piece], secrets: SecretFilter) -> Iterator[t
 
 
 def _goes_on(joined: str, finding: Finding, last: int) -> bool:
-    """Return whether the last message says more behind a value that begins in an earlier one: it is a sentence."""
+    """Return whether the last message continues after a value that begins in an earlier message: it is a sentence."""
     return finding.start < last and joined[finding.end :].strip(_ENDS) != ""
 
 
@@ -105,7 +109,7 @@ def _beginning(text: str) -> str:
 
 
 def _end_of(pieces: Sequence[_Piece]) -> list[_Piece]:
-    """Return the last pieces, as many characters as are read together with a next message."""
+    """Return the last pieces, with at most LOOK_BACK characters in total."""
     kept, room = list[_Piece](), LOOK_BACK
     for piece in reversed(pieces):
         if len(piece.text) > room:

@@ -1,4 +1,4 @@
-"""Accounts without an IBAN: the number of a bank and the number of an account, each behind its name."""
+"""Bank accounts without an IBAN: a bank number and an account number, each after its name."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _ACCOUNT: Final = re.compile(
     rf"{_BETWEEN}(?P<number>\d{{4}}[ -]\d{{4}}|\d{{6,17}})(?!\d)"
 )
 _NEXT_TO: Final = re.compile(r"[ \t,;/]{1,3}+(?P<number>\d{8})(?!\d)")
-"""A British account right behind its sort code."""
+"""A British account number directly after its sort code."""
 _NEAR: Final = 96
 
 
 def bank_accounts(text: str) -> Iterator[Finding]:
-    """Yield the numbers of a bank and of an account that stand near one another."""
+    """Yield the bank numbers and account numbers that are close to each other."""
     small = lowered(text)
     if not any(map(small.__contains__, STEMS)):
         return

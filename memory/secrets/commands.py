@@ -1,4 +1,4 @@
-"""A command without its secrets: as its sender may write it, and as a stage reads it."""
+"""Removal of secrets from a command, for senders and for stages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .secret_filter import SecretFilter
 
 
 def protect_command(command: Command, secrets: SecretFilter) -> Command:
-    """Return a command with nothing secret and nothing invisible in its arguments. A text that may not be kept is
-    empty, which its kind refuses."""
+    """Return a command without secrets and invisible characters in its arguments. A text that must not be kept becomes
+    empty, and the command's kind refuses it."""
     args = secrets.value(clean_value(command.args)).value
     kind, issued_by = secrets.mask(command.kind)[:64] or "-", secrets.mask(command.issued_by)[:128]
     if (args, kind, issued_by) == (command.args, command.kind, command.issued_by):

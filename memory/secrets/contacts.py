@@ -1,7 +1,7 @@
-"""Personal addresses: e-mail and phone.
+"""Contact data: e-mail addresses and phone numbers.
 
-A phone number counts when it has a country's code, the form of a country that writes its numbers in one way, or a word
-for a phone before it. Numbers of other things have none of these.
+A phone number needs a country code, the fixed form of a country, or a word for a phone before it. Other numbers have
+none of these.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _TRUNK: Final = re.compile(
     r"(?<![\w+.,/-])(?:0[1-9](?:[ .-]\d\d){4}|07\d{3}[ -]?\d{3}[ -]?\d{3}|020 \d{4} \d{4}|01\d{2,3} \d{3} \d{4}|"
     r"01[567]\d{1,2}[ /-]\d{3,4}[ ]?\d{3,5})(?![\w-]|[.,]\d)"
 )
-"""Numbers with a trunk prefix as France, the United Kingdom and Germany (mobile) write them."""
+"""Numbers with a trunk prefix in the forms of France, the United Kingdom and Germany (mobile)."""
 _ANY: Final = re.compile(
     rf"(?<![\w+.,/$\u20ac\u00a3-])\(?\d{{2,6}}\)?(?:{_SEP}\d{{1,6}}){{0,7}}(?![\w]|[.,]\d|[ ]?[%\u20ac$\u00b0])"
 )
@@ -98,7 +98,7 @@ _INTERNATIONAL_MIN, _INTERNATIONAL_MAX = 8, 16
 PHONE_DIGITS: Final = min(
     _INTERNATIONAL_MIN, _DIGITS_MIN, *(least_digits(form) for form in (_NORTH_AMERICAN, _TRUNK, _LONG_NUMBER))
 )
-"""Digits of a phone number at least."""
+"""Minimum number of digits in a phone number."""
 
 
 def emails(text: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The built-in detector of secrets: rules over a view of the text, without a model and without other packages."""
+"""The built-in detector of secrets: rules over a view of the text, without a model or other packages."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _NUMBERS: Final[tuple[tuple[Callable[[str], Iterable[Finding]], int], ...]] = (
     (national_ids, 1),
     (phones, PHONE_DIGITS),
 )
-"""Each rule with the digits that one of its numbers has at least."""
+"""Rules for numbers, each with the minimum number of digits in a match."""
 _NAMED: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (told_passwords, wallet_words, bank_accounts)
 
 CLEAN_KEPT: Final = 2_048
-"""Texts without a finding that are remembered: a stage looks several times at what it keeps."""
+"""Number of texts without a finding in the cache: a stage checks the texts that it keeps several times."""
 
 
 class BuiltInDetector:
-    """Finds every kind of secret by its form, its checksum and the words around it.
+    """Detector of every kind of secret, by form, checksum and surrounding words.
 
-    It reads a text in linear time. Where words matter, it knows the languages of `labels/`.
+    The time is linear in the length of the text. Rules that need words know the languages of `labels/`.
     """
 
     def find(self, text: str) -> Sequence[Finding]:
@@ -80,7 +80,7 @@ class _Found(Exception):
 
 @lru_cache(CLEAN_KEPT)
 def _require_clean(text: str) -> None:
-    """Raise `_Found` for a text with a secret, so that it is never among those that are remembered."""
+    """Raise `_Found` for a text with a secret, so that such a text is never cached."""
     view = TextView(text)
     found = [Finding(each.kind, *view.span(each.start, each.end)) for each in _search(view)]
     if found:

@@ -1,4 +1,4 @@
-"""Entities of a recognizer outside as secrets: which of its entities counts as which kind."""
+"""Adapter from an external entity recognizer to secrets: maps entity names to kinds of secret."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIND_OF_ENTITY: Final[Mapping[str, SecretKind]] = {
     "MEDICAL_LICENSE": "national_id",
     **{kind.upper(): kind for kind in KINDS},
 }
-"""Presidio's names, and our own in capitals for recognizers of the operator."""
+"""Presidio's entity names, and the names of our kinds in capitals for an operator's own recognizers."""
 _OF_A_COUNTRY: Final = re.compile(r"[A-Z]{2}_\w+")
 _OF_A_BUSINESS: Final = re.compile(
     r"[A-Z]{2}_(?:ABN|ACN|UEN|GSTIN|BANK\w*|BUSINESS\w*|\w*VAT\w*|\w*VEHICLE\w*|\w*COMPANY\w*)"
@@ -25,7 +25,7 @@ _OF_A_BUSINESS: Final = re.compile(
 
 
 class Entity(Protocol):
-    """A place in a text that a recognizer found."""
+    """An entity that a recognizer found, with its position in the text."""
 
     @property
     def name(self) -> str: ...
@@ -36,15 +36,15 @@ class Entity(Protocol):
 
 
 class EntityRecognizer(Protocol):
-    """A recognizer of entities outside, such as Presidio's analyzer."""
+    """An external recognizer of entities, such as Presidio's analyzer."""
 
     def recognize(self, text: str) -> Sequence[Entity]: ...
 
 
 class EntityDetector:
-    """`SecretDetector` over a recognizer. Entities without a kind are passed over: names, places, dates, addresses.
+    """`SecretDetector` over a recognizer. Entities without a kind are ignored: names, places, dates, addresses.
 
-    An entity of a country, such as `US_SSN`, is a national id, unless a business has it.
+    An entity of a country, such as `US_SSN`, is a national id, unless it identifies a business.
     """
 
     def __init__(self, *, recognizer: EntityRecognizer, kinds: Mapping[str, SecretKind]) -> None:

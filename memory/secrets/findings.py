@@ -1,4 +1,4 @@
-"""What a detector of secrets returns, and the Protocol that every detector follows."""
+"""The result of a secret detector, and the Protocol of all detectors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..policies.privacy import SecretKind
 
 KINDS: Final[tuple[SecretKind, ...]] = get_args(SecretKind)
 PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(KINDS)})\]")
-"""What stands in a text in place of a masked secret."""
+"""The pattern of the placeholders that replace masked secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A secret in a text: its kind and its place, `text[start:end]`."""
+    """A secret in a text: its kind and its span, `text[start:end]`."""
 
     kind: SecretKind
     start: int
@@ -24,13 +24,13 @@ class Finding:
 
 
 class SecretDetector(Protocol):
-    """Finds secrets in a text. It is pure: the same text gives the same findings."""
+    """Detector of secrets in a text. It is pure: the same text gives the same findings."""
 
     def find(self, text: str) -> Sequence[Finding]:
-        """Return the secrets of a text, in any order; they may overlap."""
+        """Return the secrets of a text, in any order. They may overlap."""
         ...
 
 
 def placeholder(kind: SecretKind) -> str:
-    """Return what stands in place of a masked secret of this kind."""
+    """Return the placeholder for a masked secret of this kind."""
     return f"[{kind}]"

@@ -1,4 +1,4 @@
-"""Whether a text may have a label of a secret at all, by its words: most words of most texts are the same ones."""
+"""Fast check whether a text may contain a label of a secret, cached by word: most words of most texts repeat."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .labelled import label_stems, longest_word
 
 WORDS_KEPT: Final = 8_192
 WORD_MAX: Final = 32
-"""Characters of a word that is kept."""
+"""Maximum length of a cached word, in characters."""
 _COMMON_LETTERS: Final = frozenset("aeiouyàéèñ")
-"""Words of one letter that say nothing: another letter alone may belong to a word written letter by letter."""
+"""Common words of one letter. Any other single letter may belong to a word spelled letter by letter."""
 
 
 def words_of_labels(small: str) -> str:
-    """Return the words of a text in small letters that may be of a label, joined; empty when it has no label."""
+    """Return the words of a lower-case text that may belong to a label, joined; empty when the text has no label."""
     words = small.split()
     if max(map(len, words), default=0) > WORD_MAX:
         return small

@@ -1,6 +1,6 @@
-"""Secrets behind a label, in the languages of `labels/`: the label, what leads to the value, then the value.
+"""Secrets after a label, in the languages of `labels/`: the label, a connector, then the value.
 
-The words are data. The rules hold in every language: a value is quoted, or it has a digit or a sign, or it is the whole
+The words are data. The rules apply in every language: a value is quoted, contains a digit or a symbol, or is the whole
 object of its clause.
 """
 
@@ -25,10 +25,10 @@ _SIGN: Final = (
     r"[ \t]{0,4}+(?:\r?\n[ \t]{0,8}+){0,2}[*_]{0,3}+"
 )
 _GAP: Final = re.compile(r"(?!\()[^.!?;:=|\n\t<>\[\]{}`,\"\u3002\uff01\uff1f\uff1b\uff0c\u3001]{0,48}+")
-"""What may stand between a label and its connector: what the secret is for."""
+"""Text between a label and its connector, such as the purpose of the secret."""
 _GAP_WORDS_MAX: Final = 5
 _GAP_MAX: Final = 16
-"""Signs between label and connector in a language without spaces."""
+"""Maximum number of characters between label and connector in a language without spaces."""
 _CONNECTOR_MAX: Final = 40
 _CHANGE_NEAR: Final = 48
 _BESIDE: Final = re.compile(r"[ \t]{1,3}+(?:#|n[or]\.? )?")
@@ -44,30 +44,30 @@ _TOPIC_BEHIND: Final = re.compile(rf"[ -](?:{TOPICS})(?![^\W_])")
 _GAP_OF_SPELLED: Final = "[ .*_-]"
 _SPELLED_MARKS: Final = " .-_*"
 _SPELLED_STEM: Final = 3
-"""Letters of a word written letter by letter that are searched for first."""
+"""Number of leading letters of a spelled-out word that are searched first."""
 _SPELLED_VALUE: Final = re.compile(r"[^\s\[](?:[ .*_-]\S){3,40}+(?!\S)")
 
 
 _LETTER: Final = re.compile(r"(?<!\S)\S(?!\S)")
 _REGION: Final = 200
-"""Characters around a word in which its label lies."""
+"""Number of characters around a word that may contain its label."""
 _WORDS_MAX: Final = 64
-"""Different words that may be of a label whose places are looked up."""
+"""Maximum number of different words of labels whose positions are looked up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelReader:
-    """The labels of one language, compiled."""
+    """The compiled labels of one language."""
 
     words: SecretLabels
     stems: tuple[str, ...]
     spelled_stems: tuple[str, ...]
-    """Beginnings of words that are written letter by letter."""
+    """Beginnings of words that are spelled letter by letter."""
     label: re.Pattern[str]
     own_label: re.Pattern[str]
-    """The same without the labels that every language has."""
+    """Like `label`, without the labels shared by all languages."""
     password: re.Pattern[str]
-    """The labels of passwords. A PIN that is called one may have letters."""
+    """The labels of passwords. A PIN with such a label may contain letters."""
     marks: re.Pattern[str]
     connector: re.Pattern[str]
     about: re.Pattern[str]
@@ -77,13 +77,15 @@ class LabelReader:
     change_verbs: re.Pattern[str] | None
 
     def may_have_own(self, words: str, spelled: str) -> bool:
-        """Return whether a text with these words may have a label of this language's own. `spelled`: the text, if some
-        word in it may be written letter by letter."""
+        """Return whether a text with these words may contain a label of this language's own.
+
+        `spelled` is the whole text when a word in it may be spelled letter by letter, otherwise `words`.
+        """
         return any(map(words.__contains__, self.stems)) or any(map(spelled.__contains__, self.spelled_stems))
 
 
 def label_stems() -> tuple[str, ...]:
-    """Return pieces of the labels of all languages. A text without any of them has no label."""
+    """Return parts of the labels of all languages. A text without any of them contains no label."""
     own = (stem for reader in label_readers() for stem in (*reader.stems, *reader.spelled_stems) if " " not in stem)
     return (*SHARED_STEMS, *own)
 
@@ -93,7 +95,7 @@ def longest_word(stem: str) -> str:
 
 
 class LabelledText:
-    """A text with the languages whose labels it may have. `words`: those of its words that may be of a label."""
+    """A text with the languages whose labels it may contain. `words` are its words that may belong to a label."""
 
     def __init__(self, view: TextView, small: str, words: str) -> None:
         self.view = view
@@ -107,7 +109,7 @@ class LabelledText:
         self._has_shared = any(map(words.__contains__, SHARED_STEMS)) and _shared_label().search(words) is not None
 
     def labels(self) -> Iterator[tuple[LabelReader, re.Match[str]]]:
-        """Yield the labels, each with the reader of its language."""
+        """Yield each label with the reader of its language."""
         small = self.small
         for start, end in self._regions():
             for reader in self.readers:
@@ -116,7 +118,7 @@ class LabelledText:
             yield from self._shared_labels()
 
     def _shared_labels(self) -> Iterator[tuple[LabelReader, re.Match[str]]]:
-        """Yield the labels of every language, with the languages that the words around them show."""
+        """Yield the shared labels, once for each language that the surrounding words identify."""
         small, accented = self.small, self.view.original.lower()
         shown = cache(lambda block: self._readers_shown(accented, block))
         for start, end in self._regions():
@@ -127,12 +129,12 @@ class LabelledText:
                         yield reader, label
 
     def _readers_shown(self, accented: str, block: int) -> list[LabelReader]:
-        """Return the readers of the languages that the words in and around a part of the text show."""
+        """Return the readers of the languages that the words in and around a block of the text identify."""
         near = max(0, (block - 1) * _REGION), (block + 2) * _REGION
         return [reader for reader in self._all_readers if reader.marks.search(accented, *near)]
 
     def places(self) -> list[int] | None:
-        """Return the places of the words that may be of a label, in order; None: there are too many different ones."""
+        """Return the sorted positions of the words that may belong to a label; None when there are too many words."""
         if self._places is None:
             words = set(self.words.split())
             if len(words) <= _WORDS_MAX:
@@ -140,7 +142,7 @@ class LabelledText:
         return self._places
 
     def _regions(self) -> list[tuple[int, int]]:
-        """Return the parts of the text that have its labels. They begin and end between words."""
+        """Return the parts of the text that contain its labels. They begin and end between words."""
         small = self.small
         places = None if len(small) <= _REGION else self.places()
         if places is None:
@@ -178,7 +180,7 @@ def _ascii_readers() -> tuple[LabelReader, ...]:
 
 
 def labelled_secrets(text: LabelledText) -> Iterator[Finding]:
-    """Yield the values behind labels."""
+    """Yield the values after labels."""
     view = text.view
     for reader, label in text.labels():
         yield from _values(view, text.small, label, reader)
@@ -294,9 +296,9 @@ def _first_value(
 def _behind_what_it_is_for(
     text: str, small: str, label: re.Match[str], kind: SecretKind, reader: LabelReader
 ) -> tuple[int, int] | None:
-    """Return the place of a value behind a label and a few words, without a connector: `hasło do wifi domek2020`.
+    """Return the span of a value after a label and a few words without a connector: `hasło do wifi domek2020`.
 
-    It ends the clause, and a preposition does not stand before it.
+    The value must end the clause, and a word that describes a secret or a function word must not precede it.
     """
     if not reader.words.spaced or _is_shared(label[0]):
         return None
@@ -321,9 +323,9 @@ def _has_change(small: str, start: int, end: int, reader: LabelReader) -> bool:
 
 
 def _is_sure(view: TextView, connector: re.Match[str], label: re.Match[str]) -> bool:
-    """Return whether a word that is the whole object behind this connector counts as a value.
+    """Return whether a word counts as a value when it is the whole object after this connector.
 
-    `e` without its accent is another word: it joins two things. Shared labels with a sign are `told_passwords`.
+    `e` without its accent is another word (and). `told_passwords` reads shared labels with a symbol.
     """
     if connector.lastgroup == "sign":
         return not _is_shared(label[0])
@@ -380,8 +382,8 @@ def _plain_value(
 def _whole_object(
     text: str, small: str, start: int, kind: SecretKind, reader: LabelReader, *, is_direct: bool
 ) -> tuple[int, int] | None:
-    """Return the word from here to the end of the clause, or the row of words of a passphrase, unless it says something
-    about the secret."""
+    """Return the word that is the whole rest of the clause, or the words of a passphrase; None when they describe the
+    secret."""
     if kind == "passphrase" and reader.words.spaced:
         return _phrase(small, start, reader)
     if kind not in ("password", "passphrase") or (not reader.words.spaced and not is_direct):
@@ -409,7 +411,7 @@ def _phrase(small: str, start: int, reader: LabelReader) -> tuple[int, int] | No
 
 
 def _is_about(words: str, reader: LabelReader) -> bool:
-    """Return whether these words, in small letters, say something about a secret."""
+    """Return whether these lower-case words describe a secret."""
     if reader.words.spaced:
         word = trimmed(words).rstrip("!?")
         return word in lexicon.TOPIC or reader.about.fullmatch(word) is not None

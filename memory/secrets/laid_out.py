@@ -1,5 +1,5 @@
-"""Secrets that the layout of a text names: a label in a line of its own above the value, a list below a label, and the
-column of a table."""
+"""Secrets named by the layout of a text: a label on a line above the value, a list below a label, and the column of a
+table."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _ITEM: Final = re.compile(
     r"|]?\s*+$"
 )
 _LINES_MAX: Final = 20
-"""Values below one label."""
+"""Maximum number of values below one label."""
 _LINE_MAX: Final = 400
-"""Characters of the line of a label, and of a row of a table."""
+"""Maximum length of a line with a label and of a row of a table, in characters."""
 _RULE: Final = re.compile(r"[\s|:+=-]*+")
 _CELL: Final = " \t\"'`*_"
 _HEAD: Final = re.compile(r"[\w ./#&'*`_-]{0,40}+")
 _DELIMITERS: Final = "|;,\t"
 _HEADING_MAX: Final = 80
-"""Characters of a line that is a label."""
+"""Maximum length of a line that is a label, in characters."""
 _Lines = Sequence[tuple[int, int]]
-"""The begin and the end of each line."""
+"""The start and end of each line."""
 
 
 def laid_out_secrets(labelled: LabelledText) -> Iterator[Finding]:
@@ -58,7 +58,7 @@ def laid_out_secrets(labelled: LabelledText) -> Iterator[Finding]:
 
 
 def _lines_with(labelled: LabelledText, ends: Sequence[int]) -> list[int]:
-    """Return the numbers of the lines with a word that may be of a label."""
+    """Return the numbers of the lines with a word that may belong to a label."""
     places = labelled.places()
     if places is None:
         return [*range(len(ends))]
@@ -81,7 +81,7 @@ def _below(text: str, small: str, number: int, lines: _Lines) -> Iterator[Findin
 
 
 def _labels_of(line: str) -> list[tuple[int, int, SecretKind]]:
-    """Return the labels of a line in small letters, by place."""
+    """Return the labels of a lower-case line, by position."""
     found = [(match.start(), match.end(), match.lastgroup) for match in plain_label().finditer(line)]
     labelled = LabelledText(TextView(line), line, line)
     found += [(match.start(), match.end(), match.lastgroup) for _, match in labelled.labels()]
@@ -89,7 +89,7 @@ def _labels_of(line: str) -> list[tuple[int, int, SecretKind]]:
 
 
 def _has_item_below(text: str, number: int, lines: _Lines) -> bool:
-    """Return whether the next line with words, after one empty line at most, is one word."""
+    """Return whether the next non-empty line, after at most one empty line, is an item: a value, optionally named."""
     for start, end in lines[number + 1 : number + 3]:
         if text[start:end].strip():
             return _ITEM.match(text, start, end) is not None
@@ -97,7 +97,7 @@ def _has_item_below(text: str, number: int, lines: _Lines) -> bool:
 
 
 def _delimiter_of_head(line: str, text: str, below: tuple[int, int]) -> str | None:
-    """Return the delimiter of a line that may be the head of a table: the line below has as many."""
+    """Return the delimiter of a line that may be the header of a table; the next line has the same number of them."""
     for delimiter in _DELIMITERS:
         count = line.count(delimiter)
         if count and text.count(delimiter, *below) == count:
@@ -106,7 +106,7 @@ def _delimiter_of_head(line: str, text: str, below: tuple[int, int]) -> str | No
 
 
 def _listed(text: str, line: str, kind: SecretKind, number: int, lines: _Lines) -> Iterator[Finding]:
-    """Yield the values in the lines below a label: one line, or the items of a list."""
+    """Yield the values on the lines below a label: one line, or the items of a list."""
     has_colon = line.rstrip(" \t\r*_").endswith((":", "=", "\uff1a"))
     is_item = _MARKED.match(line) is not None and not has_colon
     found = blank = 0
@@ -130,7 +130,7 @@ def _listed(text: str, line: str, kind: SecretKind, number: int, lines: _Lines) 
 
 
 def _columns(line: str, delimiter: str, labels: list[tuple[int, int, SecretKind]]) -> dict[int, SecretKind]:
-    """Return the kinds of the columns of a table whose head is a label."""
+    """Return the kinds of the columns whose header is a label."""
     kinds: dict[int, SecretKind] = {}
     for first, last, kind in labels:
         before, after = line[:first], line[last:]

@@ -1,7 +1,7 @@
-"""Words around a told secret, in English, German, Spanish and French. The texts have no accents and small letters.
+"""Words around a secret in a sentence, in English, German, Spanish and French, in lower case and without accents.
 
-`NOUNS` name a secret; connectors lead from the noun to its value; `TOPIC` words are no value: with them a password is
-only talked about.
+`NOUNS` name a secret. Connectors are between the noun and its value. `TOPIC` words are not values: they show that the
+text only talks about a password.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
         r"de securite|reseau)",
     ),
 )
-"""Names of secrets, by kind. The first kind that fits at a place counts."""
+"""Names of secrets, by kind. The first kind that matches at a position wins."""
 SHORT_NOUN: Final = 6
-"""A noun of so few letters counts only as a word of its own: `pin` is none in `spinning`."""
+"""Maximum length of a noun that counts only as a whole word: `pin` does not count in `spinning`."""
 AMBIGUOUS: Final = re.compile(r"claves?|cle .*|llave .*|tan|pass")
-"""Nouns with another meaning: only a value that looks like one counts."""
+"""Nouns with another meaning. The value must look like a secret."""
 ANOTHER_ONE: Final = re.compile(
     r"(?:\b(?:old|new|previous|former|current|other|second|first|last|next|backup|work|home) (?:ones?|password|pin)|"
     r"\bbefore that it|"
     r"\b(?:das|die) (?:alte|neue|andere|vorige|zweite)|\b(?:la|el) (?:antigua|anterior|vieja|nueva|otra|segunda)|"
     r"\bl'(?:ancien|autre)|\ble (?:nouveau|precedent|deuxieme))(?: (?:is|was|ist|war|lautet|es|era|est|etait)|:) "
 )
-"""A further value in a text that has told one."""
+"""Phrases before a further value, in a text that already contains one."""
 STEMS: Final = (
     "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination",
     "combo", "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
@@ -86,7 +86,7 @@ STEMS: Final = (
     "llave", "pa$", "pa5", "p@s", "p@$", "p@5", "p4s", "p4$", "p45", "pas5", "pssw", "w0rd", "zahl", "cred", "login",
     "log-in", "zugangs", "anmelde", "acceso", "identifiant", "nip",
 )  # fmt: skip
-"""A text without one of these names no secret."""
+"""Parts of words one of which every text that names a secret contains."""
 
 _QUALIFIERS = (
     "for|to|of|on|at|in|from|into|that|which|here|fur|furs|von|vom|zu|zum|zur|meiner|meines|unseres|unserer|"
@@ -98,7 +98,7 @@ SYMBOL: Final = re.compile(
     rf"(?: ?\([^()\n]{{1,40}}\)| [\w.'&-]{{1,24}}){{0,4}}?{_MARKS}[ \t]{{0,4}}"
     r"(?::=|=>|->|==?|:|\||\u2192|\u27a1|>(?=[^\s=])|(?<=[ \t])-(?=[ \t]))[ \t]{0,4}(?:\r?\n[ \t]{0,8})?[*_]{0,3}"
 )
-"""`:`, `=`, an arrow; up to four words may stand before."""
+"""`:`, `=` or an arrow, after up to four words."""
 _COPULAS = (
     r"(?:is|was|are|were|be|equals|reads|remains|isn't it|"
     r"ist|war|lautet|lautete|heisst|hei\u00dft|hiess|hie\u00df|sind|waren|ware|"
@@ -118,7 +118,7 @@ VERB: Final = re.compile(
     rf" {_COPULAS}){_ADVERBS}(?: (?:being|been))?(?: {_CHANGES} (?:to|auf|a|en|por|par))?"
     r"(?: as)?[:,]?(?:[ \t]+|[ \t]*\r?\n[ \t]*)"
 )
-"""A copula; before it may stand what the secret is for."""
+"""A copula, optionally after the purpose of the secret."""
 NAMED_VERB: Final = re.compile(
     r"(?: (?!reset|manager|length|policy|policies|rules?|strength|hash|expir|change|field|box|prompt|check|"
     r"recovery|hint|generator|"
@@ -126,21 +126,21 @@ NAMED_VERB: Final = re.compile(
     r"manag)[\w.@&-]{1,20}){1,2}"
     rf",? {_COPULAS}{_ADVERBS}:?[ \t]+"
 )
-"""A copula after one or two words that name the place: `mot de passe gmail est`. The value must look like one."""
+"""A copula after one or two words for the place: `mot de passe gmail est`. The value must look like a secret."""
 CHANGE: Final = re.compile(
     r"(?: (?:for|of|on|fur|de|del|du|pour) [^,.;:!?=\n]{1,40}?)? (?:(?:was |is |got |has been |have been )?"
     rf"(?:{_CHANGES} ))?(?:to|auf|zu|a|por|en|par):? +|(?: has been| wurde| ha sido| a ete)? (?:auf|"
     rf"{_CHANGES} (?:to|auf|a|en|por|par)):? +"
 )
-"""`changed my password to`: the value must look like one."""
+"""The words before a changed value: `changed my password to`. The value must look like a secret."""
 FOLLOW_UP: Final = re.compile(
     r"[?.!,;:]{0,2} {1,2}(?:it'?s|it is|it was|that'?s|this is|here it is|here you go|es ist|sie ist|er ist|"
     r"es lautet|sie lautet|"
     r"das ist|namlich|es|c'est|la voici|le voici|voici|aqui (?:esta|va|tienes)|i\.?e\.?|namely):? "
 )
-"""A sentence of its own that tells the value."""
+"""The beginning of a separate sentence with the value."""
 BESIDE: Final = re.compile(r",?[ \t]{1,3}(?:#|no\.?|nr\.?|num\.?)?[ \t]?")
-"""Nothing between noun and value."""
+"""The gap when the value directly follows the noun."""
 _OWNERS = (
     r"my|the|our|your|his|her|their|its|mein|meine|das|unser|dein|sein|ihr|die|mi|la|el|su|tu|nuestra|mon|"
     r"ma|le|notre|ton|"
@@ -154,26 +154,26 @@ BEFORE_NOUN: Final = re.compile(
     rf"(?: (?:{_OWNERS}))?|(?:as|als|como|comme)(?: (?:a|an|ein|una|un|{_OWNERS}))?|\((?:{_OWNERS}))(?: "
     rf"[\w'-]{{1,16}}){{0,2}}?[ -]$"
 )
-"""A value that stands before the noun: `hunter2 is my password`, `use hunter2 as the password`."""
+"""A value before the noun: `hunter2 is my password`, `use hunter2 as the password`."""
 GENERIC: Final = re.compile(
     r"(?:common|popular|typical|good|bad|strong|weak|worst|example|sample|haufigste|beliebteste|gutes|"
     r"schlechtes|typisches|comun|"
     r"tipica|buena|mala|courant|typique|bon|mauvais)(?: (?:wifi|banking|admin))? $"
 )
-"""What stands before a noun that means no certain password."""
+"""Words before a noun that does not mean a specific password."""
 OF_A_DAY: Final = re.compile(
     r" (?:of the (?:day|week|month|year)|des (?:tages|monats)|del (?:dia|mes)|du (?:jour|mois))\b"
 )
-"""What stands behind a noun that means the password of a game."""
+"""Words after a noun that means the password of a game."""
 STORY: Final = re.compile(
     r"\b(?:in|of|from|im|aus|de|en|dans) (?:the|that|this|dem|einem|la|el|le|une?|un) "
     r"(?:novel|film|movie|story|book|show|series|episode|tale|fairy tale|roman|marchen|buch|novela"
     r"|pelicula|serie|cuento|libro"
     r"|conte|livre)\b"
 )
-"""What tells of a story."""
+"""Words that indicate a story."""
 AND: Final = re.compile(r"(?:,| and| or| und| oder| y| o| et| ou|/| /) ?")
-"""Between two values."""
+"""Words and punctuation between two values."""
 UNITS: Final = re.compile(
     r"[ -]?(?:more |weitere |mas |plus )?(?:char|letter|digit|sign|symbol|word|number|day|week|month|year|"
     r"minute|hour|second|time|"
@@ -182,7 +182,7 @@ UNITS: Final = re.compile(
     r"caracter|cifra|digito|letra|palabra|dia|semana|mes|ano|minuto|hora|vez|veces|intento|"
     r"chiffre|lettre|mot|jour|semaine|mois|an\b|ans\b|annee|heure|fois|essai|tentative|euro|dollar)"
 )
-"""A number before one of these counts something."""
+"""Beginnings of counted things. A number before one of them is not a value."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -207,9 +207,9 @@ FUNCTION_WORDS: Final = _words(
     "going gonna supposed meant made kept gone got get gets given written taken known lost sent set unset "
     "seen shown found held "
 )  # fmt: skip
-"""Words of grammar in English. A row of words with one of them is a sentence, no secret."""
+"""English function words. A sequence of words that contains one of them is a sentence, not a secret."""
 QUALITIES: Final = _words(
-    # English: what is said about passwords
+    # English: descriptions of passwords
     "long short longer shorter weak strong stronger weaker secure insecure safe unsafe safer wrong right "
     "correct incorrect "
     "invalid valid required needed necessary optional mandatory missing empty blank void old older new "
@@ -274,7 +274,7 @@ QUALITIES: Final = _words(
     "inconnu connu pire "
     "meilleur deux trois quatre cinq huit a ete est etait sera doit peut"
 )  # fmt: skip
-"""Words that say something about a password, and words of grammar of the other languages."""
+"""Words that describe a password, and function words of the other languages."""
 TOPIC: Final = FUNCTION_WORDS | QUALITIES
 TOPIC_ENDINGS: Final = re.compile(
     r".{2,}(?:ly|ed|ing|able|ible|less|wise|lich|ig|bar|haft|sam|isch|iert|mente|ada|ado|ida|ido)$|"
@@ -289,6 +289,6 @@ CREDENTIALS: Final = re.compile(
     r"(?: ?[:=] ?| (?:is|are|sind|lauten|son|sont|with|as|mit|con|avec) | )[\"'`]?(?P<user>[^\s/|:,]{1,64}) ?[/|:,] "
     r"?(?P<value>[^\s,;\"'`]{4,64})"
 )
-"""A name and a password behind one word."""
+"""A user name and a password after one word."""
 CREDENTIAL_STEMS: Final = ("cred", "login", "log-in", "user", "zugangsd", "anmelded", "acceso", "identifiant")
-"""A text without one of these has no `CREDENTIALS`."""
+"""Parts of words one of which every match of `CREDENTIALS` contains."""

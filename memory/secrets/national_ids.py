@@ -1,4 +1,4 @@
-"""Numbers of a person at a state. Those with a checksum count by it; others need their name before them."""
+"""National identity numbers. Numbers with a checksum need a correct one; other numbers need their name before them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .pattern_sizes import least_digits, most_digits_together
 from .text_view import lowered
 
 _STEM: Final = re.compile(r"\\b|.\?.*|[\[(].*")
-"""What is no fixed beginning of a name."""
+"""The parts of a name's pattern after its fixed beginning."""
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -32,13 +32,13 @@ _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 class _IdForm:
     shape: re.Pattern[str]
     check: Callable[[str], bool] | None = None
-    """Of the letters and digits alone, in capitals."""
+    """Check of the letters and digits, in upper case and without other characters."""
     name: re.Pattern[str] | None = None
-    """What has to stand before it."""
+    """The name that must come before the number."""
     stems: tuple[str, ...] = ()
-    """Pieces of the name: a text without any of them, in small letters, does not have the name."""
+    """Parts of the name. A lower-case text without any of them does not contain the name."""
     digits: int = 0
-    """Digits of the number at least."""
+    """Minimum number of digits in the number."""
 
 
 def _form(shape: str, check: Callable[[str], bool] | None = None, name: str | None = None) -> _IdForm:
@@ -103,7 +103,7 @@ _CLAUSE: Final = re.compile(r"(?<!no)(?<!nr)(?<!num)[.;!?]\s|\n\n")
 
 
 def national_ids(text: str) -> Iterator[Finding]:
-    """Yield national ids."""
+    """Yield national identity numbers."""
     digits = most_digits_together(text)
     if not digits and (text.isascii() or not any(map(str.isdigit, text))):
         return

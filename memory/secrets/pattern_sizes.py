@@ -1,4 +1,4 @@
-"""How long a match of a regular expression is at least, and how many digits it has, read from the pattern itself."""
+"""Minimum length and minimum number of digits of a match, computed from the regular expression."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 _SRE: Final[Any] = importlib.import_module("re._parser")
-"""The parser of `re`. The tree that it makes is not described; what is not known here counts as no digit."""
+"""The parser of `re`. Its tree is not documented; a node type that is unknown here counts as no digit."""
 
 
 _NEAR: Final = 8
-"""Signs between two digits of one number at most: more than any form of a number has."""
+"""Maximum number of characters between two digits of one number, more than any known form has."""
 _NUMBER: Final = re.compile(rf"\d+(?:\D{{1,{_NEAR}}}\d+)*")
 _NUMBER_IN_ASCII: Final = re.compile(rf"[0-9]+(?:[^0-9]{{1,{_NEAR}}}[0-9]+)*")
-"""The same, in half the time."""
+"""The same pattern for ASCII text, twice as fast."""
 
 
 def most_digits_together(text: str) -> int:
-    """Return the greatest number of digits of a text that may belong to one number: few signs are between them.
+    """Return the largest number of digits that may belong to one number, with few other characters in between.
 
-    A text has many digits that are no number of interest: years, prices, times. A form that needs more digits than
-    this is not in the text.
+    Texts contain many irrelevant digits: years, prices, times. A form that needs more digits than this result cannot
+    match in the text.
     """
     numbers = (_NUMBER_IN_ASCII if text.isascii() else _NUMBER).findall(text)
     return max((sum(map(str.isdigit, found)) for found in numbers), default=0)
 
 
 def least_length(pattern: str) -> int:
-    """Return the characters that every match of a pattern has at least."""
+    """Return the minimum length of a match, in characters."""
     return int(_SRE.parse(pattern).getwidth()[0])
 
 
 def least_digits(pattern: re.Pattern[str]) -> int:
-    """Return how many decimal digits (`\\d`) every match of a pattern has at least."""
+    """Return the minimum number of decimal digits (`\\d`) in a match."""
     return _digits(_SRE.parse(pattern.pattern, pattern.flags))
 
 

@@ -1,4 +1,4 @@
-"""Numbers that move money: payment cards and IBANs, by their ranges, lengths and check digits."""
+"""Payment card numbers and IBANs, by their ranges, lengths and check digits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .pattern_sizes import least_digits
 _SEPARATOR: Final = r"(?:[ \t]{1,2}|[ \t]?[-.\u00b7][ \t]?|\r?\n[ \t]?)"
 _CARD: Final = re.compile(rf"(?<![\w.,$-])[2-6]\d{{3}}(?:{_SEPARATOR}?\d){{8,15}}(?!\w|[.,-]\d)", re.ASCII)
 CARD_DIGITS: Final = least_digits(_CARD)
-"""Digits of a card's number at least."""
+"""Minimum number of digits in a card number."""
 _NOT_DIGIT: Final = re.compile(r"\D")
 _GROUPS: Final = re.compile(r"\d+")
 _CARD_LENGTHS: Final = (
@@ -39,20 +39,20 @@ _IBAN_LENGTHS: Final = {
         "SC:31 SD:18 SE:24 SI:19 SK:24 SM:27 SO:23 ST:25 SV:28 TL:23 TN:24 TR:26 UA:29 VA:22 VG:24 XK:20 YE:30 ",
     )
 }
-"""Characters of an IBAN by country (SWIFT IBAN registry)."""
+"""Length of an IBAN by country (SWIFT IBAN registry)."""
 _IBAN: Final = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}[ \t.-]?\d[ \t]?\d(?:[ \t.\u00b7-]{0,2}(?:\r?\n[ \t]?)?[A-Za-z0-9]){11,30}",
     re.ASCII,
 )
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}[ \t.-]?$", re.ASCII)
 _CHECK_DIGITS: Final = re.compile(r"[0-9][ \t]?[0-9]")
-"""An IBAN is searched for at its check digits: most texts have few digits and many letters."""
+"""The check digits of an IBAN. The search starts there, because most texts have few digits and many letters."""
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 
 def cards(text: str) -> Iterator[Finding]:
-    """Yield the numbers of payment cards: issuer range, length and Luhn digit are right. Numbers that follow, such as a
-    date, are left out."""
+    """Yield payment card numbers with a valid issuer range, length and Luhn digit. Numbers that follow, such as a date,
+    are not included."""
     place = 0
     while (match := _CARD.search(text, place)) is not None:
         end = _end_of_card(match)
@@ -62,7 +62,7 @@ def cards(text: str) -> Iterator[Finding]:
 
 
 def _end_of_card(match: re.Match[str]) -> int | None:
-    """Return the end of the longest row of whole groups that is a card."""
+    """Return the end of the longest sequence of whole digit groups that is a card number; None when there is none."""
     ends = [group.end() for group in _GROUPS.finditer(match[0])]
     for end in reversed(ends):
         number = match[0][:end]
@@ -77,13 +77,13 @@ def is_card(digits: str) -> bool:
 
 
 def _grouped_as_card(text: str) -> bool:
-    """Return whether the groups of digits are those of one number: at least three digits in each but the last."""
+    """Return whether the digit groups form one number: at least three digits in each but the last, or single digits."""
     groups = _GROUPS.findall(text)
     return all(len(each) >= 3 for each in groups[:-1]) or all(len(each) == 1 for each in groups)
 
 
 def ibans(text: str) -> Iterator[Finding]:
-    """Yield IBANs: country, length and check digits are right. Words that follow are left out."""
+    """Yield IBANs with a valid country, length and check digits. Words that follow are not included."""
     place = 0
     for digits in _CHECK_DIGITS.finditer(text):
         country = _COUNTRY.search(text, max(place, digits.start() - 3), digits.start())

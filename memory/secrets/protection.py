@@ -1,4 +1,4 @@
-"""`protect`: a text as it may be kept, by the policy of each kind of secret."""
+"""`protect`: applies the policy of each kind of secret to a text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from .findings import PLACEHOLDER, Finding, SecretDetector, placeholder
 
 BUILT_IN: Final[tuple[SecretDetector, ...]] = (BuiltInDetector(),)
 ROUNDS_MAX: Final = 8
-"""Times that a text is searched again after something was masked in it."""
+"""Maximum number of searches in the masked text. Each mask may reveal another finding."""
 SEARCHED_AGAIN_MAX: Final = 256 * 1024
-"""Signs that are searched again in all rounds together, so that a text of many labels does not cost nine searches."""
+"""Maximum number of characters searched in all these rounds, so that a text with many labels does not cost nine
+searches."""
 _PRIORITY: Final[tuple[SecretKind, ...]] = (
     "private_key",
     "connection_string",
@@ -33,21 +34,21 @@ _PRIORITY: Final[tuple[SecretKind, ...]] = (
     "email",
     "phone",
 )
-"""Which kind names a span that several findings share: the first of these."""
+"""Kinds by priority. The first of them names a span that several findings share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """A text as it may be kept, and what was found in the original."""
+    """A text as it may be kept, and the findings in the original text."""
 
     text: str
-    """The text with masked spans; empty if it is dropped."""
+    """The text with masked spans; empty when the text is dropped."""
     findings: tuple[Finding, ...]
-    """Spans of the original text by place, without those of an allowed kind. They do not overlap."""
+    """Spans of the original text by position, without allowed kinds. They do not overlap."""
     sensitivity: Sensitivity | None
-    """`secret` if the text holds something that is labelled; None: nothing asks for a label."""
+    """`secret` when the text contains a finding with the action `label`; None when there is no such finding."""
     dropped: bool
-    """The text must not be kept at all."""
+    """True when the text must not be kept."""
 
 
 def protect(
@@ -59,10 +60,10 @@ def protect(
     """Mask, label or drop what the detectors find in a text.
 
     A text without a finding is returned unchanged. Protecting a protected text changes nothing: placeholders are never
-    findings, and a masked text is searched again until nothing is masked any more.
+    findings, and the masked text is searched again until no new mask is found (at most ROUNDS_MAX times).
 
     Args:
-        known: findings in this text from a look at more than this text.
+        known: findings in this text from a search of a larger text.
     """
     found = _search(text, policy, detectors, known)
     if not found:
@@ -98,7 +99,7 @@ def _search(
 
 
 def _outside(finding: Finding, text: str, kept: Sequence[tuple[int, int]]) -> Iterator[Finding]:
-    """Yield the parts of a finding that no placeholder covers and that hold a letter or a digit."""
+    """Yield the parts of a finding that no placeholder covers and that contain a letter or a digit."""
     start = finding.start
     place = bisect_right(kept, start, key=itemgetter(1))
     while start < finding.end:
@@ -114,10 +115,10 @@ def _masks(found: Iterable[Finding], policy: PrivacyPolicy) -> list[Finding]:
 
 
 def _apart(found: Iterable[Finding], policy: PrivacyPolicy) -> list[Finding]:
-    """Return findings by place without overlaps.
+    """Return the findings by position without overlaps.
 
-    Findings that overlap become one span of the kind with the highest priority. What is masked stands before what is
-    labelled, so a labelled finding that overlaps a masked one is left out: its text goes.
+    Findings that overlap become one span of the kind with the highest priority. A masked finding has priority over a
+    labelled one, so a labelled finding that overlaps a masked one is dropped: its text is masked anyway.
     """
     apart: list[Finding] = []
     for each in sorted(found, key=lambda one: (one.start, one.end)):
@@ -138,7 +139,8 @@ def _rank(finding: Finding, policy: PrivacyPolicy) -> tuple[int, int]:
 
 
 def _replace(text: str, masked: Sequence[Finding]) -> tuple[str, list[tuple[int, int]]]:
-    """Replace the spans by placeholders. Return the text, and for each placeholder its end there and its span's end."""
+    """Replace the spans with placeholders. Return the text, and (end in it, end of the original span) by
+    placeholder."""
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     read = length = 0
@@ -151,7 +153,7 @@ def _replace(text: str, masked: Sequence[Finding]) -> tuple[str, list[tuple[int,
 
 
 def _in_original(finding: Finding, places: Sequence[tuple[int, int]]) -> Finding:
-    """Return a finding of the masked text with its span in the original one. It overlaps no placeholder."""
+    """Return a finding of the masked text with its span in the original text. It overlaps no placeholder."""
     before = bisect_right(places, finding.start, key=itemgetter(0))
     shift = places[before - 1][1] - places[before - 1][0] if before else 0
     return Finding(finding.kind, finding.start + shift, finding.end + shift)

@@ -1,6 +1,7 @@
-"""Quotes that tell no secret: a quote is cut to the clause that carries its statement.
+"""Quotes without secrets: cuts a quote to the clause that supports its statement.
 
-"My password is [password], and I prefer tea" is the quote of two statements. The one about tea keeps "I prefer tea".
+"My password is [password], and I prefer tea" is the quote of two statements. The statement about tea keeps "I prefer
+tea".
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from .findings import PLACEHOLDER, placeholder
 from .secret_filter import SecretFilter
 
 HIDDEN: Final = "[secret]"
-"""What stands in a quote in place of words that only a secret record may tell."""
+"""Replacement in a quote for words that only a secret record may contain."""
 MASKED_SPAN: Final = re.compile(rf"{PLACEHOLDER.pattern}|{re.escape(HIDDEN)}")
-"""What stands in a quote in place of words that it does not tell."""
+"""The pattern of all replacements in a quote."""
 _BREAK: Final = re.compile(
     r"[.!?;:,…](?=\s|$)|[。！？；，、]|[\r\n]+|\s[-–—]+\s"
     r"|\s(?=(?:and|but|so|because|und|aber|denn|weil|y|pero|porque|et|mais|car)\s)",
@@ -26,12 +27,12 @@ _BREAK: Final = re.compile(
 _JOINT: Final = re.compile(r"^(?:and|but|so|because|und|aber|denn|weil|y|pero|porque|et|mais|car)\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 STEM: Final = 4
-"""Letters that two words have in common at their beginning if they count as the same."""
+"""Number of equal letters at the beginning of two words that count as the same word."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ToldQuote:
-    """The folded quote of a secret statement, and its parts."""
+    """The folded quote of a secret statement, and its clauses."""
 
     text: str
     parts: tuple[str, ...]
@@ -48,16 +49,16 @@ class _Clause:
     end: int
     tainted: bool
     shared: int
-    """Words that it has in common with the statement."""
+    """Number of words that the clause shares with the statement."""
 
 
 def cut_quote(quote: str, statement: str, secrets: SecretFilter, *, told: Sequence[str] = ()) -> str:
-    """Return the part of a quote that may stand in a record that is not secret.
+    """Return the part of a quote that a record that is not secret may contain.
 
-    A clause tells a secret if it holds a masked span or something that is labelled, or if it overlaps with one of the
-    quotes in `told`, which are those of secret statements. A quote without such a clause is returned as it is. Of
-    another one the clauses that share words with the statement stay, a run of the quote's own words; if only a clause
-    that tells a secret carries the statement, what is secret in it is hidden.
+    A clause is secret in two cases: it contains a masked or labelled span, or it overlaps a quote in `told`, the quotes
+    of secret statements. A quote without secret clauses is returned unchanged. Otherwise the result is a run of
+    consecutive clauses that are not secret and share words with the statement. When only a secret clause shares words
+    with the statement, that clause is returned with its secrets replaced.
     """
     hidden = [_ToldQuote.of(each) for each in told]
     stems = {word[:STEM] for word in _WORD.findall(folded(statement))}
@@ -75,7 +76,7 @@ def cut_quote(quote: str, statement: str, secrets: SecretFilter, *, told: Sequen
 
 
 def _spans(quote: str) -> list[tuple[int, int]]:
-    """Return where the clauses of a quote begin and end, without the words and signs that join them."""
+    """Return the spans of the clauses of a quote, without the words and punctuation that join them."""
     bounds = [0, *(at for found in _BREAK.finditer(quote) for at in (found.start(), found.end())), len(quote)]
     spans = []
     for start, end in zip(bounds[::2], bounds[1::2], strict=True):
@@ -107,8 +108,8 @@ def _clause(
 
 
 def _overlaps(text: str, hidden: Sequence[_ToldQuote]) -> bool:
-    """Return whether a clause and the quote of a secret statement share words: one is in the other, or a part of the
-    secret quote, of two words or more, is in the clause."""
+    """Return whether a clause overlaps the quote of a secret statement: the quote contains the clause, or the clause
+    contains a part of the quote (two words or more, unless the part is the whole clause)."""
     clause = folded(text) if hidden else ""
     return bool(clause) and any(
         _stands_in(clause, told.text)
@@ -129,7 +130,7 @@ def _stands_in(words: str, text: str) -> bool:
 
 
 def _runs(clean: Sequence[_Clause], clauses: Sequence[_Clause]) -> list[list[_Clause]]:
-    """Group clauses that follow one another in the quote."""
+    """Group consecutive clauses of the quote."""
     runs: list[list[_Clause]] = []
     place_of = {each.start: place for place, each in enumerate(clauses)}
     for each in clean:
@@ -141,7 +142,7 @@ def _runs(clean: Sequence[_Clause], clauses: Sequence[_Clause]) -> list[list[_Cl
 
 
 def _hide(clause: str, secrets: SecretFilter, hidden: Sequence[_ToldQuote]) -> str:
-    """Return a clause with what is secret in it replaced."""
+    """Return a clause with its secrets replaced."""
     if _overlaps(clause, hidden):
         return HIDDEN
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""One policy with its detectors, as the stages carry it: texts, JSON values and turns go through it."""
+"""A privacy policy with its detectors, for texts, JSON values and turns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .findings import Finding, SecretDetector
 from .protection import BUILT_IN, Protected, protect
 
 NAMED_MAX: Final = 200
-"""Characters of a value that is read together with its name (`"pin": "4711"`)."""
+"""Maximum length of a value that is searched together with its name (`"pin": "4711"`), in characters."""
 _ID: Final = re.compile(r"(?:.*_)?ids?")
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedValue:
-    """A JSON value as it may be kept. `sensitivity`: the label that something in it asks for, None: nothing does."""
+    """A JSON value as it may be kept. `sensitivity` is the label of its texts; None when there is none."""
 
     value: JsonValue
     sensitivity: Sensitivity | None
@@ -30,34 +30,35 @@ class ProtectedValue:
 
 @dataclass(frozen=True, slots=True)
 class SecretFilter:
-    """What the stages ask about every text. It is pure: the same text gives the same answer."""
+    """The secret filter of the stages. It is pure: the same text gives the same result."""
 
     policy: PrivacyPolicy = field(default_factory=PrivacyPolicy)
     detectors: Sequence[SecretDetector] = BUILT_IN
 
     def find(self, text: str) -> list[Finding]:
-        """Return what the detectors find in a text."""
+        """Return the findings of all detectors in a text."""
         return [each for detector in self.detectors for each in detector.find(text)]
 
     def text(self, text: str, known: Sequence[Finding] = ()) -> Protected:
-        """Mask, label or drop what the detectors find in a text, and what is known of it."""
+        """Mask, label or drop the findings of the detectors and the known findings in a text."""
         return protect(text, self.policy, self.detectors, known)
 
     def mask(self, text: str) -> str:
-        """Return the text as it may be kept; empty when it may not be kept at all."""
+        """Return the text as it may be kept; empty when it must not be kept."""
         return self.text(text).text
 
     def label(self, *texts: str | None) -> Sensitivity | None:
-        """Return the label that any of these texts asks for."""
+        """Return the highest label of the texts; None when there is none."""
         return highest(*(self.text(each).sensitivity for each in texts if each))
 
     def value(self, value: JsonValue) -> ProtectedValue:
-        """Protect every text inside a JSON value, names of fields too. Ids stay: they name records."""
+        """Protect every text inside a JSON value, including field names. Ids do not change, because they name
+        records."""
         labels: list[Sensitivity | None] = []
         return ProtectedValue(self._value(value, labels), highest(*labels))
 
     def named(self, name: str, value: JsonValue) -> ProtectedValue:
-        """Do the same for the value of a field: its name may say what the value is (`"pin": "4711"`)."""
+        """Protect the value of a field together with its name, which may identify a secret (`"pin": "4711"`)."""
         labels: list[Sensitivity | None] = []
         return ProtectedValue(self._named(name, value, labels), highest(*labels))
 
@@ -89,7 +90,7 @@ class SecretFilter:
         return value if together.text == prefix + str(value) else together.text.removeprefix(prefix)
 
     def _json(self, text: str, labels: list[Sensitivity | None]) -> str:
-        """Protect a text that may be JSON itself, such as the arguments of a call."""
+        """Protect a text that may be JSON itself, such as the arguments of a tool call."""
         try:
             read = json.loads(text)
         except (ValueError, RecursionError):
@@ -104,10 +105,10 @@ class SecretFilter:
 
 
 def highest(*sensitivities: Sensitivity | None) -> Sensitivity | None:
-    """Return the most sensitive of these labels; None when there is none."""
+    """Return the most sensitive label; None when there is none."""
     return max((each for each in sensitivities if each is not None), key=SENSITIVITIES.index, default=None)
 
 
 def at_least(sensitivity: Sensitivity, label: Sensitivity | None) -> Sensitivity:
-    """Return the sensitivity of a record that has this label too."""
+    """Return the sensitivity of a record that also has this label."""
     return highest(sensitivity, label) or sensitivity

@@ -1,7 +1,7 @@
-"""A text as detectors read it: plain signs in place of look-alikes, and no invisible ones.
+"""A text as detectors read it: look-alike characters are plain, and invisible characters are removed.
 
-A secret is the same secret in full-width digits, with a zero-width space inside or with a soft hyphen. The view has no
-such signs, and each of its places leads back to the original text.
+A secret may be written in full-width digits, or contain a zero-width space or a soft hyphen. The view has no such
+characters, and each position in it maps to a position in the original text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u0300-\u036f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+"
 )
-"""Signs without a width, and accents that stand as signs of their own."""
+"""Characters without width, and combining accents."""
 _QUOTES: Final = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u2039\u203a", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
@@ -24,12 +24,12 @@ _QUOTES: Final = {
 _DASHES: Final = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
 
 _BLOCKS: Final = (range(0x80, 0x3400), range(0xF900, 0x10000), range(0x1D400, 0x1D800), range(0x1F100, 0x1F200))
-"""Blocks of Unicode that hold look-alikes of ASCII signs, and decimal digits."""
+"""Unicode blocks with look-alikes of ASCII characters and with decimal digits."""
 
 
 @cache
 def _plain_signs() -> dict[int, str]:
-    """Return for each sign the one ASCII sign that it stands for: its base letter, digit, quote, dash or space."""
+    """Return the translation of each character to an equivalent ASCII letter, digit, quote, dash or space."""
     plain: dict[str, str] = {}
     for sign in map(chr, chain.from_iterable(_BLOCKS)):
         if (digit := unicodedata.decimal(sign, None)) is not None:
@@ -43,7 +43,7 @@ def _plain_signs() -> dict[int, str]:
 
 
 class TextView:
-    """The text to search, as long as the original or shorter, and the way back to places of the original."""
+    """The text to search, never longer than the original, with a mapping to positions in the original."""
 
     def __init__(self, original: str) -> None:
         self.original = original
@@ -64,7 +64,7 @@ class TextView:
         self.text = "".join([*parts, plain[read:]]) if parts else plain
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the place in the original of a place in the view."""
+        """Return the span in the original text of a span in the view."""
         return self._origin(start), self._origin(end - 1) + 1
 
     def _origin(self, place: int) -> int:
@@ -73,7 +73,7 @@ class TextView:
 
 
 def lowered(text: str) -> str:
-    """Return the text in small letters, each sign at its place."""
+    """Return the text in lower case with every character at its position."""
     small = text.lower()
     if len(small) == len(text):
         return small

@@ -1,4 +1,4 @@
-"""Credentials that tell themselves by their shape: private key blocks, JSON Web Tokens and connection strings."""
+"""Credentials recognisable by format: private key blocks, JSON Web Tokens and connection strings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _URL: Final = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{|<|%[A-Za-z_]+%|\[[a-z_]+\]|[*x.\u2022]+$")
-"""What stands for a password: a variable or a placeholder."""
+"""Replacements for a password: a variable or a placeholder."""
 _JDBC: Final = re.compile(r"(?<![a-z])jdbc:[^\s\"'<>`]{1,512}?[?;&](?:password|pwd)=[^\s\"'<>`]{1,512}", re.IGNORECASE)
 _SECRET_SETTING: Final = re.compile(r"(?:password|passwd|pwd|key|signature|secret) ?=", re.IGNORECASE)
 _SETTING: Final = re.compile(
@@ -43,7 +43,7 @@ _TRAILING: Final = ".,;:!?)]}*_"
 
 
 def private_keys(text: str) -> Iterator[Finding]:
-    """Yield blocks of private keys. One without an end reaches as far as its lines look like a key."""
+    """Yield private key blocks. A block without an end continues as long as its lines look like a key."""
     if "PRIVATE KEY" not in text:
         return
     begin: re.Match[str] | None = None
@@ -65,7 +65,7 @@ def _cut_off(text: str, begin: re.Match[str]) -> Finding:
 
 
 def json_web_tokens(text: str) -> Iterator[Finding]:
-    """Yield JSON Web Tokens: the first part is a JSON object in base64url that names an algorithm."""
+    """Yield JSON Web Tokens: the first part is base64url and decodes to JSON-like text."""
     if "eyJ" not in text:
         return
     for match in _JWT.finditer(text):
@@ -79,7 +79,7 @@ def json_web_tokens(text: str) -> Iterator[Finding]:
 
 
 def connection_strings(text: str) -> Iterator[Finding]:
-    """Yield what holds a password beside its server: `scheme://user:password@host`, `Server=…;Password=…`, JDBC."""
+    """Yield connection strings with a password: `scheme://user:password@host`, `Server=…;Password=…`, JDBC."""
     if "://" in text:
         for match in _URL.finditer(text):
             if not _VARIABLE.match(match["password"]):
@@ -98,7 +98,7 @@ def connection_strings(text: str) -> Iterator[Finding]:
 
 
 def _settings(text: str, start: int, end: int) -> Iterator[Finding]:
-    """Yield runs of settings with `;` between them, one of which is a password, in a line of a text."""
+    """Yield runs of `;`-separated settings in a line of the text when one of them is a password."""
     first: int | None = None
     place, last, has_secret, count = start, start, False, 0
     for part in [*text[start:end].split(";"), ""]:

@@ -1,7 +1,7 @@
-"""Passwords, PINs, passphrases, keys and tokens that somebody tells: the word, a connector, then a value.
+"""Passwords, PINs, passphrases, keys and tokens in sentences: the noun, a connector, then a value.
 
-A value is quoted, or it has a digit or a sign, or it is the whole object of its clause. A password as a topic has none
-of these: "my password is too long", "the PIN has four digits".
+A value is quoted, contains a digit or a symbol, or is the whole object of its clause. A text that only talks about a
+password has no such value: "my password is too long", "the PIN has four digits".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CODE_LIKE: Final = re.compile(
     r"|https?://|[x*.\u2022_-]{3,}$|[\w.+-]+@[\w-]+(?:\.[\w-]+)+$",
     re.IGNORECASE,
 )
-"""What stands for a value: a variable, a call, a placeholder, an address."""
+"""Replacements for a value: a variable, a call, a placeholder, an address."""
 _WORD: Final = re.compile(r"[^\s.,;!?\"|]+")
 _CLAUSE_END: Final = re.compile(
     r"[ \t]*(?:[.,;!?)\"\n|]|$|- |\u2014)|[ \t]+(?:and|but|so|or|und|aber|y|pero|et|mais|btw|please|bitte)\b"
@@ -50,13 +50,13 @@ _PHRASE_WORDS_MAX: Final = 24
 _OBJECT_WORDS_MAX: Final = 5
 _STORY_NEAR: Final = 40
 _NOUN_MAX: Final = 96
-"""Signs of a noun at most."""
+"""Maximum length of a noun, in characters."""
 _BEFORE: Final = 120
-"""Signs before a noun in which its value may stand."""
+"""Number of characters before a noun in which its value may be."""
 
 
 def told_passwords(text: str) -> Iterator[Finding]:
-    """Yield the values of passwords, PINs, passphrases, keys and tokens that are told."""
+    """Yield the values of passwords, PINs, passphrases, keys and tokens in sentences."""
     small = lowered(text)
     stems = sorted(place for stem in lexicon.STEMS for place in _places(stem, small))
     if not stems:
@@ -95,7 +95,7 @@ def _places(stem: str, small: str) -> Iterator[int]:
 
 
 def _nouns(small: str, stems: Iterable[int]) -> Iterator[re.Match[str]]:
-    """Yield the nouns of a text. `stems`: the places of the stems, one of which each noun has."""
+    """Yield the nouns of a text. `stems` are the positions of stems; every noun contains a stem."""
     place = 0
     for stem in stems:
         place = max(place, stem - _NOUN_MAX)
@@ -107,12 +107,12 @@ def _nouns(small: str, stems: Iterable[int]) -> Iterator[re.Match[str]]:
 
 
 def _stands_alone(small: str, noun: re.Match[str]) -> bool:
-    """Return whether the noun is no piece of another word."""
+    """Return whether the noun is not part of another word."""
     return not small[noun.start() - 1 : noun.start()].isalnum() or noun.end() - noun.start() > lexicon.SHORT_NOUN
 
 
 def _is_of_a_story(small: str, noun: re.Match[str]) -> bool:
-    """Return whether the noun names no password of the speaker: that of a day, a film, a novel."""
+    """Return whether the noun means a password of a game, a film or a novel, not a password of the speaker."""
     return (
         lexicon.OF_A_DAY.match(small, noun.end()) is not None
         or lexicon.STORY.search(small, max(0, noun.start() - _STORY_NEAR), noun.end() + _STORY_NEAR) is not None
@@ -144,11 +144,11 @@ def _value_after(text: str, small: str, start: int, kind: SecretKind, *, is_clea
 def _value(
     text: str, small: str, start: int, kind: SecretKind, *, is_named: bool, is_direct: bool | None
 ) -> tuple[int, int] | None:
-    """Return the place of a value that begins here.
+    """Return the span of a value that begins at `start`; None when there is none.
 
     Args:
-        is_named: a connector says that a value follows.
-        is_direct: the connector is a sign right behind the noun; None: only a value that looks like one counts.
+        is_named: a connector before the value announces it.
+        is_direct: the connector is a symbol directly after the noun; None: the value must look like a secret.
     """
     if quoted := _QUOTED.match(text, start):
         group = quoted.lastindex or 1
@@ -183,7 +183,7 @@ def _value(
 
 
 def _whole_object(text: str, small: str, start: int, kind: SecretKind, *, is_direct: bool) -> tuple[int, int] | None:
-    """Return the words from here to the end of the clause, if they can be a secret and not something said about it."""
+    """Return the span from here to the end of the clause, if its words can be a secret and do not describe one."""
     most = _PHRASE_WORDS_MAX if kind == "passphrase" else _OBJECT_WORDS_MAX
     place, words = start, list[str]()
     while len(words) < most and (word := _WORD.match(small, place)):
@@ -233,7 +233,7 @@ def _value_before(text: str, small: str, end: int, kind: SecretKind) -> tuple[in
 
 
 def _beside_names(text: str, small: str) -> Iterator[Finding]:
-    """Yield secrets in markup, in options of commands, and behind a user's name."""
+    """Yield secrets in markup, in command options, and after a user name."""
     if "</" in small:
         for markup in _MARKUP.finditer(small):
             if not _stands_for_another(markup["value"]):
@@ -248,7 +248,7 @@ def _beside_names(text: str, small: str) -> Iterator[Finding]:
 
 
 def _trimmed(value: str) -> str:
-    """Return a bare value without the punctuation behind it, and without a further setting."""
+    """Return a bare value without trailing punctuation and without a following setting."""
     for mark in ("&", ";"):
         head, sign, rest = value.partition(mark)
         if sign and "=" in rest:

@@ -1,4 +1,4 @@
-"""Values that stand beside a label in any language: by their form, without the words of a language."""
+"""Values next to a label in any language, recognised by form, without the words of a language."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _OTHER: Final = re.compile(
     r"|https?://|www\.|[x*.\u2022_-]{3,}$|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+$",
     re.IGNORECASE,
 )
-"""What stands for a value: a variable, a call, a placeholder, an address."""
+"""Replacements for a value: a variable, a call, a placeholder, an address."""
 _SIGN: Final = re.compile(r"[@#$%^&*_+=~|\\!<>{}?\u20ac\u00a3\u00a7]")
 _SIGN_BESIDE: Final = re.compile(r"[@#$%^&*+~!?\u20ac\u00a3\u00a7]")
-"""Signs that no name in a program has."""
+"""Symbols that do not occur in names of a program."""
 _MIXED_CASE: Final = re.compile(r"[a-z][A-Z]")
 _TRAILING: Final = ".,;:)]}\"'`>*\u3002\uff0c\u3001\u300d"
 _KEY_MIN, _KEY_BESIDE_MIN = 8, 16
@@ -43,11 +43,11 @@ _NAMED_MIN: Final = 3
 
 
 def value_end(text: str, start: int, kind: SecretKind, *, named: bool, spaced: bool) -> int | None:
-    """Return the end of a value of this kind that begins here and has a digit or a sign; None if there is none.
+    """Return the end of a value of this kind that begins at `start` and contains a digit or a symbol; None without one.
 
     Args:
-        named: a connector says that a value follows.
-        spaced: the language separates words by spaces.
+        named: a connector before the value announces it.
+        spaced: the language separates words with spaces.
     """
     if PLACEHOLDER.match(text, start):
         return None
@@ -66,7 +66,7 @@ def value_end(text: str, start: int, kind: SecretKind, *, named: bool, spaced: b
 
 
 def is_strong(value: str, *, named: bool) -> bool:
-    """Return whether a word has the form of a password: a digit, a sign, or a capital letter inside."""
+    """Return whether a word has the form of a password: a digit, a symbol, or a capital letter inside."""
     has_digit, has_letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     has_sign = _SIGN.search(value.rstrip("?!")) is not None or (has_digit and _SIGN.search(value) is not None)
     if _DATE.fullmatch(value) or value.endswith("%"):
@@ -79,12 +79,12 @@ def is_strong(value: str, *, named: bool) -> bool:
 
 
 def stands_for_another(value: str) -> bool:
-    """Return whether this is a variable, a call, a placeholder or an address and no value."""
+    """Return whether a text is a variable, a call, a placeholder or an address instead of a value."""
     return _OTHER.match(value) is not None or PLACEHOLDER.search(value) is not None or not any(map(str.isalnum, value))
 
 
 def trimmed(value: str) -> str:
-    """Return a bare value without the punctuation behind it."""
+    """Return a bare value without trailing punctuation."""
     return value.rstrip(_TRAILING)
 
 

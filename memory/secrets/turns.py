@@ -1,4 +1,4 @@
-"""A turn without its secrets: what recorder and observer keep, index and show of it."""
+"""Removal of secrets from a turn, before recorder and observer store, index and show it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class ProtectedTurn:
     """A turn as it may be kept."""
 
     turn: Turn
-    """The turn itself if nothing in it was masked or dropped."""
+    """The turn without its secrets; the original object when nothing changed."""
     sensitivities: tuple[Sensitivity, ...]
-    """Of each message: the turn's own, or the label that something in the message asks for."""
+    """The sensitivity of each message: the turn's own, or the label of the message if that is higher."""
     sensitivity: Sensitivity | None
-    """The label that anything in the turn asks for, its metadata too. None: nothing does."""
+    """The highest label of the turn, including its metadata; None when there is none."""
     changed: bool
-    """Something was masked or dropped."""
+    """True when a text was masked or dropped."""
 
 
 def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
-    """Protect every text of a turn: messages with their names and calls of tools, metadata, and unknown fields.
+    """Protect every text of a turn: messages with their names and tool calls, metadata, and unknown fields.
 
-    Invisible characters go first, so that detectors read what a person sees. They do not count as a change: the turn is
-    known again by its value. The ids of a turn stay: they name it. A dropped message keeps its place and has an empty
-    text.
+    Invisible characters are removed first, so that detectors read the text that a person sees. This does not count as a
+    change, because a repeated turn is recognised by its value. The ids of a turn do not change. A dropped message keeps
+    its position, with an empty text.
     """
     turn = _cleaned(turn)
     across = across_messages(turn.messages, secrets)
@@ -58,7 +58,7 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
 
 
 def _cleaned(turn: Turn) -> Turn:
-    """Return the turn without invisible characters: itself if it has none."""
+    """Return the turn without invisible characters; the same object when it has none."""
     messages = [_cleaned_message(message) for message in turn.messages]
     rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata}
     cleaned = clean_value(rest)
@@ -89,8 +89,10 @@ def _cleaned_message(message: TurnMessage) -> TurnMessage:
 def _protect_message(
     message: TurnMessage, secrets: SecretFilter, across: Sequence[Finding]
 ) -> tuple[TurnMessage, Sensitivity | None]:
-    """Return the message, itself if nothing in it was masked, and the label that it asks for. `across`: what it has of
-    secrets that reach over its ends."""
+    """Return the protected message and its label. The message is the same object when nothing was masked.
+
+    `across` are the findings of secrets that cross the message's boundaries.
+    """
     text, name = (
         secrets.text(message.text, (*across, *across_parts(message, secrets))),
         secrets.text(message.name or ""),
@@ -112,14 +114,14 @@ def _protect_message(
 
 
 def _rest_of(part: ContentPart) -> JsonValue:
-    """Return what a content part has besides the text that is read as its message's."""
+    """Return the content of a part except the text that belongs to the message's text."""
     text = {"text": part.text} if part.type != "text" and part.text is not None else {}
     return {**text, **(part.model_extra or {})}
 
 
 def _with_text(message: TurnMessage, text: str, rest: list[JsonValue]) -> str | tuple[ContentPart, ...]:
-    """Return the message's content with another text. A text of several parts becomes one part: a secret may reach
-    from one part into the next."""
+    """Return the message's content with another text. Several text parts become one part, because a secret may cross
+    from one part to the next."""
     if not isinstance(message.content, tuple):
         return text
     others = [

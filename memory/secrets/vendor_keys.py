@@ -1,7 +1,7 @@
-"""Keys and tokens of known vendors, by the shapes that they publish.
+"""Keys and tokens of known vendors, by their published formats.
 
-A shape begins with a text that is searched for first, so a text without any of these costs almost nothing. Lengths are
-least lengths: a vendor may lengthen its keys, and a key that lost its end is still a key.
+A format begins with a prefix that is searched first, so a text without prefixes costs almost nothing. Lengths are
+minimum lengths: a vendor may lengthen its keys, and a truncated key is still a key.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PREFIXED: Final[tuple[tuple[SecretKind, str, str], ...]] = (
     ("token", "access_token$production$", rf"{_AN}{{16}}\${_HEX}{{32}}"),
     *(("token", f"shp{name}_", rf"{_AN}{{24,64}}") for name in ("at", "ca", "pa", "tka", "ua")),
     ("api_key", "shpss_", rf"{_AN}{{24,64}}"),
-    # Models
+    # Model providers
     ("api_key", "sk-ant-", rf"{_W}{{20,255}}"),
     ("api_key", "sk-or-", rf"{_W}{{20,255}}"),
     ("api_key", "sk-proj-", rf"{_W}{{20,255}}"),
@@ -83,7 +83,7 @@ _PREFIXED: Final[tuple[tuple[SecretKind, str, str], ...]] = (
     ("token", "fo1_", rf"{_W}{{40,60}}"),
     ("token", "fm1", rf"[ar]_{_B64}{{40,1000}}={{0,3}}"),
     ("token", "fm2_", rf"{_B64}{{40,1000}}={{0,3}}"),
-    # Packages and builds
+    # Package registries and builds
     ("token", "npm_", rf"{_AN}{{30,64}}"),
     ("token", "pypi-", rf"{_W}{{40,1000}}"),
     ("token", "rubygems_", rf"{_HEX}{{40,64}}"),
@@ -157,7 +157,7 @@ _PREFIXED: Final[tuple[tuple[SecretKind, str, str], ...]] = (
     ("token", "ops_eyJ", rf"{_B64}{{60,2000}}={{0,3}}"),
     ("api_key", "A3-", r"[A-Z0-9]{6}-[A-Z0-9-]{23,40}"),
     ("token", "bot", rf"\d{{8,10}}:AA{_W}{{30,40}}"),
-    # Addresses that are a credential
+    # URLs that contain a credential
     ("token", "https://hooks.slack.com/", r"(?:services|workflows|triggers)/[A-Za-z0-9/+]{20,120}"),
     ("token", "hooks.slack.com/", r"(?:services|workflows|triggers)/[A-Za-z0-9/+]{20,120}"),
     *(
@@ -165,7 +165,7 @@ _PREFIXED: Final[tuple[tuple[SecretKind, str, str], ...]] = (
         for host in ("discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com")
     ),
     ("token", "https://outlook.office.com/webhook/", r"[A-Za-z0-9@/-]{60,200}"),
-    # Private keys of one line
+    # Private keys in one line
     ("private_key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{40,64}"),
     ("private_key", "LS0tLS1CRUdJTi", rf"{_B64}{{40,16000}}={{0,2}}"),
 )  # fmt: skip
@@ -176,20 +176,20 @@ _INNER: Final[tuple[tuple[SecretKind, str, str], ...]] = (
     ("token", ".atlasv1.", rf"(?<![A-Za-z0-9]){_AN}{{14}}\.atlasv1\.{_W}{{50,80}}"),  # Terraform
     ("api_key", "Q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{30,36}"),  # Azure
     ("token", ".webhook.office.com/", r"https://[a-z0-9]{1,64}\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/-]{60,250}"),
-    ("api_key", "sig=", r"(?<![A-Za-z])sig=[A-Za-z0-9%/+]{16,255}=?"),  # Azure, of a shared address
+    ("api_key", "sig=", r"(?<![A-Za-z])sig=[A-Za-z0-9%/+]{16,255}=?"),  # Azure shared access signature
     ("api_key", "_mmk", rf"(?<![A-Za-z0-9]){_AN}{{6}}_{_AN}{{29}}_mmk"),  # MaxMind
 )
 _compiled = cache(re.compile)
-"""Shapes are compiled when a text has their beginning: most are never needed."""
+"""Compile a format on first use, because most formats are never needed."""
 _LINE_BREAK: Final = re.compile(r"[ \t]*=?\r?\n[ \t>|]*")
 _WINDOW: Final = 400
 _SIGNS_MIN: Final = 6
-"""Different signs of a key at least: `xxxxxxxxxxxx` stands for one."""
+"""Minimum number of different characters in a key: `xxxxxxxxxxxx` is a placeholder."""
 
 
 @cache
 def _least_key() -> int:
-    """Return how many signs without white space every key has at least."""
+    """Return the minimum length of a key without white space, in characters."""
     return min(
         *(len(prefix) + least_length(body) for _, prefix, body in _PREFIXED),
         *(least_length(whole) for _, _, whole in _INNER),
@@ -203,14 +203,14 @@ def _long_runs(text: str) -> list[str]:
 
 @cache
 def _prefixes() -> re.Pattern[str]:
-    """Return the pattern of a prefix that may begin a key: no letter or digit stands before it."""
+    """Return the pattern of all prefixes. A prefix must not follow a letter or a digit."""
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(re.escape(prefix) for _, prefix, _ in _PREFIXED)})")
 
 
 def vendor_keys(text: str) -> Iterator[Finding]:
     """Yield keys and tokens of known vendors."""
     runs = _long_runs(text)
-    if "\n" in text:  # a key may be broken at the ends of lines
+    if "\n" in text:  # a key may be broken across lines
         runs += _long_runs(_without_line_breaks(text))
     if not runs:
         return
@@ -223,7 +223,7 @@ def vendor_keys(text: str) -> Iterator[Finding]:
 
 
 def _without_line_breaks(text: str) -> str:
-    """Replace each `_LINE_BREAK` by nothing, in linear time also where a text has long rows of spaces."""
+    """Remove each `_LINE_BREAK`, in linear time even when a text has long runs of spaces."""
     first, *others = text.split("\n")
     lines = [first, *(line.lstrip(" \t>|") for line in others)]
     ends = (line.removesuffix("\r").removesuffix("=").rstrip(" \t") for line in lines[:-1])
@@ -258,7 +258,7 @@ def _end_of_key(text: str, start: int, after_prefix: int, body: re.Pattern[str])
 
 
 def _place_of(window: str, signs: int) -> int:
-    """Return the place in the window behind so many signs, line breaks not counted."""
+    """Return the position in the window after this number of characters, not counting line breaks."""
     for gap in _LINE_BREAK.finditer(window):
         if gap.start() >= signs:
             break
@@ -267,7 +267,7 @@ def _place_of(window: str, signs: int) -> int:
 
 
 def _is_made(body: str) -> bool:
-    """Return whether a machine made this text: it is no word, no name with hyphens, no row of equal signs."""
+    """Return whether the text looks generated: not a word, not a name with hyphens, not one repeated character."""
     if len(set(body)) < _SIGNS_MIN:
         return False
     return any(map(str.isdigit, body)) or (body != body.lower() and body != body.upper())

@@ -1,6 +1,6 @@
-"""Words of a wallet: twelve or more short words in a row, behind a label that says so.
+"""Wallet seed phrases: twelve or more short words in a row, after a label.
 
-The shape decides and no list of the words does: the lists exist in ten languages, and everyday words are in them.
+The word lists are not used: they exist in ten languages and contain everyday words. Only the form decides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WORD: Final = re.compile(
 _SHAPE: Final = re.compile(r"[^\W\d_]{3,8}")
 _LEAST: Final = 12
 _MOST: Final = 60
-"""Words behind a label that are looked at."""
+"""Maximum number of words after a label that are examined."""
 _SENTENCE: Final = frozenset(
     [
         "the",
@@ -124,11 +124,11 @@ _SENTENCE: Final = frozenset(
         "jest",
     ]
 )
-"""Words of sentences. None of them is a word of a wallet."""
+"""Words of sentences. None of them is a word of a seed phrase."""
 
 
 def wallet_words(text: str) -> Iterator[Finding]:
-    """Yield the words of wallets."""
+    """Yield wallet seed phrases."""
     small = lowered(text)
     if not any(map(small.__contains__, STEMS)):
         return
@@ -140,7 +140,7 @@ def wallet_words(text: str) -> Iterator[Finding]:
 
 
 def _words_behind(small: str, place: int) -> tuple[int, int] | None:
-    """Return the place of the first row of enough words behind a label."""
+    """Return the span of the first sufficiently long run of words after a label; None when there is none."""
     count = start = end = 0
     for _ in range(_MOST):
         found = _WORD.match(small, place)

@@ -1,4 +1,4 @@
-"""Labels of secrets, as data: one module per language. LABELS lists them; `words.py` defines their shape."""
+"""Labels of secrets, as data: one module per language. LABELS lists them; `words.py` defines their data model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chinese labels, in simplified and traditional signs."""
+"""Chinese labels, in simplified and traditional characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English labels that `lexicon.py` does not have."""
+"""English labels that are not in `lexicon.py`."""
 
 from __future__ import annotations
 

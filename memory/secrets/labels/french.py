@@ -1,4 +1,4 @@
-"""French labels that `lexicon.py` does not have."""
+"""French labels that are not in `lexicon.py`."""
 
 from __future__ import annotations
 

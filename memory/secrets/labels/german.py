@@ -1,4 +1,4 @@
-"""German labels that `lexicon.py` does not have."""
+"""German labels that are not in `lexicon.py`."""
 
 from __future__ import annotations
 

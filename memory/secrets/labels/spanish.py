@@ -1,4 +1,4 @@
-"""Spanish labels that `lexicon.py` does not have."""
+"""Spanish labels that are not in `lexicon.py`."""
 
 from __future__ import annotations
 

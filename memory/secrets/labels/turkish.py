@@ -1,4 +1,4 @@
-"""Turkish labels. A label has endings: `şifrem` is my password."""
+"""Turkish labels. A label may have endings: `şifrem` is my password."""
 
 from __future__ import annotations
 

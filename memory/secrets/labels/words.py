@@ -1,4 +1,4 @@
-"""The shape of one language's labels: what names a secret, what leads to its value, and what is said about secrets."""
+"""Data model of a language's labels: names of secrets, words before a value, and words that describe a secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARED: Final[Mapping[SecretKind, str]] = {
     "api_key": "api[ -]?keys?",
     "token": "tokens?",
 }
-"""Labels that people type in every language."""
+"""Labels that people use in every language."""
 
 TOPICS: Final = (
     r"manager|policy|policies|politica|polityka|beleid|richtlinie|length|lunghezza|longitud|longueur"
@@ -24,38 +24,38 @@ TOPICS: Final = (
     r"|rules?|path|page|prompt"
     r"|attempts?|length|format|expiry|expiration|strength|check|storage"
 )
-"""Words right behind a label that make it the name of something else: a password manager, a password policy."""
+"""Words directly after a label that change its meaning: a password manager, a password policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretLabels:
-    """The labels of one language. Patterns are regular expressions in small letters; accents are optional in a text."""
+    """The labels of one language: regular expressions in lower case. Accents are optional in the text."""
 
     language: str
     stems: tuple[str, ...]
-    """Pieces of the labels, without accents. A text without any of them has no label of this language."""
+    """Parts of the labels, without accents. A text without any of them contains no label of this language."""
     labels: Mapping[SecretKind, str]
-    """Names of secrets, by kind. The first kind that fits at a place counts."""
+    """Names of secrets, by kind. The first kind that matches at a position wins."""
     credentials: str = ""
-    """Labels behind which a user's name and a password stand."""
+    """Labels before a user name and a password."""
     spelled: tuple[str, ...] = ()
-    """Names of a password that people write letter by letter, to hide them."""
+    """Names of a password that people spell letter by letter to hide them."""
     copulas: str
     """Words between a label and its value."""
     sure_copulas: str = ""
-    """Those of them after which a word that is the clause's whole object counts as a value."""
+    """Copulas after which a single word counts as a value when it is the whole object of the clause."""
     changes: str = ""
-    """Words between a label and a value that replaced another one."""
+    """Words between a label and a new value that replaces an old one."""
     change_verbs: str = ""
-    """Beginnings of the verbs that `changes` need before them."""
+    """Beginnings of the verbs that must come before `changes`."""
     marks: str
-    """Words or letters that show the language, in small letters with their accents. In such a text, the copulas also
-    lead from the shared labels: `told_passwords` reads those in English, German, Spanish and French."""
+    """Words or letters that identify the language, in lower case with accents. In such a text the copulas also connect
+    shared labels to values. `told_passwords` reads shared labels in English, German, Spanish and French."""
     about: str
-    """Beginnings of words that say something about a secret, and words of grammar: they are no value."""
+    """Beginnings of words that describe a secret, and function words. They are not values."""
     units: str = ""
-    """Beginnings of what is counted: a number before one of them is no value."""
+    """Beginnings of counted things. A number before one of them is not a value."""
     joints: str
     """Words between two values."""
     spaced: bool = True
-    """Whether spaces separate words."""
+    """True when spaces separate words."""
