@@ -1,1 +1,1 @@
-"""Facts: how statements become facts, how they meet known facts, and how facts change."""
+"""Facts: how statements become facts, how they are compared with known facts, and how facts change."""

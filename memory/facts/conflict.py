@@ -300,7 +300,7 @@ def _same(old: StoredFact, statement: Statement) -> bool:
 
 
 def _believed_already(question: ConflictCase, old: StoredFact) -> StoredFact | None:
-    """Return a row other than the replaced one that states the same: equal words, other words or less detail."""
+    """Return a row other than the replaced one that states the same: in equal words, other words or other detail."""
     equal, same = question.neighbours.equal, question.one_of("reinforce", "updated")
     found = equal or (same.fact if same is not None else None)
     return found if found is not None and found.fact_id != old.fact_id else None

@@ -42,7 +42,7 @@ class EditRefusal:
 
 @dataclass(frozen=True, slots=True)
 class FactEditOutcome:
-    """The edited fact, and the transitions that carry out the edit. No transitions: the fact was already like that."""
+    """The edited fact, and the transitions that carry out the edit. No transitions: nothing to change."""
 
     fact_id: str
     transitions: tuple[Transition, ...] = ()
@@ -64,7 +64,7 @@ def refuse_own_word(statement: Statement) -> EditRefusal | None:
 
 
 def remember(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> RememberOutcome:
-    """Take a statement through the conflict pipeline."""
+    """Run a statement through the conflict pipeline."""
     found = resolve(statement, neighbours, policy.conflict, now=stamp.now)
     transitions = carry_out(found, statement, stamp, policy)
     known = found.into or found.confirms

@@ -38,8 +38,8 @@ def judge_without_model(
 
     `known` is the current row that the fact waits for; None when it waits for no row, or when that row is gone. No
     model is needed in three cases: the known row is closed; the known row has the same text; or the pending row only
-    waited for its time and rules out the known row. A less trusted pending row rules out a known row only when it was
-    stated later.
+    waited for its time and rules out the known row. If the known row is more trusted, the third case also requires
+    that it was stated later than the pending row, which then becomes history.
     """
     if known is not None and known.content_hash == pending.content_hash:
         return "duplicate"

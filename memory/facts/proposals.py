@@ -4,7 +4,7 @@ A proposal was made from an earlier state of the facts. When a target has change
 
 - a target that is no longer active: the verdict is `stale`;
 - an active target with another version: reinforce and invalidate still apply, an update becomes a candidate against it,
-  prune and merge are refused, because a fact is kept in doubt;
+  prune and merge are refused, because in doubt a fact is kept;
 - a judgement about a row that is no longer pending: the verdict is `stale`.
 
 A proposal has the trust of its least trusted source. A change that would close or reword a more trusted fact is
@@ -114,7 +114,7 @@ def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy
 def _judged(
     change: Change, targets: Sequence[StoredFact], neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> ProposalOutcome:
-    assert change.judgement is not None  # held by Change
+    assert change.judgement is not None  # validated by Change
     pending, known = targets[0], next(iter(targets[1:]), None)
     if pending.state != "pending":
         return ProposalOutcome("stale", f"{pending.fact_id} is {pending.state}", pending.fact_id)
@@ -274,7 +274,7 @@ def _merged(
     against = _held_by_another(targets, statement, neighbours, stamp, policy)
     if against is not None:
         return against
-    assert change.content is not None  # held by Change
+    assert change.content is not None  # validated by Change
     if not _is_worded_by_the_most_trusted(targets, statement):
         reason = "their trust differs: only the words of the most trusted one may remain"
         return ProposalOutcome("refused", reason, targets[0].fact_id)

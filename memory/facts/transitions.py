@@ -203,8 +203,8 @@ def reinforce(
     """Add evidence from other turns. Each new user turn adds 0.05 confidence (at most 1) and 1 to the count.
 
     Return None when the statement brings no new or more trusted evidence. The row keeps its first words. Only evidence
-    of a user reinforces. In two cases the action is `updated`: the first user evidence of a less trusted row, which
-    raises the row's trust, and evidence that is not from a user, which is only kept.
+    of a user reinforces. In two cases the action is `updated`: evidence that raises the row's trust, and evidence that
+    is not from a user, which is only kept.
     """
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
@@ -380,7 +380,7 @@ def _end(fact: StoredFact, valid_to: datetime) -> datetime:
 
 
 def _begin(fact: StoredFact, valid_from: datetime | None, told: bool) -> dict[str, object]:
-    """Return the start fields to change when the other start is earlier than the row's start; empty otherwise."""
+    """Return the new start fields if `valid_from` is earlier than the row's start, or equal and given by a speaker."""
     if valid_from is None or valid_from > fact.valid_from or (valid_from == fact.valid_from and not told):
         return {}
     return {"valid_from": valid_from, "valid_from_told": told}
@@ -453,9 +453,9 @@ def _strengthened(
 
 
 def _confidence(fact: StoredFact, statement: Statement, added: int, policy: ConfidencePolicy) -> float:
-    """Return the confidence after `added` further user turns.
+    """Return the row's new confidence.
 
-    The first user turn raises the confidence of a less trusted row to the confidence of the user's statement.
+    A more trusted statement raises it to its own confidence. Otherwise each of `added` user turns raises it.
     """
     if outranks(statement, fact):
         return max(fact.confidence, statement.confidence)

@@ -1,9 +1,9 @@
 """The order of trust: user, then assistant, then tool. A less trusted statement never changes a more trusted fact.
 
-It never closes, corrects, rewords or redates that fact, and never makes it late. It becomes pending, or a separate
-fact. `keep_trust_order` enforces this for every decision of the conflict pipeline; proposals use `outranks`. In the
-other direction, a less trusted fact never delays a statement: `heed_trust` hides it from the pipeline, or returns the
-pending fact that the statement confirms.
+It never closes, corrects or rewords that fact, never changes its dates, and never makes it late. It becomes pending, or
+a separate fact. `keep_trust_order` enforces this for every decision of the conflict pipeline; proposals use `outranks`.
+In the other direction, a less trusted fact never delays a statement: `heed_trust` hides it from the pipeline, or
+returns the pending fact that the statement confirms.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def outranks(one: Trusted, other: Trusted) -> bool:
 
 
 def is_confirmed(known: StoredFact, statement: Trusted) -> bool:
-    """Return whether an equal statement makes this fact believed: the fact is pending and less trusted."""
+    """Return whether a statement of the same makes this fact believed: the fact is pending and less trusted."""
     return known.state == "pending" and outranks(statement, known)
 
 

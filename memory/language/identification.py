@@ -1,7 +1,7 @@
 """Choice of the locale pack that reads a text; pure.
 
-The pack that knows most words of the text reads it. If a language without a chosen pack knows more words, or no chosen
-pack has the text's script, the empty pack (`und`) reads the text, so that no word is misread.
+The pack that knows most words of the text reads it. If more words belong to a language without a chosen pack, or no
+chosen pack has the text's script, the empty pack (`und`) reads the text, so that no word is misread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A literal index: selects, from many regular expressions, those that a text may match, without searching; pure.
+"""A literal index: selects, from many regular expressions, the candidates for a text without running them; pure.
 
 Each pattern needs certain literals: `(?:never|always) (?:say|tell)` needs `never` or `always`, and `say` or `tell`.
 The literals are computed from the pattern itself, so a new or changed pattern needs no other edit. A text is read word

@@ -1,4 +1,4 @@
-"""Parses a text into claims, clause by clause, with a locale pack.
+"""The parser: turns a text into claims, clause by clause, with a locale pack.
 
 "Left Google and now works at Stripe" gives two claims about the subject. Words that the pack does not know stay open;
 zones and a model decide them.

@@ -30,7 +30,7 @@ _SPEAKER: Final = r"(?: ?\([^()\n]{0,200}\))?"
 _HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]*{_SPEAKER} ?:|\[ ?/?memory |<\|"
 _LOOKS_OURS: Final = re.compile(_HEADING, re.IGNORECASE)
 _MAY_LOOK_OURS: Final = re.compile(r"[\[:#<&]")
-"""Characters at least one of which is in an ASCII line that looks like prompt syntax; `&` may begin an HTML escape."""
+"""Characters of prompt syntax. An ASCII line without any of them is plain text; `&` may begin an HTML escape."""
 _INDENT: Final = re.compile(r"\s*")
 _ESCAPED: Final = re.compile(rf"\\(?={_HEADING})", re.IGNORECASE)
 _LEADING_BACKSLASH: Final = re.compile(r"(?<!\S)\\(?=\S)")

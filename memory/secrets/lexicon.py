@@ -86,7 +86,7 @@ STEMS: Final = (
     "llave", "pa$", "pa5", "p@s", "p@$", "p@5", "p4s", "p4$", "p45", "pas5", "pssw", "w0rd", "zahl", "cred", "login",
     "log-in", "zugangs", "anmelde", "acceso", "identifiant", "nip",
 )  # fmt: skip
-"""Parts of words one of which every text that names a secret contains."""
+"""Parts of words. A text without any of them names no secret."""
 
 _QUALIFIERS = (
     "for|to|of|on|at|in|from|into|that|which|here|fur|furs|von|vom|zu|zum|zur|meiner|meines|unseres|unserer|"
@@ -291,4 +291,4 @@ CREDENTIALS: Final = re.compile(
 )
 """A user name and a password after one word."""
 CREDENTIAL_STEMS: Final = ("cred", "login", "log-in", "user", "zugangsd", "anmelded", "acceso", "identifiant")
-"""Parts of words one of which every match of `CREDENTIALS` contains."""
+"""Parts of words. A text without any of them does not match `CREDENTIALS`."""

@@ -1,4 +1,4 @@
-"""National identity numbers. Numbers with a checksum need a correct one; other numbers need their name before them."""
+"""National identity numbers. Some forms need a correct checksum, and some need their name before the number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .pattern_sizes import least_digits, most_digits_together
 from .text_view import lowered
 
 _STEM: Final = re.compile(r"\\b|.\?.*|[\[(].*")
-"""The parts of a name's pattern after its fixed beginning."""
+"""The parts of a name's pattern that are not its fixed beginning."""
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 

@@ -56,9 +56,9 @@ def cut_quote(quote: str, statement: str, secrets: SecretFilter, *, told: Sequen
     """Return the part of a quote that a record that is not secret may contain.
 
     A clause is secret in two cases: it contains a masked or labelled span, or it overlaps a quote in `told`, the quotes
-    of secret statements. A quote without secret clauses is returned unchanged. Otherwise the result is a run of
-    consecutive clauses that are not secret and share words with the statement. When only a secret clause shares words
-    with the statement, that clause is returned with its secrets replaced.
+    of secret statements. Every other clause is clean. A quote without secret clauses is returned unchanged. Otherwise
+    the result is the run of consecutive clean clauses that shares most words with the statement. When only secret
+    clauses share words with it, the secret clause that shares most is returned with its secrets replaced.
     """
     hidden = [_ToldQuote.of(each) for each in told]
     stems = {word[:STEM] for word in _WORD.findall(folded(statement))}

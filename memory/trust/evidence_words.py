@@ -211,7 +211,7 @@ nut nuts nuss* nüss* nue* noix erdnuss* cacahuet* cacahuèt* peanut*
 milk dairy lactose milch* laktose* leche lactosa lait
 bread gluten wheat brot weizen* pan trigo pain blé
 """
-"""Words of the same concept in several languages: `mum` shows `children`. Each line is a concept; an indented line
+"""Words of the same concept in several languages: `mum` belongs to `children`. Each line is a concept; an indented line
 continues it."""
 
 SHORT_ANSWERS: Final = """

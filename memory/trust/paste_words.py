@@ -10,7 +10,7 @@ HEADER_NAMES: Final = (
     r"|enviado(?: el)?|para|asunto|fecha|copie"
 )
 STRONG_HEADERS: Final = r"subject|sent|bcc|cc|reply-to|gesendet|betreff|envoyée?|objet|enviado(?: el)?|asunto"
-"""Header names that only mails have. From, to and date are also words of journeys."""
+"""Header names that only mails have. From, to and date also occur in texts about travel."""
 
 SEPARATOR: Final = (
     r"original message|forwarded message|begin forwarded message|original e-?mail|forwarded e-?mail"

@@ -56,7 +56,7 @@ _PROMPT_ROLES: Final = frozenset(
         *("admin", "administrator"),
     )
 )
-"""Subjects that mean the assistant itself or a person or text that commands it."""
+"""Subjects that mean the assistant, its prompt or its administrators."""
 _USER: Final = "user"
 _TAKEN: Final = _PROMPT_ROLES | {_USER}
 _NAME_WORDS: Final = 8

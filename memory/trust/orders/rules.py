@@ -18,7 +18,7 @@ class OrderRules:
     words: Mapping[str, str]
     """Classes of words. A class may use earlier classes."""
     signs: str
-    """Words one of which every order contains. A text without them is not compared with the patterns."""
+    """Words of orders. A text without any of them contains no order and is not compared with the patterns."""
     orders: tuple[str, ...]
     """Orders that are never a preference."""
     standing: tuple[str, ...]
