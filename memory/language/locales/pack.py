@@ -31,7 +31,7 @@ class PredicateRule:
     named: bool = False
     """True when the object must contain a proper name: a person moves to Rome, but also to another team."""
     among: frozenset[str] = frozenset()
-    """Words one of which the object must contain."""
+    """Words of which the object must contain at least one."""
     absent: str | None = None
     """The object when the clause names none: `drinks` means alcohol."""
 
@@ -107,7 +107,7 @@ class WordOrder:
     fillers: frozenset[str] = frozenset()
     """Words that are dropped: definite articles, reflexive pronouns."""
     time_prepositions: frozenset[str] = frozenset()
-    """Prepositions that make a time of a number or of a word in `times`: *seit* 2020."""
+    """Prepositions that form a time expression with a number or a word of `times`: *seit* 2020."""
     after_negation: frozenset[str] = frozenset()
     """Words that belong to an earlier negation, also at a distance: *keinen* Kaffee *mehr*."""
     relative: frozenset[str] = frozenset()
@@ -184,7 +184,7 @@ class Locale:
     like: tuple[frozenset[str], ...] = ()
     """Sets of predicates that mean the same for the same thing: *drives* a Volvo, *owns* a Volvo."""
     roles: frozenset[str] = frozenset()
-    """Words before the role of a thing. One thing has a role at a time: Firefox *as* browser."""
+    """Words before the role of a thing. Only one thing at a time has a role: Firefox *as* browser."""
     begins: tuple[str, ...] = ()
     """Phrases before a verb whose action begins: *started* dating."""
     carriers: tuple[str, ...] = ()

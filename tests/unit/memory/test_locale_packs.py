@@ -124,7 +124,7 @@ class TestDefinition:
 
 class TestRegistry:
     def test_an_unknown_name_tells_what_there_is(self) -> None:
-        with pytest.raises(ValueError, match=r"no locale 'xx'; there is .*\ben\b.*memstream\.locales"):
+        with pytest.raises(ValueError, match=r"no locale 'xx'; the locales are .*\ben\b.*memstream\.locales"):
             ConflictPolicy(locale="xx")
 
     @pytest.mark.parametrize(("names", "what"), [("", "empty name"), ("en,,", "empty name"), ("en, en", "'en' twice")])
