@@ -1,6 +1,6 @@
 """Entry point of the command `memstream`.
 
-It imports the command line inside `main`: a light installation has none of its packages, and then one line says so.
+`main` imports the command line lazily: without the extra `server` its packages are missing, and one line reports that.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 from .process.garbage_collection import collection_paused
 
 OWNER_ONLY = 0o077
-"""Mask of file modes: what the command writes holds people's memory, so only its owner may read it."""
+"""Umask: files that a command writes contain personal data, so only their owner may read them."""
 
 
 def main() -> None:
-    """Run the command line, or name the extra of the package that it needs."""
+    """Run the command line. If a package is missing, print which extra installs it."""
     os.umask(OWNER_ONLY)
     try:
-        if sys.argv[1:2] == ["health"]:  # it runs every few seconds, and needs no other command
+        if sys.argv[1:2] == ["health"]:  # runs every few seconds, so it skips the import of the command line
             from .commands.health import health
 
             health(sys.argv[2:], prog_name="memstream health")
@@ -31,7 +31,7 @@ def main() -> None:
             raise
         print(f"memstream: the command needs {error.name}: pip install 'memstream[server]'", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:  # before the command has begun; `cli` handles it afterwards
+    except KeyboardInterrupt:  # before the command starts; `cli` handles later ones
         print("memstream: stopped", file=sys.stderr)
         sys.exit(130)
 

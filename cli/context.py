@@ -1,4 +1,4 @@
-"""Context of every command: settings and policy, read once, and `run` for its coroutine."""
+"""Context of every command (settings and policy, read once), and `run` for a command's coroutine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass
 class CommandContext:
-    """Object that click hands to commands. It reads settings on first use, so that --help needs none."""
+    """Object that click passes to commands. It reads the settings on first use, so that --help works without them."""
 
     config: Path | None = None
 
@@ -42,7 +42,7 @@ pass_context = click.make_pass_decorator(CommandContext, ensure=True)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's coroutine. An error of a port ends the command with its exit code."""
+    """Run a command's coroutine. Convert a StageError to a CommandFailed with its exit code."""
     try:
         return asyncio.run(work)
     except StageError as error:

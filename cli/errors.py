@@ -1,4 +1,4 @@
-"""Exit codes of commands, and errors as one line that says what to do."""
+"""Exit codes of commands, and errors that print one line with cause and remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..schemas.errors import Fatal, Poison, StageError, Transient
 
 
 class Exit(IntEnum):
-    """Exit codes, as docs/reference/cli.md has them."""
+    """Exit codes. docs/reference/cli.md has the same table."""
 
     DONE = 0
     PARTLY = 1
@@ -21,7 +21,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     """A server cannot be reached."""
     BROKEN = 4
-    """A broken invariant stopped the worker, or an unexpected error the command."""
+    """A broken invariant stopped the worker, or an unexpected error stopped the command."""
     STOPPED = 130
     """Ctrl-C."""
 
@@ -52,7 +52,7 @@ def unreachable(error: Transient) -> CommandFailed:
 
 
 def failed(error: StageError) -> CommandFailed:
-    """Return the command's error for an error of a port."""
+    """Return the CommandFailed for an error of a port."""
     match error:
         case Transient():
             return unreachable(error)

@@ -21,47 +21,47 @@ from .process.garbage_collection import collection_paused
 
 COMMANDS = {
     "demo": "Run the whole pipeline on one conversation, without a server or a key.",
-    "chat": "Talk to memory: each line is a turn, and changes of facts appear as they come.",
+    "chat": "Talk to memory: each line is a turn, and changes of facts appear as they happen.",
     "worker": "Run stages: recorder, observer, reflector, consolidation, or all.",
-    "serve": "Serve memory over HTTP: take turns, answer recall, stream changes of facts.",
+    "serve": "Serve memory over HTTP: accept turns, answer recall, stream changes of facts.",
     "mcp": "Serve memory to one agent over MCP on standard input and output.",
-    "tokens": "Make a bearer token for `serve`.",
-    "topics": "Create the topics, compare them with the catalogue, or give them more partitions.",
+    "tokens": "Create a bearer token for `serve`.",
+    "topics": "Create the topics, compare them with the catalogue, or increase their partition count.",
     "produce": "Send turns from a file or standard input.",
-    "watch": "Print changes of facts as they come.",
+    "watch": "Print changes of facts as they happen.",
     "show": "Show facts, episodes, the working set, the digest, or turns.",
     "recall": "Recall memory for a cue, best item first.",
-    "rehydrate": "Show the original words of an episode that was reduced to a gist.",
-    "trace": "Show why memory believes a fact.",
+    "rehydrate": "Show the original text of an episode that was reduced to a gist.",
+    "trace": "Show why memory believes a fact, or what memory learnt from a turn.",
     "remember": "Remember a statement.",
     "forget": "Forget a fact or an episode.",
     "edit": "Reword a fact or an episode, or change its tags.",
-    "supersede": "Replace a fact by a new one.",
+    "supersede": "Replace a fact with a new one.",
     "merge": "Merge facts, or episodes, into one.",
     "pin": "Pin an entry of a session's working set.",
     "unpin": "Unpin an entry of a session's working set.",
-    "block": "Edit short named texts that stand in an agent's prompt.",
-    "task": "Keep things to do, with reminders.",
-    "procedure": "Keep how something is done, step by step.",
+    "block": "Edit blocks: short named texts that are part of an agent's prompt.",
+    "task": "Add, list and complete tasks with reminders.",
+    "procedure": "Define, list and activate procedures: instructions in steps.",
     "group": "Share memory among users and agents.",
     "approve": "Approve a quarantined or pending fact.",
     "reject": "Reject a quarantined or pending fact.",
     "consolidate": "Derive facts from a user's episodes now.",
     "prune": "Prune a user's facts.",
-    "digest": "Write a user's digest again.",
+    "digest": "Rewrite a user's digest.",
     "hygiene": "Delete expired and faded records of a user.",
     "flush": "Turn important entries of a session's working set into episodes.",
     "compact": "Summarise a session's older turns in an episode.",
     "reflect": "Maintain a user's memory: prune, merge, strengthen, derive, compact.",
-    "verify": "Check that no record was lost, doubled or mixed up.",
+    "verify": "Check that no record was lost, duplicated or mixed up.",
     "policies": "Show, check and set the policies of tenants.",
-    "tables": "Continue after a stage's table was lost.",
-    "rebuild": "Fill Qdrant's facts from the log.",
-    "dlq": "List and show dead letters.",
+    "tables": "Continue after a stage lost part of its table.",
+    "rebuild": "Rebuild the facts in Qdrant from the log.",
+    "dlq": "List and show dead letters, and put them back on their topics.",
     "health": "Ask the worker or server of this machine whether it is ready.",
-    "doctor": "Check what a worker needs, and say what to do.",
+    "doctor": "Check everything that a worker needs, and suggest repairs.",
 }
-"""Name → line of --help. A command's module is imported on use: Qdrant's client alone takes a second to import."""
+"""Command → its line in --help. A command's module is imported on use: Qdrant's client alone takes a second."""
 
 UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
 REVIEW = ("approve", "reject")
@@ -77,7 +77,7 @@ MODULES = {
 
 
 class LazyCommands(click.Group):
-    """Group that imports a command's module when the command is used. It is the end of every command, too."""
+    """Group that imports a command's module when the command is used, and turns its end into an exit code."""
 
     def main(
         self,
@@ -87,7 +87,7 @@ class LazyCommands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line. Without `standalone_mode` errors are the caller's."""
+        """Run a command line and exit. Without `standalone_mode`, return the result and let errors propagate."""
 
         def command() -> object:
             return super(LazyCommands, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)
@@ -114,7 +114,7 @@ class LazyCommands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS:
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            ctx.fail(f"there is no command {args[0]}" + (f"; did you mean {close[0]}?" if close else ""))
+            ctx.fail(f"unknown command {args[0]}" + (f"; did you mean {close[0]}?" if close else ""))
         return super().resolve_command(ctx, args)
 
 
@@ -128,11 +128,11 @@ class LazyCommands(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="Log each step on stderr.")
 @click.pass_context
 def cli(context: click.Context, config: Path | None, verbose: bool) -> None:
-    """Memory for chat services: it reads turns from Kafka and writes facts.
+    """Memory for chat services: read turns from Kafka and write facts.
 
-    Settings come from MEMSTREAM_* variables and memstream.toml (docs/reference/settings.md). Without any,
-    everything runs in one folder, .memstream, and needs no server. Exit codes: 0 done, 1 partly or a check failed, 2
-    wrong usage or settings, 3 a server cannot be reached, 4 a broken invariant stopped the worker.
+    Settings come from MEMSTREAM_* variables and memstream.toml (docs/reference/settings.md). Without settings,
+    everything runs in one folder, .memstream, and needs no server. Exit codes: 0 done; 1 partly done, or a check
+    failed; 2 wrong usage or settings; 3 a server cannot be reached; 4 a broken invariant stopped the worker.
     """
     logs.configure(level=logging.DEBUG if verbose else logging.ERROR)
     context.obj = CommandContext(config)

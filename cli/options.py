@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class GivenIdType(click.ParamType):
-    """Id of a producer: 1 to 128 code points, no control characters."""
+    """Id that a client chooses: 1 to 128 code points, no control characters."""
 
     name = "id"
 
@@ -71,9 +71,11 @@ def _key(context: click.Context, parameter: click.Parameter, value: str | None) 
     return value
 
 
-reason = click.option("--reason", default="", callback=_reason, help="Why; `memstream trace` shows it.")
+reason = click.option(
+    "--reason", default="", callback=_reason, help="Reason for the change; `memstream trace` shows it."
+)
 idempotency_key = click.option(
-    "--idempotency-key", "key", callback=_key, help="With the same key, a repeated command is applied once."
+    "--idempotency-key", "key", callback=_key, help="A command that is repeated with the same key is applied once."
 )
 session = click.option("--session", type=GIVEN_ID, required=True, help="The session.")
 
@@ -91,19 +93,21 @@ def owner_options(command: F) -> F:
 
 
 def owner_of(*, user: str | None, scope: str | None, owner_id: str | None) -> Owner | None:
-    """Return the owner of `--user U` or `--scope S --id X`; None: no option names one. CommandFailed (exit 2) if they
-    contradict each other."""
+    """Return the owner of `--user U` or `--scope S --id X`, or None if no option names an owner.
+
+    Raises CommandFailed (exit 2) if the options contradict each other.
+    """
     if (scope is None) != (owner_id is None):
         raise usage("--scope and --id go together")
     if scope is not None and owner_id is not None:
         if user is not None and (scope, owner_id) != ("user", user):
-            raise usage("--user and --scope/--id name two owners")
+            raise usage("--user and --scope/--id name two different owners")
         return Owner.model_validate({"scope": scope, "id": owner_id})
     return None if user is None else Owner(scope="user", id=user)
 
 
 def checked(make: Callable[[], T]) -> T:
-    """Make the arguments of an edit. CommandFailed (exit 2) names what is wrong with them."""
+    """Return the arguments that `make` builds. Raises CommandFailed (exit 2) if they are invalid."""
     try:
         return make()
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""`memstream chat`: each line is a turn, and changes of facts appear as they come."""
+"""`memstream chat`: each line is a turn, and changes of facts appear as they happen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..wiring.settings import OFFLINE, Settings
 
 PROMPT = "> "
 WAIT_SECONDS = 5.0
-"""Time that the next prompt waits for the effects of the last line. Later effects appear above the prompt."""
+"""Time limit of waiting for the effects of a line before the next prompt. Later effects appear above the prompt."""
 END_SECONDS = 60.0
 
 
@@ -39,7 +39,7 @@ END_SECONDS = 60.0
 @click.option("--session", type=options.GIVEN_ID, help="Continue this session. [default: a new one]")
 @pass_context
 def chat(context: CommandContext, tenant: str, user: str, session: str | None) -> None:
-    """Talk to memory. It does not answer; it shows what it learns from each line. Ctrl-D ends the chat."""
+    """Talk to memory. It does not answer; it shows the facts that it learns from each line. Ctrl-D ends the chat."""
     new = f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     run(_chat(context.settings, context.policy, Person(tenant, user), session or new))
 
@@ -77,7 +77,7 @@ async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) ->
 
 async def _typed_lines(feed: Feed) -> AsyncIterator[str]:
     """Yield lines of the terminal until Ctrl-D. Events appear above the line that is being typed."""
-    os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")  # not every terminal answers where its cursor is
+    os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")  # not every terminal reports its cursor position
     session: PromptSession[str] = PromptSession(PROMPT)
     while True:
         async with _shown(feed):
@@ -90,7 +90,7 @@ async def _typed_lines(feed: Feed) -> AsyncIterator[str]:
 
 
 async def _piped_lines(feed: Feed) -> AsyncIterator[str]:
-    """Yield lines of a file or a pipe. Events appear while it waits for the next line."""
+    """Yield lines of a file or a pipe. Show events while waiting for the next line."""
     piped = lines(sys.stdin.buffer)
     while True:
         async with _shown(feed):
@@ -102,7 +102,7 @@ async def _piped_lines(feed: Feed) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _shown(feed: Feed) -> AsyncIterator[None]:
-    """Show events as they come until the block ends."""
+    """Show events as they arrive until the block ends."""
     showing = asyncio.create_task(feed.show_for_ever())
     try:
         yield
@@ -117,8 +117,8 @@ async def _show_start(ports: LocalStages, settings: Settings, person: Person, se
             f"[yellow]model: {demo_output.text(ports.model)}[/yellow] [dim]rules for simple English sentences[/dim]"
         )
     if not ports.stages_here and not await ports.log.members(group_of("observer")):
-        console.advice("no observer is running: your lines wait in the log until a worker reads them")
+        console.advice("no observer is running: your lines stay in the log until a worker reads them")
     facts = await demo_output.facts_of(ports.store, person)
     if facts:
-        demo_output.show_beliefs(f"It remembers of {demo_output.text(person.user_id)}:", facts)
+        demo_output.show_beliefs(f"Memory knows about {demo_output.text(person.user_id)}:", facts)
     console.wrapped(f"[dim]session {demo_output.text(session)}: say something about yourself; Ctrl-D ends[/dim]")

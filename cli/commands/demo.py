@@ -30,23 +30,23 @@ FOLLOW_UPS_AFTER = 3_600.0
 @click.command()
 @pass_context
 def demo(context: CommandContext) -> None:
-    """A conversation over two sessions becomes facts, in one process, with no server.
+    """Turn a bundled conversation of two sessions into facts, in one process, without a server.
 
-    Runs on the folder of MEMSTREAM_DATADIR whatever broker is set, and with the offline model when no key is set.
-    Later runs start from what was remembered.
+    The demo uses the folder of MEMSTREAM_DATADIR and ignores MEMSTREAM_BROKER and MEMSTREAM_QDRANT. Without an API key
+    it uses the offline model. A later run starts with the memory of earlier runs.
     """
     run(_demo(_embedded(context.settings), _without_follow_ups(context.policy)))
 
 
 def _without_follow_ups(policy: MemoryPolicy) -> MemoryPolicy:
-    """Postpone the work that follows a consolidation run: it would start when the demo ends."""
+    """Return a policy that postpones the work after a consolidation run: it would start as the demo ends."""
     return replace(policy, consolidation=replace(policy.consolidation, after_run=FOLLOW_UPS_AFTER))
 
 
 def _embedded(settings: Settings) -> Settings:
     address = f"{EMBEDDED}{settings.datadir}"
     if (settings.broker, settings.qdrant) != (address, address):
-        console.advice(f"the demo runs in {settings.datadir}: MEMSTREAM_BROKER and MEMSTREAM_QDRANT are left alone")
+        console.advice(f"the demo runs in {settings.datadir} and ignores MEMSTREAM_BROKER and MEMSTREAM_QDRANT")
     return settings.model_copy(update={"broker": address, "qdrant": address, "partitions": None, "health_port": 0})
 
 
@@ -65,7 +65,7 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
                 console.advice(f"the stages still have work after {END_SECONDS:.0f} s")
         if known and not feed.observed:
             console.console().print()
-            console.wrapped("The same turns came again. Their ids were known, so memory counted nothing twice.")
+            console.wrapped("The same turns were sent again. Their ids were known, so memory counted nothing twice.")
         console.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - sent:.1f} s[/dim]")
         for session in dict.fromkeys(said.session_id for said in CONVERSATION):
             await demo_output.show_working_set(ports.store, PERSON, session)
@@ -74,7 +74,7 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
     replaced = next((fact for fact in facts if fact.state == "superseded"), facts[0] if facts else None)
     demo_output.show_next(
         [
-            (f"{me} chat", "talk yourself: each line is a turn, and changes appear as they come"),
+            (f"{me} chat", "talk yourself: each line is a turn, and changes appear as they happen"),
             *([(f"{me} trace {replaced.fact_id} --tenant {TENANT}", "why memory believed it")] if replaced else []),
             (f"{me} show turns --tenant {TENANT} --user {USER}", "the messages, word by word"),
             (f"{me} watch --from-beginning --json", "every change of a fact, as your service would read it"),
@@ -84,7 +84,7 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
 
 
 async def _converse(ports: LocalStages, feed: Feed, *, turn_by_turn: bool) -> None:
-    """Send every turn. With `turn_by_turn`, print what each turn brings before the next one."""
+    """Send every turn. With `turn_by_turn`, print the effects of each turn before sending the next one."""
     sender = TurnSender(ports.log, "demo")
     session = None
     for said in CONVERSATION:
@@ -106,7 +106,7 @@ async def _converse(ports: LocalStages, feed: Feed, *, turn_by_turn: bool) -> No
 def _show_start(ports: LocalStages, settings: Settings, seconds: float) -> None:
     out = console.console()
     out.print("[bold]memstream[/bold]  turns in, facts out")
-    where = "recorder, observer, reflector, consolidation in this process" if ports.stages_here else "beside the worker"
+    where = "all stages in this process" if ports.stages_here else "stages in the running worker"
     console.wrapped(f"[dim]{where} · {demo_output.text(str(settings.datadir))} · started in {seconds:.1f} s[/dim]")
     if settings.model_names == (OFFLINE,):
         console.wrapped(

@@ -1,4 +1,4 @@
-"""`memstream dlq list|show|redrive`: dead letters, why they were refused, and putting them back."""
+"""`memstream dlq list|show|redrive`: list dead letters, show one, or put them back on their topics."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ OURS = "memstream-"
 TOPICS = tuple(topic.name for topic in catalogue() if topic.name.endswith(DEAD_LETTER_SUFFIX))
 COLUMNS = ("topic", "partition", "offset", "reason", "stage", "tenant", "message")
 PAGE: Final = 200
-"""Rows of a table that are laid out together."""
+"""Rows per printed table."""
 DEFAULT_RATE: Final = 100.0
-"""Records a second."""
+"""Records per second."""
 PROGRESS_EVERY: Final = 5.0
-"""Seconds between two lines of progress."""
+"""Seconds between two progress lines."""
 
 
 @click.group()
 def dlq() -> None:
-    """Look at dead letters, and put them back."""
+    """List and show dead letters, and put them back on their topics."""
 
 
 @dlq.command("list")
-@click.option("--topic", help="List only this topic's (memory.turns or memory.turns.dlq).")
-@click.option("--tenant", type=options.GIVEN_ID, help="List only this tenant's.")
+@click.option("--topic", help="List only dead letters of this topic (memory.turns or memory.turns.dlq).")
+@click.option("--tenant", type=options.GIVEN_ID, help="List only dead letters of this tenant.")
 @options.as_json
 @pass_context
 def list_dead_letters(context: CommandContext, topic: str | None, tenant: str | None, as_json: bool) -> None:
-    """List dead letters: their position, where they came from, and why they were refused."""
+    """List dead letters with position, stage, tenant and the reason for the refusal."""
     run(_list(context.settings, _names(topic), tenant, as_json))
 
 
@@ -56,7 +56,7 @@ def list_dead_letters(context: CommandContext, topic: str | None, tenant: str | 
 @options.as_json
 @pass_context
 def show_dead_letter(context: CommandContext, topic: str, partition: int, offset: int, as_json: bool) -> None:
-    """Show one dead letter with its headers, key and value."""
+    """Show one dead letter with its headers, key and value. `memstream dlq list` has its position."""
     record = run(_one(context.settings, _dead_letter_topic(topic), partition, offset))
     fields = summary(record) | _raw(record)
     headers = [(name, _text(value)) for name, value in record.headers]
@@ -68,19 +68,23 @@ def show_dead_letter(context: CommandContext, topic: str, partition: int, offset
 
 
 @dlq.command("redrive")
-@click.option("--topic", help="Put back only this topic's (memory.turns or memory.turns.dlq).")
-@click.option("--reason", type=click.Choice(get_args(DeadLetterReason)), help="Put back only those with this reason.")
-@click.option("--key", help="Put back only those with this record key, such as a session key.")
-@click.option("--tenant", type=options.GIVEN_ID, help="Put back only this tenant's.")
-@click.option("--limit", type=click.IntRange(min=1), help="Put back this many at most.")
+@click.option("--topic", help="Put back only dead letters of this topic (memory.turns or memory.turns.dlq).")
+@click.option(
+    "--reason",
+    type=click.Choice(get_args(DeadLetterReason)),
+    help="Put back only dead letters with this reason.",
+)
+@click.option("--key", help="Put back only dead letters with this record key, such as a session key.")
+@click.option("--tenant", type=options.GIVEN_ID, help="Put back only dead letters of this tenant.")
+@click.option("--limit", type=click.IntRange(min=1), help="Put back at most N dead letters.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     default=DEFAULT_RATE,
     show_default=True,
-    help="Records a second at most.",
+    help="Send at most N records per second.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be put back, and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the dead letters that would be put back, and send nothing.")
 @options.as_json
 @pass_context
 def redrive_dead_letters(
@@ -94,7 +98,7 @@ def redrive_dead_letters(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Put dead letters back on their topics, once each."""
+    """Put dead letters back on their topics. Each dead letter is put back at most once."""
     chosen = LetterFilter(reason=reason, key=key, tenant=tenant)
     run(_redrive(context.settings, _names(topic), chosen, rate=rate, limit=limit, dry_run=dry_run, as_json=as_json))
 
@@ -110,15 +114,15 @@ async def _redrive(
     as_json: bool,
 ) -> None:
     require_memory(settings.broker_folder)
-    failures, told = 0, time.monotonic()
+    failures, reported = 0, time.monotonic()
     async with opened_log(settings, make_topics=False) as log:
         redriver = Redriver(log=log, chosen=chosen, rate=rate, limit=limit, dry_run=dry_run, progress=console.advice)
         async with aclosing(redriver.run(names)) as steps:
             async for step in steps:
                 failures += step.action == "failed"
                 _print_step(step, as_json)
-                if time.monotonic() - told >= PROGRESS_EVERY:
-                    told = time.monotonic()
+                if time.monotonic() - reported >= PROGRESS_EVERY:
+                    reported = time.monotonic()
                     console.advice(f"{redriver.put_back} so far")
     verb = "would be put back" if dry_run else "put back"
     console.advice(f"{redriver.put_back} {verb}, {redriver.already} were put back before, {failures} failed")
@@ -140,7 +144,7 @@ def _print_step(step: RedriveStep, as_json: bool) -> None:
 
 
 async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None, as_json: bool) -> None:
-    """Print the letters while they are read; a table comes in pages."""
+    """Print the letters while reading them, as JSON lines or as a table for every PAGE letters."""
     require_memory(settings.broker_folder)
     page: list[list[str]] = []
     found = False
@@ -183,7 +187,7 @@ async def _one(settings: Settings, topic: str, partition: int, offset: int) -> R
 
 
 def summary(record: Record) -> dict[str, JsonValue]:
-    """Return one dead letter as a row. A header that is missing is null."""
+    """Return one dead letter as a row. The field of a missing header is None."""
     headers = {name: _text(value) for name, value in record.headers}
     position = record.position
 
@@ -209,7 +213,7 @@ def summary(record: Record) -> dict[str, JsonValue]:
 
 
 def _raw(record: Record) -> dict[str, JsonValue]:
-    """Return key and value as text if they are UTF-8, else as base64 under another name."""
+    """Return key and value as text if they are UTF-8, else as base64 in `key_base64` and `value_base64`."""
     fields: dict[str, JsonValue] = {}
     for name, value in (("key", record.key), ("value", record.value)):
         if value is None:

@@ -1,4 +1,4 @@
-"""`memstream doctor`: check what a worker needs, and say how to repair what is missing."""
+"""`memstream doctor`: check everything that a worker needs, and suggest repairs."""
 
 from __future__ import annotations
 
@@ -46,19 +46,20 @@ from ..wiring.worker_check import check_worker
 PARKED_SHOWN = 20
 TENANTS_SHOWN = 5
 CLOCK_OFF = 60.0
-"""Seconds by which this machine's clock may differ from the broker's."""
+"""Largest accepted difference between this machine's clock and the broker's, in seconds."""
 PASSED_OVER_SINCE = 86_400.0
-"""Seconds back from now in which dead letters are counted."""
+"""Age up to which dead letters are counted, in seconds."""
 LETTERS_READ = 100_000
-"""Dead letters of that time that are read, at most."""
+"""Maximum number of these dead letters that are read."""
 
 
 @click.command()
 @options.as_json
 @pass_context
 def doctor(context: CommandContext, as_json: bool) -> None:
-    """Check settings, log, topics, Qdrant, embedder, every model and data directory. Make one call with the observer's
-    model. Exit 1 if a check fails.
+    """Check settings, data directory, log, topics, Qdrant, embedder and every model, and suggest repairs.
+
+    It makes one call to the observer's model. Exit 1 if a check fails.
     """
     try:
         settings = context.settings
@@ -115,7 +116,7 @@ def _datadir(settings: Settings) -> Check:
 
 
 def _unusable(folder: Path | None) -> tuple[str, str] | None:
-    """Return why this process cannot use a folder and what to do, or None. None is a server."""
+    """Return why this process cannot use a folder and how to repair it, or None. `folder` is None for a server."""
     try:
         if folder is not None:
             check_access(folder)
@@ -128,7 +129,7 @@ def _disk(settings: Settings) -> Check:
     needed = needed_room(settings)
     short = why_no_room(needed)
     if short:
-        return Check("disk", False, short, "free some space there: nothing is written meanwhile, and nothing is lost")
+        return Check("disk", False, short, "free some space there: until then nothing is written, and nothing is lost")
     return Check("disk", True, "; ".join(f"{folder} has {room >> 20} MiB or more" for folder, room in needed.items()))
 
 
@@ -162,8 +163,8 @@ async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
 
 
 async def _clock(log: Log, settings: Settings) -> Check:
-    """Compare this machine's clock with the broker's, which refuses records with a time that is too far off."""
-    from ...streams.log.kafka import KafkaLog  # slow to import, and not needed in a folder
+    """Compare this machine's clock with the broker's: a broker refuses records whose timestamp differs too much."""
+    from ...streams.log.kafka import KafkaLog  # slow to import, and not needed for an embedded log
 
     assert isinstance(log, KafkaLog)
     try:
@@ -173,7 +174,7 @@ async def _clock(log: Log, settings: Settings) -> Check:
     difference = f"{abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the broker's"
     if abs(ahead) <= CLOCK_OFF:
         return Check("clock", True, difference)
-    return Check("clock", False, f"this machine's clock is {difference}", "set it, and keep it right with NTP")
+    return Check("clock", False, f"this machine's clock is {difference}", "set the clock, and synchronise it with NTP")
 
 
 async def _topics(log: Log, settings: Settings) -> Check:
@@ -188,7 +189,7 @@ async def _topics(log: Log, settings: Settings) -> Check:
 
 
 async def _stage(log: Log, stage: StageName) -> Check:
-    """Count a stage's workers and the records that it is behind. A stage without workers passes: it may start later."""
+    """Report a stage's number of workers and its lag. A stage without workers passes: it may start later."""
     group = group_of(stage)
     behind = deleted = 0
     for topic in read_by(stage):
@@ -206,7 +207,7 @@ async def _stage(log: Log, stage: StageName) -> Check:
 
 
 async def _parked(log: Log) -> Check:
-    """List the keys whose last outcome cannot be applied."""
+    """List parked keys: keys whose last outcome cannot be applied."""
     entries = sorted((await read_parked_keys(log)).values(), key=lambda each: each.parked_at)
     if not entries:
         return Check("parked keys", True, "none")
@@ -219,18 +220,18 @@ async def _parked(log: Log) -> Check:
 
 
 async def _unread(log: Log) -> Check:
-    """Count what retention deleted in the last 30 days before a stage had read it."""
+    """Count the records that retention deleted in the last 30 days before a stage read them."""
     name, lost = "unread records", Counter[tuple[str, str]]()
     for note in await read_unread(log, now=datetime.now(UTC)):
         lost[note.stage, note.topic] += note.count
     if not lost:
-        return Check(name, True, "none was deleted")
+        return Check(name, True, "retention deleted none")
     named = ", ".join(f"{stage} {count} of {topic}" for (stage, topic), count in lost.most_common())
     return Check(name, False, f"retention deleted in the last 30 days: {named}", REMEDY_UNREAD)
 
 
 async def _passed_over(log: Log) -> Check:
-    """Count the turns of the last day that were not observed, because too many of their tenant waited."""
+    """Count the turns of the last day that were not observed because too many turns of their tenant waited."""
     name = "waiting turns"
     letters, since = TURNS.name + DEAD_LETTER_SUFFIX, round((time.time() - PASSED_OVER_SINCE) * 1000)
     tenants: Counter[str] = Counter()
@@ -257,7 +258,7 @@ async def _passed_over(log: Log) -> Check:
 
 # ------------------------------------------------------------------------------------------------ store and embedder
 async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Check:
-    """Check Qdrant. With `identity` None the embedder does not answer, and its collections are not compared with it."""
+    """Check Qdrant. `identity` is None if the embedder does not answer; then collections are not compared with it."""
     folder = settings.qdrant_folder
     if (unusable := _unusable(folder)) is not None:
         return Check("qdrant", False, *unusable)
@@ -278,15 +279,15 @@ async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Chec
         return Check("qdrant", False, *_remedy(error))
     if problem is not None:
         return Check("qdrant", False, *problem)
-    beside = f", held by {holder_of(folder)}" if held and folder is not None else ""
-    return Check("qdrant", True, f"{without_credentials(settings.qdrant)} answers, version {version}{beside}")
+    holder = f", held by {holder_of(folder)}" if held and folder is not None else ""
+    return Check("qdrant", True, f"{without_credentials(settings.qdrant)} answers, version {version}{holder}")
 
 
 async def _collections(store: QdrantStore) -> None:
-    """Check that the server is new enough, and that existing collections have the embedder of the settings."""
-    standing = [spec.name for spec in COLLECTIONS if await store.exists(spec.name)]
-    if standing:
-        await store.ensure(*standing)
+    """Check that the server is new enough, and that the settings' embedder filled the existing collections."""
+    existing = [spec.name for spec in COLLECTIONS if await store.exists(spec.name)]
+    if existing:
+        await store.ensure(*existing)
 
 
 async def _embedder(settings: Settings) -> tuple[Check, EmbedderIdentity | None]:
@@ -305,14 +306,14 @@ async def _embedder(settings: Settings) -> tuple[Check, EmbedderIdentity | None]
 
 
 async def _problem(attempt: Callable[[], Awaitable[object]]) -> tuple[str, str] | None:
-    """Make an attempt. Return what is wrong and what to do, or None if it succeeded."""
+    """Run `attempt`. Return its problem and a remedy, or None if it succeeded."""
     try:
         async with asyncio.timeout(COMMAND_TIMEOUT * 2):
             await attempt()
     except StageError as error:
         return _remedy(error)
     except TimeoutError:
-        return f"no answer within {COMMAND_TIMEOUT * 2:.0f} s", "does it run, and is its address right?"
+        return f"no answer within {COMMAND_TIMEOUT * 2:.0f} s", "check that it runs and that its address is right"
     return None
 
 

@@ -22,18 +22,18 @@ from ..output.edits import tell
 from ..wiring.edit_runs import EditSession, edit_session
 
 RECORD_ID = click.argument("record_id")
-tags = click.option("--tag", "tags", multiple=True, help="A tag; may be given several times.")
+tags = click.option("--tag", "tags", multiple=True, help="A tag; may be repeated.")
 
 
 @click.command()
 @click.argument("content")
 @options.owner_options
-@click.option("--subject", default="user", help="Who or what it is about. [default: user]")
-@click.option("--category", type=click.Choice(get_args(Category)), help="[default: what the statement tells]")
-@click.option("--since", type=options.MOMENT, help="Since when it is true.")
+@click.option("--subject", default="user", help="Person or thing that the statement is about. [default: user]")
+@click.option("--category", type=click.Choice(get_args(Category)), help="[default: derived from the statement]")
+@click.option("--since", type=options.MOMENT, help="Time from which the statement is true. [default: now]")
 @click.option("--sensitivity", type=click.Choice(get_args(Sensitivity)), default="internal", show_default=True)
-@click.option("--episode", is_flag=True, help="Remember it as something that happened, and not as a fact.")
-@click.option("--as-it-is", is_flag=True, help="Add the fact and close nothing that it contradicts.")
+@click.option("--episode", is_flag=True, help="Remember the statement as an episode (an event), not as a fact.")
+@click.option("--as-it-is", is_flag=True, help="Add the fact without closing facts that it contradicts.")
 @tags
 @options.reason
 @options.idempotency_key
@@ -59,12 +59,12 @@ def remember(
 ) -> None:
     """Remember a statement in the third person: "Works at Stripe".
 
-    It goes through the conflict rules like the user's own words: a fact that it contradicts closes. Exit 1 if memory
-    refuses it, or if it is not done within 60 s.
+    The statement goes through the same conflict rules as the user's own words: it closes facts that it contradicts.
+    Exit 1 if memory refuses it, or if it is not applied within 60 s.
     """
     owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
     if owner is None:
-        raise usage("whose memory is it? Give --user, or --scope and --id")
+        raise usage("the owner is missing: give --user, or --scope and --id")
     target = EditTarget(tenant, owner=owner)
     common = {"content": content, "subject": subject, "tags": tags, "sensitivity": sensitivity}
     args: Contract
@@ -91,9 +91,9 @@ def remember(
 @options.as_json
 @pass_context
 def forget(context: CommandContext, record_id: str, tenant: str, reason: str, as_json: bool) -> None:
-    """Forget a fact or an episode: it is out of every read. The log keeps it.
+    """Forget a fact or an episode. No read returns it any more; the log keeps it.
 
-    Exit 1 if there is none of this id, or if it is not done within 60 s.
+    Exit 1 if no record has this id, or if it is not applied within 60 s.
     """
 
     async def work() -> EditAnswer:
@@ -114,8 +114,8 @@ def forget(context: CommandContext, record_id: str, tenant: str, reason: str, as
 @options.tenant
 @click.option("--content", help="The new text.")
 @click.option("--category", type=click.Choice(get_args(Category)), help="The new category of a fact.")
-@click.option("--tag", "tags", multiple=True, help="The new tags; may be given several times.")
-@click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@click.option("--tag", "tags", multiple=True, help="A new tag; may be repeated. Replaces the present tags.")
+@click.option("--no-tags", is_flag=True, help="Remove all tags.")
 @options.reason
 @options.idempotency_key
 @options.as_json
@@ -132,9 +132,9 @@ def edit(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Reword a fact or an episode, or change category and tags.
+    """Reword a fact or an episode, or change its category or tags.
 
-    What says something else is not an edit: `memstream supersede` replaces a fact and keeps the old one in the history.
+    If the fact itself has changed, use `memstream supersede`: it replaces the fact and keeps the old one in history.
     """
     if content is None and category is None and not tags and not no_tags:
         raise usage("nothing to change: give --content, --category, --tag or --no-tags")
@@ -149,7 +149,7 @@ def edit(
                 args: Contract = options.checked(lambda: facts.FactEdit.model_validate(given))
                 return await session.send("facts.update", args, target)
             if category is not None:
-                raise usage("--category is for facts: an episode keeps its category")
+                raise usage("--category applies to facts only: an episode keeps its category")
             given = {"episode_id": found.episode_id, "reason": reason, **changes}
             args = options.checked(lambda: episodes.EpisodeEdit.model_validate(given))
             return await session.send("episodes.update", args, target)
@@ -161,7 +161,7 @@ def edit(
 @click.argument("fact_id")
 @click.argument("content")
 @options.tenant
-@click.option("--since", type=options.MOMENT, help="Since when it is true.")
+@click.option("--since", type=options.MOMENT, help="Time from which the new fact is true. [default: now]")
 @options.reason
 @options.idempotency_key
 @options.as_json
@@ -176,13 +176,13 @@ def supersede(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Replace a fact by a new one. The old one stays in the history."""
+    """Replace a fact with a new one. The old fact stays in the history."""
 
     async def work() -> EditAnswer:
         async with edit_session(context.settings, context.policy, purpose="supersede", key=key) as session:
             found = await session.record(tenant, fact_id)
             if isinstance(found, Episode):
-                raise usage(f"{fact_id} is an episode: what happened is not replaced")
+                raise usage(f"{fact_id} is an episode: an episode cannot be replaced")
             given = {"fact_id": found.fact_id, "content": content, "valid_from": since, "reason": reason}
             args = options.checked(lambda: facts.FactSupersede.model_validate(given))
             return await session.send("facts.supersede", args, EditTarget(tenant, owner=found.owner))
@@ -193,7 +193,7 @@ def supersede(
 @click.command()
 @click.argument("record_ids", nargs=-1, required=True)
 @options.tenant
-@click.option("--content", help="The text of the one that is left. [default: their texts, one after the other]")
+@click.option("--content", help="Text of the merged record. [default: all texts, joined in order]")
 @options.reason
 @options.idempotency_key
 @options.as_json
@@ -207,7 +207,7 @@ def merge(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Merge facts, or episodes, into the first one."""
+    """Merge two or more facts, or two or more episodes, into the first one."""
     if len(record_ids) < 2:
         raise usage("give the ids of two or more facts, or of two or more episodes")
 

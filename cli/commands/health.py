@@ -1,7 +1,7 @@
 """`memstream health`: ask the worker or server of this machine whether it is ready.
 
-Containers run it every few seconds, so it imports as little as it can: other commands take ten times the processor time
-to start.
+Containers run it every few seconds, so it imports as little as possible: other commands need ten times the processor
+time to start.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SERVE_PORT = 8000
 @click.option("--live", is_flag=True, help="Ask whether the process answers (/livez), not whether it is ready.")
 @click.pass_context
 def health(context: click.Context, host: str | None, port: int | None, live: bool) -> None:
-    """Ask the worker or server of this machine whether it is ready. Exit 0: yes; 1: no; 3: nothing answers.
+    """Ask the worker or server of this machine whether it is ready. Exit 0: ready; 1: not ready; 3: no answer.
 
-    It is the health check of a container, and never uses a proxy. For `serve` name its port: --port 8000.
+    It is the health check of a container, and never uses a proxy. For `serve`, give its port: --port 8000.
     """
     named, port = (LOOPBACK, port) if port is not None else _settings(context)
     origin = origin_of(named if host is None else host.strip("[]"), port)
@@ -41,7 +41,7 @@ def health(context: click.Context, host: str | None, port: int | None, live: boo
 
 
 def _settings(context: click.Context) -> tuple[str, int]:
-    """Return host and port of the health pages. The environment of a container has both; reading every setting takes
+    """Return host and port of the health pages. A container sets both in its environment; reading all settings takes
     ten times as long."""
     host, port = os.environ.get("MEMSTREAM_HEALTH_HOST", ""), os.environ.get("MEMSTREAM_HEALTH_PORT", "")
     if host and port.isascii() and port.isdigit() and int(port):
@@ -53,8 +53,10 @@ def _settings(context: click.Context) -> tuple[str, int]:
 
 
 def _ask(origin: str, path: str) -> tuple[int, bytes]:
-    """Return status and body. http.client knows no proxy: a proxy would look for a loopback address on its own machine.
-    CommandFailed (exit 3): no answer."""
+    """Return status and body. http.client uses no proxy: a proxy would resolve a loopback address to its own machine.
+
+    Raises CommandFailed (exit 3) without an answer.
+    """
     connection = http.client.HTTPConnection(urlsplit(origin).netloc, timeout=SECONDS)
     try:
         connection.request("GET", path)
@@ -62,17 +64,17 @@ def _ask(origin: str, path: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        hint = "does it still start, and is the port right?"
+        hint = "it may still be starting; check the port"
         raise CommandFailed(Exit.UNREACHABLE, f"{origin}{path}: {why} ({hint})") from error
     finally:
         connection.close()
 
 
 def _why(status: int, body: bytes, origin: str) -> str:
-    """Name the parts that are not ready, one a line."""
+    """Return one line for each part that is not ready."""
     try:
         parts = json.loads(body)["parts"]
         lines = [f"not ready: {name}: {part['why']}" for name, part in parts.items() if not part["ready"]]
     except (ValueError, LookupError, TypeError, AttributeError):
         lines = []
-    return "\n".join(lines) or f"{origin} answers {status}, and not as memstream does"
+    return "\n".join(lines) or f"{origin} answers {status}, but is no memstream process"

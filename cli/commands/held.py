@@ -1,4 +1,4 @@
-"""`memstream pin|unpin|block|task|procedure|group`: what is written by hand in a session or for an owner."""
+"""`memstream pin|unpin|block|task|procedure|group`: records that people write by hand, for a session or an owner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 TEXT = {"blocks": "value", "tasks": "content", "groups": "description", "procedures": "steps"}
-"""Column of each list that people read."""
+"""Widest column of each list, which the table keeps readable."""
 COLUMNS = {
     "blocks": ("name", "value", "limit", "version"),
     "tasks": ("state", "due_at", "condition", "content", "task_id"),
@@ -46,7 +46,7 @@ COLUMNS = {
 @options.as_json
 @pass_context
 def pin(context: CommandContext, entry_id: str, tenant: str, user: str, session: str, as_json: bool) -> None:
-    """Pin an entry of a session's working set: it is not evicted. `memstream show working --json` has ids."""
+    """Pin an entry of a session's working set, so that it is not evicted. `memstream show working --json` has ids."""
     _entry(context, "working.pin", entry_id, EditTarget(tenant, session=_session(user, session)), as_json=as_json)
 
 
@@ -74,8 +74,8 @@ def _entry(context: CommandContext, kind: str, entry_id: str, target: EditTarget
 )
 @click.argument("texts", nargs=-1)
 @options.owner_options
-@click.option("--session", type=options.GIVEN_ID, help="A block of this session of the user; for attach and detach.")
-@click.option("--limit", type=click.IntRange(1, blocks.BLOCK_LIMIT_MAX), help="Characters (define).")
+@click.option("--session", type=options.GIVEN_ID, help="The session of the block, or to attach to or detach from.")
+@click.option("--limit", type=click.IntRange(1, blocks.BLOCK_LIMIT_MAX), help="Maximum length in characters (define).")
 @options.as_json
 @pass_context
 def block(
@@ -90,7 +90,7 @@ def block(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Edit short named texts that stand in an agent's prompt.
+    """Edit blocks: short named texts that are part of an agent's prompt.
 
     \b
     block define NAME [TEXT]    block append NAME TEXT     block replace NAME OLD NEW
@@ -99,14 +99,14 @@ def block(
     """
     owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
     if owner is None:
-        raise usage("whose block is it? Give --user, or --scope and --id")
+        raise usage("the owner of the block is missing: give --user, or --scope and --id")
     if what == "list":
         _list(context, "blocks", RecordSelection(tenant, owner=owner, ceiling="secret"), as_json=as_json)
         return
     ref = None if session is None else _session(_user_of(user), session)
     if what in ("attach", "detach"):
         if ref is None:
-            raise usage(f"block {what} needs --session (and --user), in which the block stands")
+            raise usage(f"block {what} needs --user and --session: the session that shows the block")
         target = EditTarget(tenant, session=ref)
     else:
         target = EditTarget(tenant, owner=None if ref else owner, session=ref)
@@ -155,9 +155,9 @@ def _block_args(what: str, texts: tuple[str, ...], owner: Owner, limit: int | No
 @click.argument("what", type=click.Choice(["add", "done", "cancel", "list"]))
 @click.argument("text", required=False)
 @options.owner_options
-@click.option("--due", type=options.MOMENT, help=f"When to be reminded (add). {options.END_OF_DAY}")
-@click.option("--condition", help="When to do it, in words (add): a cue that meets it brings the task up.")
-@click.option("--state", type=click.Choice(get_args(TaskState)), help="Only tasks in this state (list).")
+@click.option("--due", type=options.MOMENT, help=f"Time of the reminder (add). {options.END_OF_DAY}")
+@click.option("--condition", help="Condition in words (add): contexts show the task when a cue matches it.")
+@click.option("--state", type=click.Choice(get_args(TaskState)), help="List only tasks in this state (list).")
 @options.reason
 @options.as_json
 @pass_context
@@ -175,13 +175,13 @@ def task(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Keep things to do: `task add TEXT --due TIME`, `task done ID`, `task cancel ID`, `task list`.
+    """Manage tasks: `task add TEXT --due TIME`, `task done ID`, `task cancel ID`, `task list`.
 
-    When its time comes, memory.tasks.due tells a task once, and contexts show it under `To do:`.
+    When a task is due, one event appears on memory.tasks.due, and contexts show the task under `To do:`.
     """
     owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
     if owner is None:
-        raise usage("whose task is it? Give --user, or --scope and --id")
+        raise usage("the owner of the task is missing: give --user, or --scope and --id")
     if what == "list":
         selection = RecordSelection(tenant, owner=owner, ceiling="secret")
         _list(context, "tasks", selection, as_json=as_json, states=() if state is None else (state,))
@@ -204,9 +204,9 @@ def task(
 @click.argument("what", type=click.Choice(["define", "remove", "activate", "deactivate", "list"]))
 @click.argument("name", required=False)
 @options.owner_options
-@click.option("--when", "trigger", help="When it applies (define).")
-@click.option("--step", "steps", multiple=True, help="A step; given several times, in their order (define).")
-@click.option("--session", type=options.GIVEN_ID, help="The session in which it is active (activate, deactivate).")
+@click.option("--when", "trigger", help="Situation in which the procedure applies (define).")
+@click.option("--step", "steps", multiple=True, help="A step; repeat it for each step, in order (define).")
+@click.option("--session", type=options.GIVEN_ID, help="The session that uses it (activate, deactivate).")
 @options.reason
 @options.as_json
 @pass_context
@@ -224,13 +224,13 @@ def procedure(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Keep how something is done: `procedure define NAME --when … --step …`, `remove NAME`, `activate NAME`, `list`.
+    """Manage procedures: `procedure define NAME --when … --step …`, `remove NAME`, `activate NAME`, `list`.
 
-    An active procedure stands in its session's context. A definition of a name that exists is its next version.
+    An active procedure is part of its session's context. Defining an existing name creates the next version.
     """
     owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
     if owner is None:
-        raise usage("whose procedure is it? Give --user, or --scope and --id")
+        raise usage("the owner of the procedure is missing: give --user, or --scope and --id")
     if what == "list":
         _list(context, "procedures", RecordSelection(tenant, owner=owner, ceiling="secret"), as_json=as_json)
         return
@@ -247,7 +247,7 @@ def procedure(
             given |= {"reason": reason}
         case _:
             if session is None:
-                raise usage(f"procedure {what} needs --session (and --user), in which it stands")
+                raise usage(f"procedure {what} needs --user and --session: the session that uses the procedure")
             given |= {"owner": owner}
             arguments = procedures.ProcedureActivate
             target = EditTarget(tenant, session=_session(_user_of(user), session))
@@ -257,7 +257,7 @@ def procedure(
 
 # ------------------------------------------------------------------------------------------------ groups
 def _members(given: tuple[str, ...]) -> tuple[Owner, ...]:
-    """Read members as `user:u1`. CommandFailed (exit 2) names one that is wrong."""
+    """Parse members like `user:u1`. Raises CommandFailed (exit 2) that names an invalid member."""
     found: list[Owner] = []
     for each in given:
         scope, _, member = each.partition(":")
@@ -271,11 +271,13 @@ def _members(given: tuple[str, ...]) -> tuple[Owner, ...]:
 @click.argument("what", type=click.Choice(["define", "attach", "detach", "remove", "list"]))
 @click.argument("group_id", required=False, type=options.GIVEN_ID)
 @options.tenant
-@click.option("--description", default="", help="What it is for (define).")
-@click.option("--member", "members", multiple=True, help="user:ID or agent:ID; several times (attach, detach).")
-@click.option("--fact", "facts", multiple=True, help="A fact to share; several times (attach, detach).")
-@click.option("--procedure", "shared", multiple=True, help="A procedure to share, by id (attach, detach).")
-@click.option("--of", "member", help="Only groups with this member: user:ID or agent:ID (list).")
+@click.option("--description", default="", help="Purpose of the group (define).")
+@click.option("--member", "members", multiple=True, help="user:ID or agent:ID; may be repeated (attach, detach).")
+@click.option("--fact", "facts", multiple=True, help="Id of a fact to share; may be repeated (attach, detach).")
+@click.option(
+    "--procedure", "shared", multiple=True, help="Id of a procedure to share; may be repeated (attach, detach)."
+)
+@click.option("--of", "member", help="List only groups with this member: user:ID or agent:ID (list).")
 @options.reason
 @options.as_json
 @pass_context
@@ -292,9 +294,9 @@ def group(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Share memory: members of a group read what it owns, and the single records that are attached to it.
+    """Share memory in a group. Members read the group's own memory and the records attached to the group.
 
-    What is detached is gone from the next read.
+    After detach, the next read of a member no longer returns the record.
     """
     if what == "list":
         owner = _members((member,))[0] if member else None
@@ -317,14 +319,14 @@ def group(
     tell(_sent(context, f"groups.{what}", options.checked(args), target), as_json=as_json)
 
 
-# ------------------------------------------------------------------------------------------------ within
+# ------------------------------------------------------------------------------------------------ helpers
 def _session(user: str, session: str) -> SessionRef:
     return SessionRef(user_id=user, session_id=session)
 
 
 def _user_of(user: str | None) -> str:
     if user is None:
-        raise usage("--session needs --user: a session is a user's")
+        raise usage("--session needs --user: a session belongs to a user")
     return user
 
 

@@ -45,8 +45,14 @@ Send = Callable[[SessionMessage], Awaitable[None]]
 @options.user
 @click.option("--session", type=options.GIVEN_ID, help="The session of the agent; a request may name another in _meta.")
 @click.option("--agent", type=options.GIVEN_ID, help="The agent, for memory of the scope agent.")
-@click.option("--tools", "tool_names", help="Offer only these tools: names with commas between.")
-@click.option("--ceiling", type=click.Choice(SENSITIVITIES), default="internal", show_default=True)
+@click.option("--tools", "tool_names", help="Offer only these tools: names separated by commas. [default: all]")
+@click.option(
+    "--ceiling",
+    type=click.Choice(SENSITIVITIES),
+    default="internal",
+    show_default=True,
+    help="Highest sensitivity that the agent may read.",
+)
 @pass_context
 def mcp(
     context: CommandContext,
@@ -57,11 +63,11 @@ def mcp(
     tool_names: str | None,
     ceiling: str,
 ) -> None:
-    """Serve the memory of one user to an agent, by the Model Context Protocol.
+    """Serve the memory of one user to an agent over the Model Context Protocol (MCP).
 
-    A host such as Claude Desktop starts this command. Standard output carries the protocol alone; messages go to
-    stderr. In a folder it runs the stages itself, or joins the process that holds the folder. It ends with its input,
-    or on SIGTERM; what was accepted until then is in the log.
+    A host such as Claude Desktop starts this command. Standard output carries only the protocol; messages go to
+    stderr. With an embedded folder, the command runs the stages itself, or uses the process that holds the folder. It
+    ends at the end of its input or on SIGTERM; everything that it accepted before is in the log.
     """
     identity = ToolIdentity(
         tenant_id=tenant,
@@ -81,7 +87,7 @@ def mcp(
 
 
 def _named(given: str | None) -> frozenset[str] | None:
-    """Return the named tools. CommandFailed (exit 2): one is unknown."""
+    """Return the named tools, or None for all. Raises CommandFailed (exit 2) if a name is unknown."""
     if given is None:
         return None
     names = frozenset(each.strip() for each in given.split(",") if each.strip())
@@ -134,7 +140,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, identity: ToolIdentit
 
 
 async def _until_the_end(work: asyncio.Task[None], parts: ServerParts, stopping: asyncio.Event) -> int:
-    """Serve until the input ends, a signal comes, or a stage that runs here ends. Then drain the stages."""
+    """Serve until the input ends, a signal arrives, or a stage in this process ends. Then drain the stages."""
     draining = asyncio.Event()
     stages = asyncio.create_task(_stages(parts, draining))
     asked = asyncio.create_task(stopping.wait())
@@ -149,14 +155,14 @@ async def _until_the_end(work: asyncio.Task[None], parts: ServerParts, stopping:
 
 
 class _Answers:
-    """The way of answers to lines that the SDK does not see."""
+    """Sender of answers to lines that the SDK does not read."""
 
     def __init__(self) -> None:
         self._begun = asyncio.Event()
         self._send: Send | None = None
 
     def begin(self, send: Send) -> None:
-        """Let answers go this way. Those before wait for it."""
+        """Set the function that sends answers. Earlier answers wait for it."""
         self._send = send
         self._begun.set()
 
@@ -169,8 +175,10 @@ class _Answers:
 
 
 async def _incoming(ended: asyncio.Event, answers: _Answers) -> AsyncIterator[str]:
-    """Yield the messages on standard input, until it or the command ends, and answer what is none. The reader of the
-    SDK waits in a thread for the next line, so that a signal would end nothing."""
+    """Yield the messages on standard input until it or the command ends. Answer invalid lines with an error.
+
+    It replaces the SDK's reader, which blocks a thread until the next line, so that a signal could not end the command.
+    """
     read = whole_lines(sys.stdin.buffer)
     ending = asyncio.create_task(ended.wait())
     while True:

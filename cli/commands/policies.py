@@ -31,19 +31,19 @@ FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow
 
 @click.group()
 def policies() -> None:
-    """Policies of tenants: what differs from the deployment's `[memory]`, and the personas of agents."""
+    """Show, check and set policies of tenants: settings that override `[memory]`, and the personas of agents."""
 
 
 @policies.command("show")
-@click.option("--tenant", type=options.GIVEN_ID, help="Show only what holds for this tenant. [default: all]")
-@click.option("--all", "whole", is_flag=True, help="Show every setting, also those with their default.")
+@click.option("--tenant", type=options.GIVEN_ID, help="Show only the policy of this tenant. [default: all]")
+@click.option("--all", "whole", is_flag=True, help="Show every setting, including settings with their default.")
 @options.as_json
 @pass_context
 def show(context: CommandContext, tenant: str | None, whole: bool, as_json: bool) -> None:
-    """Show the policies in force, and those that were refused. Exit 0 also when one was refused.
+    """Show the policies in force, and refused policies. Exit 0 even if a policy was refused.
 
-    It names the settings of the deployment that differ from the defaults, and those of each tenant that differ from the
-    deployment.
+    The output lists the deployment's settings that differ from the defaults. For each tenant it lists the settings that
+    differ from the deployment's.
     """
     reader = run(_read(context))
     names = sorted(reader.states) if tenant is None else [tenant]
@@ -56,11 +56,11 @@ def show(context: CommandContext, tenant: str | None, whole: bool, as_json: bool
     for name in names:
         state = reader.states.get(name, PolicyState())
         since = "" if state.since is None or state.in_force is None else f", since {rfc3339(state.since)}"
-        same = "no policy of its own: the deployment's holds" if state.in_force is None else "as the deployment"
+        same = "no policy of its own: the deployment's applies" if state.in_force is None else "as the deployment"
         _print(f"{name}{since}", reader.policies.of(name), deployment, whole=whole, same=same)
         _print_refused(state)
     if not reader.states:
-        console.advice("no tenant has a policy of its own: the deployment's holds")
+        console.advice("no tenant has a policy of its own: the deployment's applies")
 
 
 @policies.command("check")
@@ -69,7 +69,7 @@ def show(context: CommandContext, tenant: str | None, whole: bool, as_json: bool
 def check(context: CommandContext, file: Path) -> None:
     """Check FILE (JSON, or TOML with the suffix .toml) against this deployment's policy. Nothing is sent."""
     _checked(context, file)
-    console.advice(f"{file}: right")
+    console.advice(f"{file}: valid")
 
 
 @policies.command("set")
@@ -77,23 +77,23 @@ def check(context: CommandContext, file: Path) -> None:
 @FILE
 @pass_context
 def set_policy(context: CommandContext, tenant: str, file: Path) -> None:
-    """Put the policy in FILE in force for a tenant, in place of its last one. A wrong one is refused (exit 2)."""
+    """Set a tenant's policy from FILE, in place of its last policy. An invalid policy is refused (exit 2)."""
     table = _checked(context, file)
     run(_send(context.settings, tenant, json.dumps(table, ensure_ascii=False).encode()))
-    console.advice(f"the policy of {tenant} is sent; each process takes it within seconds, without a restart")
+    console.advice(f"the policy of {tenant} is sent; each process applies it within seconds, without a restart")
 
 
 @policies.command("remove")
 @options.tenant
 @pass_context
 def remove(context: CommandContext, tenant: str) -> None:
-    """Remove a tenant's policy: the deployment's holds again."""
+    """Remove a tenant's policy. The deployment's policy applies again."""
     run(_send(context.settings, tenant, None))
     console.advice(f"{tenant} has no policy of its own any more")
 
 
 def _checked(context: CommandContext, file: Path) -> Mapping[str, Any]:
-    """Return the policy in a file. CommandFailed (exit 2) names all that is wrong."""
+    """Return the policy in a file. Raises CommandFailed (exit 2) that lists every problem."""
     try:
         with click.open_file(str(file), "rb") as stream:
             value = stream.read()
@@ -153,6 +153,6 @@ def _value(value: Any) -> str:
 def _print_refused(state: PolicyState) -> None:
     if state.refused:
         at = "" if state.refused_at is None else f", at {rfc3339(state.refused_at)}"
-        console.say(f"  a later one was refused{at}:")
+        console.say(f"  a later policy was refused{at}:")
     for problem in state.refused:
         console.say(console.printable(f"  - {problem}"))

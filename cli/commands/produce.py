@@ -22,7 +22,7 @@ from ..wiring.broker import opened_log
 from ..wiring.settings import Settings
 
 WINDOW = 256
-"""Turns that may wait for their acknowledgement at once. Those of one session are sent one after the other."""
+"""Maximum number of unacknowledged turns. Turns of one session are sent one after the other."""
 
 
 @click.command()
@@ -30,10 +30,10 @@ WINDOW = 256
 @options.as_json
 @pass_context
 def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
-    """Send turns, one JSON object a line, from FILE or - (standard input).
+    """Send turns from FILE or - (standard input), one JSON object per line.
 
-    Answers come in the order of the lines, each once its turn is durable. A wrong line is reported on stderr with its
-    number; the command continues with the others and exits 1.
+    With --json it prints one line for each durable turn, in the order of the input. An invalid line is reported on
+    stderr with its line number; the command continues with the next line and exits 1 at the end.
     """
     written, refused = run(_produce(context.settings, file, as_json))
     if not as_json:
@@ -43,7 +43,7 @@ def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
 
 
 async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[int, int]:
-    """Send the lines; return how many were written and how many were refused. Reading goes on meanwhile."""
+    """Send the lines. Return the numbers of written and refused lines. Reading continues while lines are in flight."""
     async with opened_log(settings) as log:
         waiting: asyncio.Queue[TurnLine | None] = asyncio.Queue(WINDOW)
         reading = asyncio.create_task(_read(file, TurnSender(log, "produce"), waiting))
@@ -71,7 +71,7 @@ async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[i
 
 @dataclass(frozen=True, slots=True)
 class TurnLine:
-    """A line in flight. `sent` ends when it is durable, or raises the Poison that says what is wrong."""
+    """A line in flight. `sent` completes when the turn is durable, or raises Poison if the line is invalid."""
 
     number: int
     turn_id: str

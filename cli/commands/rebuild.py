@@ -1,4 +1,4 @@
-"""`memstream rebuild facts`: write Qdrant's facts again from memory.facts, which is never deleted."""
+"""`memstream rebuild facts`: rebuild the facts in Qdrant from memory.facts, a topic without time-based deletion."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from ..wiring.ports import NoUsage, new_embedder, new_store, own_folders
 from ..wiring.settings import Settings
 
 PATIENCE = 0.0
-"""A worker that holds the folder does not release it, so waiting is useless."""
+"""Seconds to wait for the folder's lock. A worker that holds the folder does not release it."""
 
 
 @click.group()
 def rebuild() -> None:
-    """Fill Qdrant again from the log."""
+    """Rebuild collections of Qdrant from the log."""
 
 
 @rebuild.command("facts")
 @options.as_json
 @pass_context
 def facts(context: CommandContext, as_json: bool) -> None:
-    """Write every fact of memory.facts that Qdrant lacks or has in a lower version; embed its text again.
+    """Write each fact of memory.facts that Qdrant lacks or has in a lower version. Embed its text again.
 
-    The command refuses (exit 2) while a reflector works. memory.facts has no episodes and no turns.
+    The command refuses to run (exit 2) while a reflector runs. It does not rebuild episodes and turns: memory.facts has
+    only facts.
     """
     progress = (lambda done: None) if as_json else _progress
     done = run(_rebuild(context.settings, progress))

@@ -1,4 +1,4 @@
-"""`memstream recall`: items of memory for a cue, ranked across the tiers, each with the parts of its score."""
+"""`memstream recall`: items of memory for a cue, ranked across tiers, each with the parts of its score."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from ..wiring.reranker import new_reranker
 from ..wiring.settings import Settings
 
 COLD_PATIENCE = 30.0
-"""Seconds for each part of memory: this process starts its embedder and its connections for one read."""
+"""Time limit for each part of memory, in seconds: this process loads its embedder and connects for one read."""
 POLICY_SECONDS = 2.0
 """Time limit of reading the tenant's policy."""
 PUBLISH_SECONDS = 2.0
-"""Time limit for the recall event, which is written after the answer is printed."""
+"""Time limit of publishing the recall event, after the answer is printed."""
 COLUMNS = ("score", "tier", "subject", "content", "parts")
 
 
@@ -53,14 +53,14 @@ COLUMNS = ("score", "tier", "subject", "content", "parts")
 @click.option(
     "--as-of",
     type=options.MOMENT,
-    help=f"Recall what was valid then. {options.END_OF_DAY} [default: now]",
+    help=f"Recall memory that was valid at this time. {options.END_OF_DAY} [default: now]",
 )
 @click.option(
     "--known-at",
     type=options.MOMENT,
-    help=f"Recall what was believed then. {options.END_OF_DAY} [default: now]",
+    help=f"Recall memory as it was believed at this time. {options.END_OF_DAY} [default: now]",
 )
-@click.option("--agent", type=options.GIVEN_ID, help="The agent that asks: its persona may say how much it wants.")
+@click.option("--agent", type=options.GIVEN_ID, help="The agent that asks. Its persona may change the policy.")
 @options.as_json
 @pass_context
 def recall(
@@ -75,9 +75,9 @@ def recall(
     agent: str | None,
     as_json: bool,
 ) -> None:
-    """Recall memory of a user, best item first: facts, episodes, the session's working set and, with a cue, messages.
+    """Recall a user's memory, best item first: facts, episodes, the session's working set and, with a cue, messages.
 
-    Exit code 1 means that a part of memory did not answer; stderr names it.
+    Exit 1 if a part of memory did not answer; stderr names the part.
     """
     policy = run(_policy(context.settings, context.policy, tenant, agent))
     try:
@@ -107,15 +107,17 @@ def recall(
 
 
 async def _policy(settings: Settings, policy: MemoryPolicy, tenant_id: str, agent_id: str | None) -> MemoryPolicy:
-    """Return the tenant's policy, with the agent's persona. A log that does not answer in time says so on stderr, and
-    the deployment's policy holds."""
+    """Return the tenant's policy with the effects of the agent's persona.
+
+    If the log does not answer in time, print a warning and return the deployment's policy.
+    """
     if settings.broker_folder is not None and not has_memory(settings.broker_folder):
         return policy
     try:
         async with asyncio.timeout(POLICY_SECONDS), opened_log(settings, make_topics=False) as log:
             return (await read_policies(log, policy)).of(tenant_id, agent_id)
     except (TimeoutError, Transient) as error:
-        console.advice(f"the tenant's policy was not read ({error or 'no answer'}): the deployment's holds")
+        console.advice(f"the tenant's policy was not read ({error or 'no answer'}): the deployment's applies")
         return policy
 
 
@@ -133,9 +135,9 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
         existing = CollectionCache(store=store)
-        standing = [name for name in COLLECTION_OF.values() if await existing.has(name)]
-        if identity is not None and standing:
-            await store.ensure(*standing)  # refuses another embedder than the one that filled them
+        names = [name for name in COLLECTION_OF.values() if await existing.has(name)]
+        if identity is not None and names:
+            await store.ensure(*names)  # fails if another embedder filled the collections
         reranker = new_reranker(settings, policy, sink=NoUsage()) if request.search_text else None
         if reranker is not None:
             stack.push_async_callback(reranker.close)
@@ -151,7 +153,7 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
 
 
 async def _publish(settings: Settings, answer: AnsweredRecall) -> None:
-    """Publish the recall event, best effort: a log that is missing, unavailable or of an older version gets none."""
+    """Publish the recall event, best effort: skip it if the log is missing, unavailable or without the topic."""
     records = records_of(answer)
     if not records or (settings.broker_folder is not None and not has_memory(settings.broker_folder)):
         return
@@ -166,7 +168,7 @@ async def _publish(settings: Settings, answer: AnsweredRecall) -> None:
 
 
 class UnavailableEmbedder:
-    """`Embedder` for a server that did not answer. Recall still searches by words."""
+    """`Embedder` in place of a server that did not answer. Recall still searches by keywords."""
 
     def __init__(self, error: Transient) -> None:
         self._error = error

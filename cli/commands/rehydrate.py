@@ -1,4 +1,4 @@
-"""`memstream rehydrate EPISODE_ID`: the original words of an episode that was reduced to a gist."""
+"""`memstream rehydrate EPISODE_ID`: the original text of an episode that was reduced to a gist."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 WHY: Final[Mapping[Nothing, str]] = {
-    "whole": "it was never reduced: `memstream show episodes` has its whole text",
-    "gone": "the archive no longer has its words: their retention is over",
-    "damaged": "the archived words are damaged (their SHA-256 differs), so they are not shown",
+    "whole": "it was never reduced: `memstream show episodes` has its full text",
+    "gone": "the archive no longer has its text: the retention period is over",
+    "damaged": "the archived text is damaged (its SHA-256 differs), so it is not shown",
 }
 
 
@@ -32,10 +32,10 @@ WHY: Final[Mapping[Nothing, str]] = {
 @options.as_json
 @pass_context
 def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bool) -> None:
-    """Show the original words of an episode that was reduced to a gist (`archived_at`). Each access is logged and
-    extends their retention.
+    """Show the original text of an episode that was reduced to a gist (it has `archived_at`).
 
-    Exit code 1 means that there is no such episode, or that it has no words to show; stderr says why.
+    Each access is logged and extends the retention of the text. Exit 1 if the episode does not exist, or if it has no
+    text to show; stderr has the reason.
     """
     found = run(_rehydrated(context.settings, context.policy, EpisodeRef(tenant, episode_id, ceiling="secret")))
     if found is None:

@@ -1,4 +1,4 @@
-"""`memstream approve FACT_ID` and `memstream reject FACT_ID`: decide about a quarantined or pending fact."""
+"""`memstream approve FACT_ID` and `memstream reject FACT_ID`: decide on a quarantined or pending fact."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ ReviewKind = Literal["facts.approve", "facts.reject"]
 @options.as_json
 @pass_context
 def approve(context: CommandContext, fact_id: str, tenant: str, reason: str, as_json: bool) -> None:
-    """Approve a quarantined or pending fact: memory believes it from now on. `memstream show facts --state quarantined`
-    lists what waits.
+    """Approve a quarantined or pending fact: memory believes it from now on.
 
-    What a pending fact waits for, and what it contradicts, closes. Exit 1 if the fact is in another state, or if it is
-    not done within 60 s.
+    `memstream show facts --state quarantined` (or pending) lists facts that wait. The approval closes facts that the
+    approved fact contradicts. Exit 1 if the fact is in another state, or if it is not applied within 60 s.
     """
     _decide(context, "facts.approve", fact_id, tenant=tenant, reason=reason, as_json=as_json)
 
@@ -39,9 +38,9 @@ def approve(context: CommandContext, fact_id: str, tenant: str, reason: str, as_
 @options.as_json
 @pass_context
 def reject(context: CommandContext, fact_id: str, tenant: str, reason: str, as_json: bool) -> None:
-    """Reject a quarantined or pending fact: it is forgotten, out of every read. The log keeps it.
+    """Reject a quarantined or pending fact: it is forgotten. No read returns it any more; the log keeps it.
 
-    Exit 1 if the fact is in another state, or if it is not done within 60 s.
+    Exit 1 if the fact is in another state, or if it is not applied within 60 s.
     """
     _decide(context, "facts.reject", fact_id, tenant=tenant, reason=reason, as_json=as_json)
 

@@ -29,17 +29,17 @@ log = structlog.get_logger(__name__)
 
 ANY_ORIGIN = "*"
 OWN_SEGMENTS = frozenset({"v1", "mcp", "docs", "openapi.json", "livez", "readyz", "metrics"})
-"""First segments of this server's paths. A prefix that begins with one would look like them."""
+"""First segments of this server's own paths. A prefix must not begin with one of them."""
 
 
 def _root_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the prefix with a slash before it and none after it."""
+    """Return the prefix with a leading slash and without a trailing slash."""
     path = value.strip("/")
     segments = path.split("/")
     if path and not all(re.fullmatch(r"[\w.~-]+", each, re.ASCII) for each in segments):
         raise click.BadParameter("is a path of letters, digits and .~_- between slashes, such as /memory")
     if segments[0] in OWN_SEGMENTS:
-        raise click.BadParameter(f"/{segments[0]} is a path of this server itself; choose another")
+        raise click.BadParameter(f"/{segments[0]} is a path of this server; choose another prefix")
     return f"/{path}" if path else ""
 
 
@@ -48,7 +48,7 @@ def _root_path(context: click.Context, parameter: click.Parameter, value: str) -
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Other than loopback needs MEMSTREAM_TOKENS.",
+    help="Address to listen on. An address other than loopback needs MEMSTREAM_TOKENS.",
 )
 @click.option(
     "--port",
@@ -58,22 +58,24 @@ def _root_path(context: click.Context, parameter: click.Parameter, value: str) -
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
-    "--with-stages", is_flag=True, help="Run all stages in this process. [default: if it holds the embedded folder]"
+    "--with-stages",
+    is_flag=True,
+    help="Run all stages in this process. [default: only if it holds the embedded folder]",
 )
 @click.option(
     "--root-path",
     metavar="PATH",
     default="",
     callback=_root_path,
-    help="Prefix of every path behind a proxy, such as /memory. The proxy may remove it or leave it.",
+    help="Prefix of every path behind a proxy, such as /memory. The proxy may strip the prefix or keep it.",
 )
 @pass_context
 def serve(context: CommandContext, host: str, port: int, with_stages: bool, root_path: str) -> None:
-    """Serve memory over HTTP: turns in, recall, facts, and their changes as server-sent events.
+    """Serve memory over HTTP: accept turns, answer recall, stream changes of facts as server-sent events.
 
-    docs/reference/http.md is the contract.
-    On SIGTERM it finishes running requests, ends streams and exits 0. Logs go to stdout; the line `serving` has the
-    address. /docs shows the interface, /readyz and /metrics the state.
+    docs/reference/http.md describes the interface; the server shows it at /docs. /readyz and /metrics report the
+    state. On SIGTERM the server finishes running requests, ends streams and exits 0. Logs go to stdout; the log line
+    `serving` has the address.
     """
     logs.configure(stream=sys.stdout, level=logging.INFO)
     settings, policy = context.settings, context.policy
@@ -84,7 +86,7 @@ def serve(context: CommandContext, host: str, port: int, with_stages: bool, root
     credentials = read_credentials(settings, host)
     if credentials.open and ANY_ORIGIN in settings.origins:
         raise usage(
-            "MEMSTREAM_CORS_ORIGINS=*: without tokens every page in a browser could read this memory; name origins"
+            "MEMSTREAM_CORS_ORIGINS=*: without tokens any web page could read this memory; list the allowed origins"
         )
     publication = Publication(root_path, settings.origins)
     with listening(host, port) as sockets:

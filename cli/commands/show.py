@@ -47,12 +47,12 @@ async def _episodes(reader: RecordReader, selection: RecordSelection, limit: int
 
 
 async def _working(reader: RecordReader, selection: RecordSelection, limit: int | None) -> Sequence[StoredWorkingEntry]:
-    """Read the first `limit` entries by session and salience."""
+    """Read the first `limit` entries, sorted by session and salience."""
     return (await reader.every_entry(selection))[:limit]
 
 
 async def _digests(reader: RecordReader, selection: RecordSelection, limit: int | None) -> Sequence[Digest]:
-    """Read the first `limit` digests by owner."""
+    """Read the first `limit` digests, sorted by owner."""
     return (await reader.every_digest(selection))[:limit]
 
 
@@ -66,7 +66,7 @@ async def _messages(reader: RecordReader, selection: RecordSelection, limit: int
 
 
 async def _newest(page: Callable[[str | None, int], Awaitable[Page[R]]], limit: int) -> list[R]:
-    """Read the `limit` newest records. Returns them oldest first."""
+    """Read the newest `limit` records. Return them oldest first."""
     found: list[R] = []
     cursor: str | None = None
     while len(found) < limit:
@@ -80,7 +80,7 @@ async def _newest(page: Callable[[str | None, int], Awaitable[Page[R]]], limit: 
 
 @dataclass(frozen=True, slots=True)
 class RecordKind:
-    """A kind of records that can be shown: how to read it, and the columns for people."""
+    """Kind of records to show: its read function and its table columns."""
 
     read: Callable[[RecordReader, RecordSelection, int | None], Awaitable[Sequence[Contract]]]
     columns: tuple[str, ...]
@@ -101,9 +101,9 @@ KINDS: dict[str, RecordKind] = {
 @click.argument("what", type=click.Choice(list(KINDS)))
 @options.tenant
 @click.option(
-    "--user", type=options.GIVEN_ID, help="Show only this user's records. [default: all owners of the tenant]"
+    "--user", type=options.GIVEN_ID, help="Show only records of this user. [default: all owners of the tenant]"
 )
-@click.option("--session", type=options.GIVEN_ID, help="Show only this session's records.")
+@click.option("--session", type=options.GIVEN_ID, help="Show only records of this session.")
 @click.option("--scope", type=click.Choice(get_args(Scope)), help="Scope of an owner; needs --id and replaces --user.")
 @click.option("--id", "owner_id", type=options.GIVEN_ID, help="Id of an owner; needs --scope.")
 @click.option(
@@ -116,14 +116,19 @@ KINDS: dict[str, RecordKind] = {
 @click.option(
     "--as-of",
     type=options.MOMENT,
-    help=f"Show what was valid then (facts, episodes). {options.END_OF_DAY}",
+    help=f"Show records that were valid at this time (facts, episodes). {options.END_OF_DAY}",
 )
 @click.option(
     "--known-at",
     type=options.MOMENT,
-    help=f"Show what was believed then (facts) or recorded by then (episodes). {options.END_OF_DAY}",
+    help=f"Show facts as believed at this time, or episodes recorded until this time. {options.END_OF_DAY}",
 )
-@click.option("--tag", "tags", multiple=True, help="Only facts and episodes with this tag; several times: with all.")
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    help="Show only facts and episodes with this tag; may be repeated, then with all these tags.",
+)
 @click.option("--min-confidence", type=click.FloatRange(0, 1), help="Show only facts of at least this confidence.")
 @click.option("--limit", type=click.IntRange(min=1), help="Show only the newest N records. [default: all]")
 @options.as_json
@@ -146,25 +151,25 @@ def show(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Show what is remembered: facts, episodes, the working set, the digest, or turns word by word."""
+    """Show memory: facts, episodes, the working set, the digest, or turns word by word."""
     owner = options.owner_of(user=user, scope=scope, owner_id=owner_id)
     in_sessions = what in ("working", "turns")
     for option, moment in (("--as-of", as_of), ("--known-at", known_at)):
         if moment is not None and (in_sessions or what == "digest"):
-            raise usage(f"{option} is for facts and episodes")
+            raise usage(f"{option} applies to facts and episodes only")
     if what in ("turns", "digest") and (subject, category) != (None, None):
-        raise usage(f"--subject and --category are not for {what}: it has neither")
+        raise usage(f"--subject and --category do not apply to {what}")
     if what == "digest" and session is not None:
-        raise usage("--session is not for digest: an owner has one over all sessions")
+        raise usage("--session does not apply to digest: an owner has one digest for all sessions")
     if tags and what not in ("facts", "episodes"):
-        raise usage(f"--tag is for facts and episodes, not for {what}")
+        raise usage(f"--tag applies to facts and episodes, not to {what}")
     if min_confidence is not None and what != "facts":
-        raise usage("--min-confidence is for facts")
+        raise usage("--min-confidence applies to facts only")
     if state not in (None, "active", ALL) and what != "facts":
-        raise usage(f"--state {state} is for facts")
+        raise usage(f"--state {state} applies to facts only")
     selection = RecordSelection(
         tenant,
-        owner=None if in_sessions and user is not None else owner,  # another owner may own what a user's sessions teach
+        owner=None if in_sessions and user is not None else owner,  # records of a user's session may have another owner
         user_id=user,
         session_id=session,
         state=EVERY if state == ALL else state,

@@ -1,4 +1,4 @@
-"""`memstream tables accept-loss STAGE`: continue with the rest of a damaged table (docs/design/recovery.md)."""
+"""`memstream tables accept-loss STAGE`: continue with the intact rows of a damaged table (docs/design/recovery.md)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..wiring.ports import own_folders
 from ..wiring.settings import Settings
 
 PATIENCE = 0.0
-"""A worker that holds the folder does not release it, so waiting is useless."""
+"""Seconds to wait for the folder's lock. A worker that holds the folder does not release it."""
 
 
 @click.group()
 def tables() -> None:
-    """Tables of the stages."""
+    """Repair tables of the stages."""
 
 
 @tables.command("accept-loss")
@@ -32,10 +32,10 @@ def tables() -> None:
 @options.as_json
 @pass_context
 def accept(context: CommandContext, stage: str, as_json: bool) -> None:
-    """Continue with the rest of STAGE's table after its worker refused it.
+    """Continue with the intact rows of STAGE's table after a worker refused a damaged table.
 
-    Rows that the changelog has lost are forgotten: working sets, deferred turns, ids that were seen. Facts and episodes
-    stay. The command refuses (exit 2) while workers run. First delete the local tables that the worker named.
+    Before that, stop all workers and delete the local tables that the worker named. Rows that the changelog lost are
+    gone: working sets, deferred turns, ids of known turns. Facts and episodes stay. Exit 2 while workers run.
     """
     for each in run(_accept(context.settings, cast(StageName, stage))):
         if as_json:

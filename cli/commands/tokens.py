@@ -1,4 +1,4 @@
-"""`memstream tokens new`: a bearer token for `memstream serve`, printed once, and its entry for the file of tokens."""
+"""`memstream tokens new`: print a new bearer token for `memstream serve` and its entry for the token file."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def _name(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 @click.group()
 def tokens() -> None:
-    """Make a token for `memstream serve`."""
+    """Create a bearer token for `memstream serve`."""
 
 
 @tokens.command()
-@click.option("--name", required=True, callback=_name, help="Purpose of the token; refusals name it.")
+@click.option("--name", required=True, callback=_name, help="Name of the token, for logs and error messages.")
 @click.option(
     "--tenant",
     "tenants",
     type=options.GIVEN_ID,
     multiple=True,
     required=True,
-    help="Tenant of the token; may be repeated.",
+    help="Tenant that the token may access; may be repeated.",
 )
 @click.option(
     "--user", "users", type=options.GIVEN_ID, multiple=True, help="Limit the token to this user; may be repeated."
@@ -43,12 +43,14 @@ def tokens() -> None:
     multiple=True,
     default=("turns:write", "memory:read"),
     show_default=True,
+    help="Permission of the token; may be repeated.",
 )
 @options.as_json
 def new(name: str, tenants: tuple[str, ...], users: tuple[str, ...], scopes: tuple[Scope, ...], as_json: bool) -> None:
-    """Print a token once, and the entry to append to the file that MEMSTREAM_TOKENS names.
+    """Print a new token, and the entry to append to the file that MEMSTREAM_TOKENS names.
 
-    The file holds only its SHA-256; `serve` reads the file when it starts, and again when it changes.
+    Save the token: it is shown only once, and the file has only its SHA-256. `serve` reads the file at its start and
+    after each change of the file.
     """
     token = new_token()
     entry = {"name": name, "sha256": digest(token), "tenants": list(tenants), "scopes": list(scopes)}

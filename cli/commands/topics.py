@@ -1,4 +1,4 @@
-"""`memstream topics create|check|grow`: create the topics, compare them with the catalogue, give them partitions."""
+"""`memstream topics create|check|grow`: create the topics, compare them with the catalogue, add partitions."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ..wiring.settings import Settings
 GROWN = ("topic", "before", "partitions", "rows", "moved", "again")
 PARTITIONS_MAX = 10_000
 PATIENCE = 0.0
-"""A worker that holds the folder does not release it, so waiting is useless."""
+"""Seconds to wait for the folder's lock. A worker that holds the folder does not release it."""
 
 
 @click.group()
 def topics() -> None:
-    """Create the topics, compare them with the catalogue, or give them more partitions."""
+    """Create the topics, compare them with the catalogue, or increase their partition count."""
 
 
 @topics.command()
 @options.as_json
 @pass_context
 def create(context: CommandContext, as_json: bool) -> None:
-    """Create missing topics; existing ones stay as they are. Exit 1 if something still differs."""
+    """Create missing topics; existing topics stay unchanged. Exit 1 if a topic still differs from the catalogue."""
     _report(run(_create(context.settings)), as_json)
 
 
@@ -43,7 +43,7 @@ def create(context: CommandContext, as_json: bool) -> None:
 @options.as_json
 @pass_context
 def check(context: CommandContext, as_json: bool) -> None:
-    """Compare the topics with the catalogue. Exit 1 if something differs."""
+    """Compare the topics with the catalogue. Exit 1 if a topic differs."""
     _report(run(_check(context.settings)), as_json)
 
 
@@ -52,11 +52,12 @@ def check(context: CommandContext, as_json: bool) -> None:
 @options.as_json
 @pass_context
 def grow(context: CommandContext, partitions: int, as_json: bool) -> None:
-    """Give the topics more partitions, and move every row of the tables to the partition of its key.
+    """Increase the partition count of the topics, and move every row of the tables to the partition of its key.
 
-    Stop all workers first, when everything is observed and reflected. The command may be interrupted and called again.
-    Afterwards start the workers with MEMSTREAM_PARTITIONS set to the new count. Exit 1: something still waits to be
-    observed or reflected. Exit 2: workers run, or the count is below the present one. Exit 4: rows cannot be placed.
+    First wait until all turns are observed and reflected, then stop all workers. The command may be interrupted and
+    repeated. Afterwards start the workers with MEMSTREAM_PARTITIONS set to the new count. Exit 1: turns still wait to
+    be observed or reflected. Exit 2: workers run, or the new count is below the present count. Exit 4: rows cannot be
+    placed.
     """
     grown = run(_grow(context.settings, partitions))
     if as_json:

@@ -1,4 +1,4 @@
-"""`memstream trace FACT_ID` and `memstream trace --turn TURN_ID`: where a fact comes from, what became of a turn."""
+"""`memstream trace FACT_ID` and `memstream trace --turn TURN_ID`: provenance of a fact, or the outcome of a turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..wiring.settings import Settings
 
 @click.command()
 @click.argument("fact_id", required=False)
-@click.option("--turn", "turn_id", type=options.GIVEN_ID, help="Show what became of this turn instead of a fact.")
+@click.option("--turn", "turn_id", type=options.GIVEN_ID, help="Show the outcome of this turn instead of a fact.")
 @options.tenant
 @click.option("--user", type=options.GIVEN_ID, help="The user of the turn; needs --turn.")
 @click.option("--session", type=options.GIVEN_ID, help="The session of the turn; needs --turn.")
@@ -35,23 +35,23 @@ def trace(
     session: str | None,
     as_json: bool,
 ) -> None:
-    """Show why memory believes a fact, or what became of a turn.
+    """Show why memory believes a fact, or what memory learnt from a turn.
 
-    Of a fact: its versions, the decisions, the observations, and the turns word by word. Of a turn: its words, what was
-    learnt from it, and what was left out.
+    For a fact, it shows versions, decisions, observations, and the turns word by word. For a turn, it shows the
+    messages, the observations, and the statements that were left out.
 
-    With --json one object for a fact: fact, versions, decisions, observations, turns; one for each turn of that id.
-    Exit code 1 means that there is no such fact or turn, or that a part of the log was not read; stderr names it.
+    With --json it prints one object per fact (fact, versions, decisions, observations, turns), or one object for each
+    turn with this id. Exit 1 if there is no such fact or turn, or if a part of the log was not read; stderr names it.
     """
     if (fact_id is None) == (turn_id is None):
-        raise usage("name one: FACT_ID, or --turn TURN_ID")
+        raise usage("give either FACT_ID or --turn TURN_ID")
     if turn_id is not None:
         ref = TurnRef(tenant, turn_id, session_id=session, user_id=user, ceiling="secret")
         _show_turn(run(_trace_turn(context.settings, ref)), ref, as_json=as_json)
         return
     assert fact_id is not None
     if user is not None or session is not None:
-        raise usage("--user and --session choose among turns: they need --turn")
+        raise usage("--user and --session need --turn")
     chain = run(_trace(context.settings, FactRef(tenant, fact_id, ceiling="secret")))
     if chain is None:
         raise CommandFailed(
@@ -87,5 +87,5 @@ def _show_turn(found: TurnOutcomes, ref: TurnRef, *, as_json: bool) -> None:
             show_turn(each)
     _fail_if_missing(found.missing)
     if not found.turns:
-        where = "" if ref.user_id is not None else "; with --user a turn is found that is observed and not recorded"
-        raise CommandFailed(Exit.PARTLY, f"tenant {ref.tenant_id} has no turn {ref.turn_id} here{where}")
+        hint = "" if ref.user_id is not None else "; give --user to find a turn that is observed but not recorded yet"
+        raise CommandFailed(Exit.PARTLY, f"tenant {ref.tenant_id} has no recorded turn {ref.turn_id}{hint}")

@@ -25,7 +25,7 @@ from ..wiring.command_runs import CommandRun, Kind, flushed, ran
 def consolidate(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
     """Derive facts from a user's episodes, and wait for the changes (at most 60 s).
 
-    Exit 1 if it was refused or failed, or if a part is not done in time.
+    Exit 1 if the run was refused or failed, or did not finish in time.
     """
     print_changes(request(context, "consolidate", tenant=tenant, user=user), as_json=as_json)
 
@@ -37,9 +37,9 @@ def consolidate(context: CommandContext, tenant: str, user: str, as_json: bool) 
 @options.as_json
 @pass_context
 def prune(context: CommandContext, tenant: str, user: str, force: bool, as_json: bool) -> None:
-    """Prune a user's facts: let a model propose facts to drop, and wait for the changes (at most 60 s).
+    """Prune a user's facts: a model proposes facts to drop. Wait for the changes (at most 60 s).
 
-    Exit 1 if it was refused or failed, or if a part is not done in time.
+    Exit 1 if the run was refused or failed, or did not finish in time.
     """
     print_changes(request(context, "prune", tenant=tenant, user=user, args={"force": force}), as_json=as_json)
 
@@ -47,13 +47,13 @@ def prune(context: CommandContext, tenant: str, user: str, force: bool, as_json:
 @click.command()
 @options.tenant
 @options.user
-@click.option("--force", is_flag=True, help="Write it even if nothing has changed.")
+@click.option("--force", is_flag=True, help="Rewrite the digest even if nothing has changed.")
 @options.as_json
 @pass_context
 def digest(context: CommandContext, tenant: str, user: str, force: bool, as_json: bool) -> None:
-    """Write a user's digest again, and wait for it (at most 60 s).
+    """Rewrite a user's digest, and wait for it (at most 60 s).
 
-    Exit 1 if it was refused or failed, or if a part is not done in time.
+    Exit 1 if the run was refused or failed, or did not finish in time.
     """
     print_changes(request(context, "digest", tenant=tenant, user=user, args={"force": force}), as_json=as_json)
 
@@ -64,9 +64,9 @@ def digest(context: CommandContext, tenant: str, user: str, force: bool, as_json
 @options.as_json
 @pass_context
 def hygiene(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Delete expired and faded records of a user, flag old ones, and wait for it (at most 60 s).
+    """Delete expired and faded records of a user, flag old records, and wait for the end of the run (at most 60 s).
 
-    Exit 1 if it was refused or failed, or if a part is not done in time.
+    Exit 1 if the run was refused or failed, or did not finish in time.
     """
     print_counts(request(context, "hygiene", tenant=tenant, user=user), as_json=as_json)
 
@@ -77,10 +77,9 @@ def hygiene(context: CommandContext, tenant: str, user: str, as_json: bool) -> N
 @options.as_json
 @pass_context
 def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Prune, merge, strengthen, derive and compact a user's memory, and wait for it (at most 60 s). The counts are 0 if
-    another run was active.
+    """Prune, merge, strengthen, derive and compact a user's memory, and wait for the end of the run (at most 60 s).
 
-    Exit 1 if it was refused or failed, or if a part is not done in time.
+    The counts are 0 if another run was active. Exit 1 if the run was refused or failed, or did not finish in time.
     """
     print_counts(request(context, "hygiene", tenant=tenant, user=user, args={"run": "reflect"}), as_json=as_json)
 
@@ -92,14 +91,14 @@ def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> N
 @click.option(
     "--keep",
     type=click.IntRange(min=0),
-    help="Leave out the newest N turns. [default: memory.session_log.keep, 20]",
+    help="Leave out the newest N turns. [default: the setting memory.session_log.keep, 20]",
 )
 @options.as_json
 @pass_context
 def compact(context: CommandContext, tenant: str, user: str, session: str, keep: int | None, as_json: bool) -> None:
-    """Summarise a session's older turns in one episode, and wait for it (at most 60 s). The turns stay.
+    """Summarise a session's older turns in one episode, and wait for it (at most 60 s). The turns stay in memory.
 
-    Exit 1 if it was refused or failed, if turns are left, or if a part is not done in time.
+    Exit 1 if the run was refused or failed, left turns, or did not finish in time.
     """
     args = Compact(user_id=user, session_id=session, keep=keep).to_payload()
     done = request(context, "compact", tenant=tenant, user=user, args=args)
@@ -118,17 +117,18 @@ def compact(context: CommandContext, tenant: str, user: str, session: str, keep:
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="Importance from which an entry becomes an episode. [default: memory.session_log.flush_threshold, 0.6]",
+    help="Lowest importance of an entry that becomes an episode. "
+    "[default: the setting memory.session_log.flush_threshold, 0.6]",
 )
 @options.as_json
 @pass_context
 def flush(
     context: CommandContext, tenant: str, user: str, session: str, threshold: float | None, as_json: bool
 ) -> None:
-    """Observe the remaining turns of a session, turn its important working entries into episodes, and wait for it (at
-    most 60 s).
+    """Turn the important entries of a session's working set into episodes, and wait for them (at most 60 s).
 
-    Exit 1 if it was refused, if turns still wait to be observed, or if a part is not done in time.
+    The remaining turns of the session are observed first. Exit 1 if the command was refused, if turns still wait to be
+    observed, or if it did not finish in time.
     """
     done = run(
         flushed(
@@ -185,7 +185,10 @@ def print_counts(done: CommandRun, *, as_json: bool) -> None:
 
 
 def end(done: CommandRun, *left: str) -> None:
-    """Exit 1 if the run was refused, failed, is not complete, or left work. `left` are messages about such work."""
+    """Print messages, and exit 1 if the run was refused, failed, is incomplete, or left work.
+
+    `left` has a message for each kind of work that is left.
+    """
     for line in (done.why, *left):
         if line:
             console.advice(line)

@@ -18,7 +18,7 @@ from ..output import console
 from ..wiring.ports import open_ports
 
 SHOWN = 10
-"""Violations of one invariant that are printed for people; --json has all."""
+"""Maximum number of printed violations of one invariant; --json has all."""
 
 Cut = dict[str, dict[int, int]]
 
@@ -35,10 +35,10 @@ Cut = dict[str, dict[int, int]]
 @options.as_json
 @pass_context
 def verify(context: CommandContext, tenant: str | None, stages: tuple[str, ...], as_json: bool) -> None:
-    """Check that no record was lost, doubled, mixed up or left behind: the log against itself and against the store.
+    """Check that no record was lost, duplicated, mixed up or left behind, in the log and in the store.
 
-    It reads every topic once and writes nothing. Run it while the stages are idle; it says so if they are not. Exit 1
-    if an invariant is broken.
+    It reads every topic once and writes nothing. Run it while the stages are idle; it warns if they are not. Exit 1 if
+    an invariant is broken.
     """
     verdicts, cut = run(_verify(context, tenant, stages))
     if as_json:
@@ -66,7 +66,10 @@ async def _verify(
 
 
 def record(verdict: InvariantVerdict, cut: Cut) -> dict[str, JsonValue]:
-    """Return one invariant as a row. `speaks_from`: the first offset that is left where retention deleted records."""
+    """Return the verdict on one invariant as a row.
+
+    `speaks_from` has the first remaining offset of each partition from which retention deleted records.
+    """
     return {
         "invariant": verdict.invariant,
         "ok": verdict.ok,

@@ -1,4 +1,4 @@
-"""`memstream watch`: changes of facts as they come."""
+"""`memstream watch`: changes of facts as they happen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..wiring.settings import Settings
 
 @click.command()
 @click.option("--tenant", type=options.GIVEN_ID, help="Print only this tenant's changes. [default: all]")
-@click.option("--from-beginning", is_flag=True, help="Start with every change that the topic still holds.")
+@click.option("--from-beginning", is_flag=True, help="Start with the oldest change that is still in the topic.")
 @click.option(
     "--until-idle",
     type=click.FloatRange(min=0, min_open=True),
@@ -35,7 +35,7 @@ from ..wiring.settings import Settings
 def watch(
     context: CommandContext, tenant: str | None, from_beginning: bool, until_idle: float | None, as_json: bool
 ) -> None:
-    """Print every change of a fact as it comes (memory.facts.updated). Changes of one owner keep their order."""
+    """Print every change of a fact as it happens (memory.facts.updated). Changes of one owner keep their order."""
     run(_watch(context.settings, tenant, from_beginning, until_idle, as_json))
 
 
@@ -59,7 +59,7 @@ async def _watch(
 
 
 async def _records(log: Log, from_beginning: bool, until_idle: float | None) -> AsyncIterator[Record]:
-    """Yield records until none comes for `until_idle` seconds (None: without end)."""
+    """Yield records until none arrives for `until_idle` seconds. With None, never stop."""
     start = None if from_beginning else dict(enumerate(await log.ends(FACTS_UPDATED.name)))
     async with aclosing(log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
         while True:

@@ -29,8 +29,8 @@ ALL = "all"
 def worker(context: CommandContext, stages: tuple[str, ...]) -> None:
     """Run stages in this process: recorder, observer, reflector, consolidation, or all.
 
-    On SIGTERM it drains events in flight, commits, exits 0. Logs go to stdout. MEMSTREAM_HEALTH_PORT serves /livez,
-    /readyz and /metrics.
+    On SIGTERM it finishes the events in flight, commits and exits 0. Logs go to stdout. The port
+    MEMSTREAM_HEALTH_PORT serves /livez, /readyz and /metrics.
     """
     if ALL in stages and len(stages) > 1:
         raise usage("give either all or names of stages")

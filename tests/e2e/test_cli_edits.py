@@ -97,7 +97,7 @@ def test_a_group_shares_with_its_members(memstream: InProcess) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("remember", "Works at Stripe", "--tenant", "acme"), 2, "whose memory is it?"),
+        (("remember", "Works at Stripe", "--tenant", "acme"), 2, "the owner is missing"),
         (("remember", "", *OF_U1), 2, "content"),
         (("forget", "nothing", "--tenant", "acme"), 1, "neither a fact nor an episode"),
         (("edit", "nothing", "--tenant", "acme"), 2, "nothing to change"),

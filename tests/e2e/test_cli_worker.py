@@ -188,7 +188,7 @@ class TestDemo:
         assert "learnt      Loves chess" in done.out
         assert "nothing worth remembering" in done.out
         again = memstream("chat", input="")
-        assert "It remembers of ana" in again.out
+        assert "Memory knows about ana" in again.out
 
     @pytest.mark.long
     def test_chat_ends_at_ctrl_c_while_it_waits_for_a_line(self, memstream: Memstream) -> None:

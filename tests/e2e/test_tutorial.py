@@ -188,7 +188,7 @@ def test_the_first_commands_and_the_tutorial(reader: Reader) -> None:
     assert chat == ".venv/bin/memstream chat"
     assert chat in reader.output, "the demo ends with what the README says next"
     reader.types(f"{chat} <<< 'My favourite colour is teal.'")
-    assert "It remembers of ana" in reader.output
+    assert "Memory knows about ana" in reader.output
     reader.types("git status --short")
     assert reader.output == "", "what it makes is ignored by git"
     for block in rest:

@@ -60,9 +60,9 @@ ANSWERS = {
         (),
         1,
         "",
-        "memstream: {origin} answers 503, and not as memstream does\n",
+        "memstream: {origin} answers 503, but is no memstream process\n",
     ),
-    "another list": (503, b"[1]", (), 1, "", "memstream: {origin} answers 503, and not as memstream does\n"),
+    "another list": (503, b"[1]", (), 1, "", "memstream: {origin} answers 503, but is no memstream process\n"),
 }
 
 
