@@ -1,4 +1,4 @@
-"""Output of commands: one JSON object a line with --json, tables and wrapped lines for people, advice on stderr."""
+"""Output of commands: one JSON object per line with --json, tables and wrapped lines for people, advice on stderr."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from rich.table import Table
 from rich.text import Text
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
-"""Characters that JSON leaves raw: controls that a terminal obeys, and line ends of Unicode."""
+"""Characters that JSON does not escape: control characters of terminals, and Unicode line separators."""
 GAP = 2
 """Spaces between two columns of a table."""
 TEXT_SHARE = 0.35
-"""Part of the terminal's width that the text of a table has at least, if it is that long."""
+"""Minimum share of the terminal's width for the text column of a table, if its text is that long."""
 NARROWEST = 20
-"""Columns of text that a hanging indent leaves at least."""
+"""Minimum width of text after a hanging indent, in terminal columns."""
 
 
 def line(record: Mapping[str, JsonValue]) -> None:
-    """Print one record as one line of JSON at once, without any character that a reader takes for a line end, or that
-    the encoding of standard output lacks."""
+    """Print one record as one line of JSON, and flush.
+
+    Escape characters that a reader may treat as a line end, and characters that the encoding of stdout lacks.
+    """
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPED)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -35,7 +37,7 @@ def line(record: Mapping[str, JsonValue]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line at once. Not click.echo, which writes UTF-8 where the encoding is ASCII."""
+    """Print a line and flush. click.echo is not used: it writes UTF-8 even if the encoding is ASCII."""
     print(text, flush=True)
 
 
@@ -49,15 +51,15 @@ def console() -> Console:
 
 
 def printable(text: str) -> str:
-    """Replace control characters: remembered text must not steer the terminal."""
+    """Return text without control characters: remembered text must not control the terminal."""
     return "".join(c if c.isprintable() or c == " " else "\ufffd" if c not in "\n\t\r" else " " for c in text)
 
 
 # ------------------------------------------------------------------------------------------------ lines
 def wrapped(label: str, body: str = "") -> None:
-    """Print rich markup, wrapped between words; further lines are indented by the label's width.
+    """Print rich markup, wrapped between words. Indent further lines by the width of `label`.
 
-    A file or a pipe gets one long line, unless COLUMNS is set.
+    On a file or a pipe, print one long line unless COLUMNS is set.
     """
     head, rest = Text.from_markup(label), Text.from_markup(body)
     out = console()
@@ -81,14 +83,14 @@ def table(
     styles: Sequence[str] | None = None,
     text: str | None = None,
 ) -> None:
-    """Print a table for people, or `empty` as advice.
+    """Print a table for people. Without rows, print `empty` as advice.
 
-    Cells are text, never markup: remembered text must not colour the terminal. Columns break between words alone. If
-    the terminal is too narrow for that, the columns with the longest words (ids) get a line of their own below the row.
-    A column without a value is left out.
+    Cells are text, never markup: remembered text must not colour the terminal. Columns break only between words. If
+    the terminal is too narrow, the columns with the longest words (ids) get a line of their own below the row. Empty
+    columns are left out.
 
     Args:
-        text: the column that people read. The widest of the others go below until it has its room.
+        text: the main text column. The widest other columns go below the row until it has TEXT_SHARE of the width.
         styles: a rich style for each row.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
@@ -100,18 +102,18 @@ def table(
     out = console()
     natural = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
     least = [max(map(_longest_word, column)) for column in zip(columns, *cells, strict=True)]
-    beside = list(range(len(columns)))
-    while len(beside) > 1 and sum(least[i] for i in beside) + GAP * (len(beside) - 1) > out.width:
-        beside.remove(max(beside, key=least.__getitem__))
-    reads = columns.index(text) if text in columns else None
-    if reads in beside:
-        wanted = min(natural[reads], int(out.width * TEXT_SHARE))
-        others = [i for i in beside if i != reads]
+    in_row = list(range(len(columns)))
+    while len(in_row) > 1 and sum(least[i] for i in in_row) + GAP * (len(in_row) - 1) > out.width:
+        in_row.remove(max(in_row, key=least.__getitem__))
+    main = columns.index(text) if text in columns else None
+    if main in in_row:
+        wanted = min(natural[main], int(out.width * TEXT_SHARE))
+        others = [i for i in in_row if i != main]
         while others and out.width - sum(least[i] + GAP for i in others) < wanted:
             others.remove(max(others, key=natural.__getitem__))
-        beside = [i for i in beside if i == reads or i in others]
-    below = [i for i in range(len(columns)) if i not in beside]
-    widths = _widths([least[i] for i in beside], [natural[i] for i in beside], out.width)
+        in_row = [i for i in in_row if i == main or i in others]
+    below = [i for i in range(len(columns)) if i not in in_row]
+    widths = _widths([least[i] for i in in_row], [natural[i] for i in in_row], out.width)
 
     def grid() -> Table:
         made = Table.grid(padding=(0, GAP, 0, 0))
@@ -120,9 +122,9 @@ def table(
         return made
 
     part = grid()
-    part.add_row(*(Text(columns[i], style="bold") for i in beside))
+    part.add_row(*(Text(columns[i], style="bold") for i in in_row))
     for row, style in zip(cells, styles or [""] * len(cells), strict=True):
-        part.add_row(*(Text(row[i], style=style) for i in beside))
+        part.add_row(*(Text(row[i], style=style) for i in in_row))
         if below:
             out.print(part)
             part = grid()
@@ -138,7 +140,7 @@ def _longest_word(text: str) -> int:
 
 
 def _widths(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
-    """Widen columns from `least` towards `natural`, always the one with the most lines, until `room` is used."""
+    """Widen columns from `least` towards `natural` until `room` is used, always the column with most lines."""
     widths = list(least)
     spare = room - sum(widths) - GAP * (len(widths) - 1)
     for _ in range(min(spare, sum(natural) - sum(least))):

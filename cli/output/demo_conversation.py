@@ -1,7 +1,7 @@
-"""The bundled conversation of `memstream demo`: two sessions of one person, with statements that are easy to get wrong.
+"""Conversation of `memstream demo`: two sessions of one person, with statements that are easy to misread.
 
-A job changes and a place is corrected within one session. There are a preference, a second person, and small talk that
-says nothing about anybody. Turn ids are fixed: sent again, the turns are duplicates and change nothing.
+Within one session a job changes and a place is corrected. Other turns have a preference, a statement about a second
+person, and small talk without facts. Turn ids are fixed: turns that are sent again are duplicates and change nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Output of `demo` and `chat`: observations, episodes and changes of facts as they come, and the memory at the end."""
+"""Output of `demo` and `chat`: observations, episodes and changes of facts as they happen, and the final memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INDENT = " " * 9
 
 
 def text(value: str) -> str:
-    """Return text as rich markup that shows it as it is, without control characters."""
+    """Return text escaped for rich markup, without control characters."""
     return escape(printable(value))
 
 
@@ -78,7 +78,7 @@ async def show_working_set(store: VectorStore, person: Person, session_id: str) 
 
 
 async def show_facts(store: VectorStore, person: Person) -> list[Fact]:
-    """Print active facts and then the history. Returns all of them."""
+    """Print active facts, then the history. Return all facts."""
     facts = await facts_of(store, person, state=ALL)
     by_id = {fact.fact_id: fact for fact in facts}
     rows, styles = [], []

@@ -1,4 +1,4 @@
-"""What commands print of an edit."""
+"""Output of commands for the result of an edit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from . import console
 
 
 def tell(answer: EditAnswer, *, as_json: bool) -> None:
-    """Print the result of an edit: one line for people, or one JSON object. CommandFailed (exit 1): it did not come in
-    time."""
+    """Print the result of an edit: one line for people, or one JSON object.
+
+    Raises CommandFailed (exit 1) if there is no result in time.
+    """
     result = None if answer.result is None else answer.result.to_payload()
     if as_json:
         status = "accepted" if result is None else "applied"
@@ -28,7 +30,7 @@ def tell(answer: EditAnswer, *, as_json: bool) -> None:
 
 
 def _show(result: Mapping[str, JsonValue]) -> None:
-    """Print the plain fields in one line, and below it those of a record, each with its name."""
+    """Print the plain fields in one line, and below it one line for each nested record."""
     given = {name: value for name, value in result.items() if value not in (None, "", [], {})}
     plain = {name: value for name, value in given.items() if not isinstance(value, dict)}
     if plain:

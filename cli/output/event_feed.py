@@ -1,4 +1,4 @@
-"""Feed of one user's events as they come: observations, episodes, changes of facts. `demo` and `chat` print it."""
+"""Feed of one user's new events (observations, episodes, changes of facts), which `demo` and `chat` print."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Person:
 
 @dataclass(slots=True)
 class Feed:
-    """Records about a person from now on. `show` gets each of them in the order of arrival."""
+    """New records about a person. `show` gets each record in order of arrival."""
 
     log: Log
     person: Person
@@ -45,8 +45,11 @@ class Feed:
     _events: set[str] = field(default_factory=set)
 
     async def turn_done(self, session_id: str, turn_id: str, *, within: float) -> bool:
-        """Show events until the turn is reflected and its changes of facts are seen, or until the stages are idle (a
-        duplicate causes no record). Return False if that takes longer than `within` seconds."""
+        """Show events until the turn's episodes and changes of facts have arrived.
+
+        Also return when the stages are idle, because a duplicate turn causes no record. Return False after `within`
+        seconds.
+        """
         until = time.monotonic() + within
         missing: set[str] | None = None
         while missing is None or missing:
@@ -67,7 +70,10 @@ class Feed:
         return True
 
     async def all_done(self, *, within: float, quiet: float = 1.0) -> bool:
-        """Show events until the stages are idle and none came for `quiet` seconds. False after `within` seconds."""
+        """Show events until the stages are idle and no event came for `quiet` seconds.
+
+        Return False after `within` seconds.
+        """
         until = time.monotonic() + within
         since = time.monotonic()
         while time.monotonic() < until:
@@ -78,7 +84,7 @@ class Feed:
         return False
 
     async def show_for_ever(self) -> None:
-        """Show events without end."""
+        """Show events until cancelled."""
         while True:
             await self._next(None)
 
@@ -94,7 +100,7 @@ class Feed:
         return seen
 
     async def follow(self, topic: Topic, contract: type[Seen], start: Mapping[int, int]) -> None:
-        """Put the person's records of a topic into the queue."""
+        """Put the person's records from a topic into the queue."""
         try:
             async for record in self.log.read(topic.name, start=start, follow=True):
                 try:
@@ -109,7 +115,7 @@ class Feed:
 
 @asynccontextmanager
 async def fed(log: Log, person: Person, show: Callable[[Seen], None]) -> AsyncIterator[Feed]:
-    """Open a feed from now on; it ends with the block."""
+    """Open a feed that starts at the present end of the topics and stops with the block."""
     feed = Feed(log, person, show)
     followed: tuple[tuple[Topic, type[Seen]], ...] = (
         (OBSERVATIONS, Observed),
@@ -135,7 +141,7 @@ def _whose(seen: Seen) -> Person | None:
 
 
 async def nothing_left(log: Log) -> bool:
-    """Whether every stage has committed every record of its topics."""
+    """Return whether every stage has committed every record of its topics."""
     for stage in STAGES:
         for topic in read_by(stage):
             ends = await log.ends(topic.name)

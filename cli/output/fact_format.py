@@ -1,4 +1,4 @@
-"""Changes of facts as text for people: the fact, what happened to it, whose it is, and why."""
+"""Changes of facts as text for people: the action, the fact, its owner, version and reason."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def about(subject: str, content: str) -> str:
 
 
 def show_change(event: FactUpdated, *, indent: str = "") -> None:
-    """Print a change."""
+    """Print a change of a fact."""
     wrapped(*change_markup(event, indent=indent))
 
 
 def change_markup(event: FactUpdated, *, indent: str = "") -> tuple[str, str]:
-    """Return what happened, padded to a column, and the rest of the line, both as rich markup."""
+    """Return the action, padded to a column, and the rest of the line, both as rich markup."""
     colour, word = _STYLES.get(event.action, ("white", event.action))
     owner = f"{event.owner.scope} {event.owner.id}"
     text = _text(about(event.fact.subject, event.fact.content))

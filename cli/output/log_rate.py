@@ -1,11 +1,11 @@
-"""Rate limit of log lines: during an outage a few lines with cause and remedy, not thousands.
+"""Rate limit of log lines: an outage writes a few lines with cause and remedy instead of thousands.
 
-Event and component make the kind of a line. The first line of a kind passes at once. Then a window of `seconds` lets a
-limited number pass; at its end one line says how many were left out. Lines of libraries (aiokafka, faust) have the same
-limit; their kind is logger and message without its arguments.
+The kind of a line is its event and component. The first line of a kind opens a window of `seconds` with a limited
+number of lines. At the end of the window, one line reports the number of dropped lines. Lines of libraries (aiokafka,
+faust) have the same limit; their kind is the logger and the message without arguments.
 
-CRITICAL always passes, and so does INFO about results (`fact_new` …). Whatever is left out can be found elsewhere:
-refused records are on `<topic>.dlq` and counted by reason, retries are counted by component (/metrics).
+CRITICAL lines and INFO lines about results (`fact_new` …) are never dropped. Dropped information is available
+elsewhere: refused records are on `<topic>.dlq` and counted by reason, retries are counted by component (/metrics).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import structlog
 
 LEFT_OUT = "lines_left_out"
 PART_FIELDS = ("component", "what", "reason", "stage")
-"""The first of these fields that a line has names its component. Of `model:<tenant>` only the model counts: a server
-that is unavailable is so for every tenant."""
+"""Fields that name the component of a line; the first present field counts. The part after a colon is ignored, as in
+`model:<tenant>`: an unavailable server is unavailable for every tenant."""
 ABOUT_A_RECORD = frozenset(
     (
         "record_refused",
@@ -38,15 +38,15 @@ ABOUT_A_RECORD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RatePolicy:
-    """Limits of the lines of one kind in a window of `seconds`."""
+    """Limits on the lines of one kind in a window of `seconds`."""
 
     seconds: float = 30.0
     warnings: int = 1
-    """Warnings, of memstream and of libraries."""
+    """Maximum number of warnings, from memstream or a library."""
     records: int = 20
-    """Lines about single records."""
+    """Maximum number of lines about single records."""
     kinds: int = 1_000
-    """Kinds that are remembered; beyond, the oldest is forgotten."""
+    """Maximum number of open windows. A further kind ends the oldest window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,11 @@ class _Window:
 
 @dataclass(slots=True)
 class LogRate:
-    """Open windows. `tell(kind, lines)` is called at the end of a window that left lines out; `later(seconds, call)`
-    schedules a call. Thread-safe."""
+    """Rate limit with one window per kind of line. Thread-safe.
+
+    `tell(kind, lines)` is called at the end of a window with the number of dropped lines, if there are any.
+    `later(seconds, call)` schedules a call.
+    """
 
     policy: RatePolicy
     tell: Callable[[EventKind, int], None]
@@ -76,7 +79,7 @@ class LogRate:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def admits(self, kind: EventKind, at_most: int) -> bool:
-        """Whether a line of this kind may be written now. Counts it."""
+        """Count a line of this kind, and return whether it may be written."""
         ended: list[tuple[EventKind, int]] = []
         with self._lock:
             now = self.clock()
@@ -100,7 +103,7 @@ class LogRate:
         return admitted
 
     def _look(self) -> None:
-        """End windows whose time is over."""
+        """Close expired windows."""
         with self._lock:
             now = self.clock()
             over = [kind for kind, window in self._windows.items() if now >= window.began + self.policy.seconds]
@@ -117,7 +120,7 @@ class LogRate:
 
 
 def log_rate(policy: RatePolicy | None = None) -> LogRate:
-    """Return a rate limit that reports to the log and uses timers of this process."""
+    """Return a rate limit that reports dropped lines to the log and uses timer threads."""
     policy = policy or RatePolicy()
 
     def tell(kind: EventKind, lines: int) -> None:
@@ -134,7 +137,7 @@ def log_rate(policy: RatePolicy | None = None) -> LogRate:
 
 @dataclass(frozen=True, slots=True)
 class OurLines:
-    """First processor of structlog, so that lines which are left out cost almost nothing."""
+    """Processor of structlog that drops lines. It runs first, so that dropped lines cost almost nothing."""
 
     rate: LogRate
 
@@ -160,7 +163,7 @@ def part_of(event: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LibraryLines:
-    """Filter of the standard library's logging, on the handler that writes."""
+    """Filter of the standard library's logging that drops lines, on the handler that writes."""
 
     rate: LogRate
 

@@ -1,5 +1,7 @@
-"""Configuration of logs: JSON lines, or readable ones on a terminal, with a rate limit (log_rate.py). INFO and above
-never hold content of conversations."""
+"""Configuration of logs: JSON lines, or readable lines on a terminal, with a rate limit (log_rate.py).
+
+Lines of level INFO and above never contain content of conversations.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ from .log_rate import LibraryLines, OurLines, log_rate
 
 
 def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> None:
-    """Send structlog and the loggers of libraries to one stream, by default stderr. A line that cannot be written is
-    dropped: a full disk or a reader that has ended must not stop a worker."""
+    """Send structlog and the loggers of libraries to one stream, by default stderr.
+
+    A line that cannot be written is dropped: a full disk or a closed pipe must not stop a worker.
+    """
     target = dropping(sys.stderr if stream is None else stream)
     rate = log_rate()
     shared: list[structlog.typing.Processor] = [
@@ -51,12 +55,12 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
     threading.excepthook = _thread_ended
-    # A commit that waits for a slow disk needs no line: lag and readiness show it.
+    # Faust warns when a commit waits for a slow disk; lag and readiness already show that.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
 
 
 class _AuditFile(WatchedFileHandler):
-    """A file that only its owner may read. It is opened again where a rotation of logs has moved it away."""
+    """Audit file that only its owner may read. It is reopened after a log rotation has moved it."""
 
     def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).touch(mode=0o600)
@@ -64,8 +68,10 @@ class _AuditFile(WatchedFileHandler):
 
 
 def open_audit(target: TextIO | Path | None) -> None:
-    """Let the logger `memstream.audit` write JSON lines to a stream, or to a file that only its owner may read. None:
-    it stays silent."""
+    """Send the logger `memstream.audit` as JSON lines to a stream, or to a file that only its owner may read.
+
+    With None, the audit log stays off.
+    """
     if target is None:
         return
     if isinstance(target, Path):
@@ -79,7 +85,10 @@ def open_audit(target: TextIO | Path | None) -> None:
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
-    """Log an exception of a thread as one line instead of a traceback. A thread of Faust ends like this if a worker
-    stops while Kafka is unavailable; the reason of the stop has a line of its own."""
+    """Log an uncaught exception of a thread as one line instead of a traceback.
+
+    A thread of Faust ends with one if a worker stops while Kafka is unavailable; another line has the reason of the
+    stop.
+    """
     log = structlog.get_logger(__name__)
     log.error("thread_ended", component=args.thread.name if args.thread is not None else "", error=repr(args.exc_value))

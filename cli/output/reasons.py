@@ -1,4 +1,4 @@
-"""Reasons and decisions of changes as sentences for people. Events keep the short form."""
+"""Reasons and decisions of changes as sentences for people. Events have the short form."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SENTENCES: Final[Mapping[str, str]] = {
 
 
 def sentence(reason: str) -> str:
-    """Return a reason for people. A reason that a person or a model wrote stays as it is."""
+    """Return the sentence for a reason. A reason that a person or a model wrote stays unchanged."""
     return SENTENCES.get(reason, reason)
 
 
 def decided(decision: Decision) -> str:
-    """Describe on which basis a change was decided."""
+    """Describe the basis of a decision: stage, compared fact, similarity and zone."""
     basis = [f"decided by: {decision.stage}"]
     if decision.other_fact_id is not None:
         basis.append(f"compared with fact {decision.other_fact_id}")

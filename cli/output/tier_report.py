@@ -1,4 +1,4 @@
-"""Report of disabled tiers of memory, at the start and by `doctor`."""
+"""Report of disabled memory tiers, at the start of a worker and in `doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 def idle_stages(tiers: TiersPolicy) -> tuple[StageName, ...]:
-    """Return the stages without work. Without facts, consolidation still maintains episodes."""
+    """Return the stages that have no work with these tiers. Without facts, consolidation still maintains episodes."""
     return ("reflector", "consolidation") if tiers.working_only else ()
 
 
@@ -23,14 +23,14 @@ def described(tiers: TiersPolicy) -> str:
         return "all tiers are on"
     if tiers.working_only:
         return (
-            f"the working set is alone ({', '.join(tiers.off)} off in [memory.tiers]): "
+            f"only the working set is on ({', '.join(tiers.off)} off in [memory.tiers]): "
             f"{' and '.join(idle_stages(tiers))} have nothing to do"
         )
     return f"off in [memory.tiers]: {', '.join(tiers.off)}"
 
 
 def tell_tiers(names: Sequence[StageName], tiers: TiersPolicy) -> None:
-    """Log disabled tiers at the start. A stage without work runs nevertheless and skips records from before."""
+    """Log disabled tiers at the start. A stage without work still runs, and skips records from earlier settings."""
     if tiers.off:
         log.info("tiers_off", tiers=list(tiers.off))
     for stage in idle_stages(tiers):

@@ -1,4 +1,4 @@
-"""Report of `trace` for people: of a fact, or of a turn, what was said, observed, decided and left out."""
+"""Report of `trace` for people: the messages, observations, decisions and omissions behind a fact or a turn."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .fact_format import about, show_change
 from .reasons import decided
 
 INDENT: Final = " " * 12
-"""Width of the column that has what happened."""
+"""Indent with the width of the action column."""
 
 
 def show_chain(chain: ProvenanceChain) -> None:
-    """Print a chain."""
+    """Print the provenance chain of a fact."""
     _show_fact(chain.fact)
     _show_said(chain)
     _show_observed(chain.observations)
@@ -41,7 +41,7 @@ def _show_said(chain: ProvenanceChain) -> None:
         _line(f"  {message.session_id}/{message.turn_id} {message.role}: ", message.content)
     for session_id, turn_id in chain.turns_gone:
         why = "not recorded yet, or older than session_log.retention_days"
-        _line(f"  {session_id}/{turn_id}: ", f"no words of it are kept ({why})")
+        _line(f"  {session_id}/{turn_id}: ", f"its text is not stored ({why})")
     if not chain.turns and not chain.turns_gone:
         _line("  ", "nothing: no turn is behind this fact")
 
@@ -70,17 +70,17 @@ def _show_observed(observations: Iterable[SourceTurn]) -> None:
 
 
 def show_turn(turn: TurnOutcome) -> None:
-    """Print a turn and what became of it."""
+    """Print a turn, its observations, and the statements that were left out."""
     _line("", f"turn {turn.turn_id} of session {turn.session_id}, user {turn.user_id}")
     say("\nwhat was said")
     for message in turn.messages:
         who = message.role if message.name is None else f"{message.role} ({message.name})"
         _line(f"  {rfc3339(message.occurred_at)} {who}: ", message.content)
     if not turn.messages:
-        _line("  ", "no words of it are kept (not recorded yet, or older than session_log.retention_days)")
+        _line("  ", "its text is not stored (not recorded yet, or older than session_log.retention_days)")
     say("\nwhat was observed")
     if turn.observed is None:
-        _line("  ", "nothing yet, or its record is older than the retention of memory.observations")
+        _line("  ", "nothing yet, or the record is older than the retention of memory.observations")
         return
     for seen in turn.observations:
         _line("  ", about(seen.subject, seen.content))
@@ -105,7 +105,7 @@ def _show_over_cap(over: OverCap) -> None:
     for statement in over.statements:
         _line("  ", statement)
     if (unnamed := over.observations - len(over.statements)) > 0:
-        _line("  ", f"and {unnamed} that the record does not name")
+        _line("  ", f"and {unnamed} more that the record does not list")
 
 
 def _show_decided(events: Iterable[FactUpdated]) -> None:

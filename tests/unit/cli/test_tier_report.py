@@ -36,7 +36,7 @@ def test_doctor_has_a_line_for_each_deployment() -> None:
     assert described(TiersPolicy()) == "all tiers are on"
     assert described(WITHOUT_FACTS) == "off in [memory.tiers]: semantic, digest"
     assert described(ALONE) == (
-        "the working set is alone (episodic, semantic, digest off in [memory.tiers]): "
+        "only the working set is on (episodic, semantic, digest off in [memory.tiers]): "
         "reflector and consolidation have nothing to do"
     )
     assert idle_stages(WITHOUT_FACTS) == ()

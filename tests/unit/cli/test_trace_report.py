@@ -34,7 +34,10 @@ def report_of(capsys: pytest.CaptureFixture[str], cause: ObservedBy) -> str:
         ),
         (ObservedBy(repaired_characters=3), "broken characters that were replaced or removed: 3"),
         (ObservedBy(cut=TurnCut(messages=1, tokens=900)), "the model did not see 900 tokens of 1 messages"),
-        (ObservedBy(over_cap=OverCap(observations=2, statements=("Likes tea",))), "Likes tea and 1 that the record"),
+        (
+            ObservedBy(over_cap=OverCap(observations=2, statements=("Likes tea",))),
+            "Likes tea and 1 more that the record",
+        ),
     ],
 )
 def test_what_was_left_out_is_named(capsys: pytest.CaptureFixture[str], cause: ObservedBy, line: str) -> None:
