@@ -1,4 +1,4 @@
-"""Put dead letters back on their topics, each once; see docs/design/dead-letters.md."""
+"""Redrive of dead letters: put each one back on its topic at most once (docs/design/dead-letters.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECOND = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters are put back; None matches every letter."""
+    """Filter of the letters to put back. A field that is None matches every letter."""
 
     reason: str | None = None
     key: str | None = None
@@ -37,18 +37,18 @@ class LetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class RedriveStep:
-    """What became of one letter."""
+    """Outcome of one letter."""
 
     letter: Record
     action: Action
     redrive: Redrive | None = None
     why: str = ""
-    """Why it failed."""
+    """Reason of a failure."""
 
 
 @dataclass(slots=True)
 class Redriver:
-    """Reads letters and puts them back. `rate`: records a second; `limit`: of letters that are put back."""
+    """Reader of dead letters that puts them back, at most `limit` letters and `rate` letters per second."""
 
     log: Log
     chosen: LetterFilter
@@ -56,13 +56,13 @@ class Redriver:
     limit: int | None = None
     dry_run: bool = False
     already: int = 0
-    """Letters that were put back before."""
+    """Number of letters that an earlier run put back."""
     put_back: int = 0
     progress: Callable[[str], None] = lambda text: None
     _next_send: float = field(default=0.0, init=False)
 
     async def run(self, topics: Sequence[str]) -> AsyncGenerator[RedriveStep]:
-        """Yield every chosen letter of these topics that was not put back before, after it was sent."""
+        """Put back every chosen letter of these topics that was not put back before. Yield a step after each letter."""
         for topic in topics:
             if self._is_done():
                 return
@@ -80,7 +80,7 @@ class Redriver:
         return self.limit is not None and self.put_back >= self.limit
 
     async def _put_back_before(self, topic: str) -> frozenset[str]:
-        """Read the original topic for the letters that were put back."""
+        """Return the names of the letters that are already on the original topic."""
         original = topic.removesuffix(DEAD_LETTER_SUFFIX)
         partitions = await self.log.partitions(original)
         start: dict[int, int] = {}
@@ -125,7 +125,7 @@ class Redriver:
                 key=redrive.key,
                 value=redrive.value,
                 headers=redrive.headers,
-                timestamp=min(redrive.timestamp, time.time_ns() // 1_000_000),  # a log takes no date ahead
+                timestamp=min(redrive.timestamp, time.time_ns() // 1_000_000),  # a log refuses future timestamps
             )
         except Poison as poison:
             return RedriveStep(letter, "failed", redrive, str(poison))

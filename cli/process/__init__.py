@@ -1,1 +1,1 @@
-"""The process of a command: signals, memory, input, start-up."""
+"""Process-level parts of commands: signals, memory, input, start-up."""

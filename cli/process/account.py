@@ -1,4 +1,4 @@
-"""The account that runs a command, for the audit trail."""
+"""Operating-system account that runs a command, for the audit log."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 
 
 def account() -> str:
-    """Return the name of the account, or its number where it has no name."""
+    """Return the name of the account, or its uid if it has no name."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container may run under a number without a name
+    except (OSError, KeyError):  # a container may run under a uid without a name
         return str(os.getuid())

@@ -1,4 +1,4 @@
-"""End of a command: whatever ends it becomes one line on standard error and an exit code, never a traceback."""
+"""End of a command: every error becomes one line on standard error and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def _code(end: SystemExit) -> int:
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the error that ended the command: the first one of a group, or lost output behind another error."""
+    """Return the error that ended the command.
+
+    It is the first error of a group, or an OutputLost or KeyboardInterrupt in the error's chain of causes.
+    """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     behind: BaseException | None = error
@@ -65,7 +68,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _shown(error: BaseException) -> int:
-    """Print the line of an error on standard error, and return the exit code."""
+    """Print an error as one line on standard error, and return the exit code."""
     match error:
         case KeyboardInterrupt() | click.Abort():
             print("memstream: stopped", file=sys.stderr)
@@ -89,7 +92,7 @@ def _shown(error: BaseException) -> int:
 
 
 def unusable(error: OSError) -> CommandFailed:
-    """Return the command's error for a file or folder that the system refuses: exit 3 on a full disk, else 2."""
+    """Return the CommandFailed for a file or folder that the system refuses: exit 3 on a full disk, else exit 2."""
     what = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
     if not what and error.errno == errno.ENOENT and not _has_working_folder():
         return usage("the working directory no longer exists: change to another one")

@@ -1,12 +1,11 @@
-"""The garbage collector of a process: paused while modules are imported, blind to them afterwards, and seldom at work.
+"""Tuning of Python's garbage collector: pause it during imports, exclude imported objects, and run it less often.
 
-Python's collector looks through all that lives now and then: modules, classes and models are a quarter of a million
-objects. While they are imported nothing of them is garbage, and the looks were a sixth of a worker's start. The first
-looks after that were another tenth; later each stopped a worker for a tenth of a second and more, in the middle of its
-turns.
+A worker imports about 250 000 objects (modules, classes, models), and none of them becomes garbage. With Python's
+defaults, collections during the import took a sixth of a worker's start, and the first collections after it took
+another tenth. Later full collections stopped the worker for 0.1 s and more.
 
-An event in flight is some hundred objects that end by themselves. A collector that looks at every 700 new ones sees
-most of them two or three times before that, which was a tenth of a turn's processor time.
+An event in flight has some hundred objects, which reference counting frees. With the default threshold of 700 new
+objects, the collector scans most of them two or three times before, which took a tenth of a turn's processor time.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from contextlib import contextmanager
 from typing import Final
 
 NEW_OBJECTS: Final = 10_000
-"""So many more objects than were freed make the collector look at the new ones. Python's default is 700."""
+"""Surplus of allocated over freed objects that starts a collection of new objects. Python's default is 700."""
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect no garbage meanwhile; afterwards as before, but never what exists then."""
+    """Pause garbage collection inside the block. Afterwards exclude every object that exists then from collection."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -34,7 +33,7 @@ def collection_paused() -> Iterator[None]:
 
 
 def tune_garbage_collection() -> None:
-    """Exclude every object that exists now from garbage collection, and look seldom at later ones."""
+    """Exclude every existing object from garbage collection, and collect later objects less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)

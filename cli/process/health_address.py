@@ -1,4 +1,4 @@
-"""Address at which this machine reaches its own health pages."""
+"""Address under which this machine reaches its own health pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
 EVERY_ADDRESS: Final[Mapping[str, str]] = {"0.0.0.0": LOOPBACK, "::": "::1"}
-"""Addresses on which a server listens for every machine, and those at which this machine reaches it then."""
+"""Wildcard addresses that a server listens on, with the loopback address that reaches the server."""
 
 
 def origin_of(host: str, port: int) -> str:

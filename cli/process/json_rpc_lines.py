@@ -1,6 +1,6 @@
-"""Lines of JSON-RPC on standard input: what the protocol's SDK may read, and an answer to what it would pass over.
+"""Parser of JSON-RPC lines on standard input: valid messages for the protocol's SDK, errors for invalid lines.
 
-The SDK answers no line that is no message. A client that waits for the answer of such a line would wait for ever.
+The SDK ignores a line that is not a valid message, so its client would wait for an answer forever.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _VALUE: Final = re.compile(r'\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*(?=[,}]|$)', re.
 _LAST: Final = re.compile(
     r'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*(?:,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*)*\}\s*$', re.DOTALL
 )
-"""An id at the end of a message, alone or before the fields that say little."""
+"""An id at the end of a message, optionally followed by `jsonrpc` and `method`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """A message for the SDK."""
+    """Valid message, which the SDK reads."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class LineError:
-    """The answer to what is no message."""
+    """Error answer to an invalid line."""
 
     code: int
     message: str
@@ -43,7 +43,7 @@ class LineError:
 
 
 def read_line(line: Line) -> Iterator[Readable | LineError]:
-    """Yield what a line holds: a message, each message of a batch, or the error to answer. An empty line has none."""
+    """Yield the line's message, each message of a batch, or the error to answer. An empty line yields nothing."""
     if line.size > LINE_MAX:
         why = f"the line has {line.size} bytes; at most {LINE_MAX} are read. Send less in one request"
         yield LineError(INVALID_REQUEST, why, _id_of_cut(line))
@@ -68,17 +68,17 @@ def _message(found: JsonValue) -> Readable | LineError:
     given = found.get("id") if isinstance(found, dict) else None
     named = given if isinstance(given, str | int) and not isinstance(given, bool) else None
     if isinstance(found, dict) and "method" in found and "id" in found and named is None:
-        return LineError(INVALID_REQUEST, "the id is no text and no whole number: send one of them", None)
+        return LineError(INVALID_REQUEST, "the id must be a string or an integer", None)
     text = json.dumps(found, ensure_ascii=False)
     try:
         jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValidationError:
-        return LineError(INVALID_REQUEST, "this is no message of JSON-RPC 2.0: it needs jsonrpc, method and id", named)
+        return LineError(INVALID_REQUEST, "not a JSON-RPC 2.0 message: it needs jsonrpc, method and id", named)
     return Readable(text)
 
 
 def _id_of_cut(line: Line) -> Id:
-    """Return the id of a line whose middle is not kept. Clients write it at the begin or at the end."""
+    """Return the id of a line that was cut in the middle. Clients write the id at the start or at the end."""
     found = _id_within(line.start.decode("utf-8", "replace"))
     if found is None and (last := _LAST.search(line.end.decode("utf-8", "replace"))) is not None:
         return _id_value(last[1])
@@ -86,7 +86,7 @@ def _id_of_cut(line: Line) -> Id:
 
 
 def _id_within(text: str) -> Id:
-    """Return the id at the outermost level of a message that is broken or cut. None: there is none."""
+    """Return the id at the outermost level of a broken or cut message, or None."""
     depth = 0
     for token in _TOKEN.finditer(text):
         mark = token[0]

@@ -1,7 +1,7 @@
-"""Lines of a file, a pipe or a terminal as they come, read so that the program can end at any time.
+"""Asynchronous reader of lines from a file, a pipe or a terminal, which does not block the end of the program.
 
-asyncio waits for the threads of its pool at the end: with one that waits in `readline`, Ctrl-C would do nothing before
-the next line. A daemon thread reads the descriptor instead, without Python's buffers and their locks.
+At exit, asyncio waits for the threads of its pool. If one of them waited in `readline`, Ctrl-C would have no effect
+until the next line. So a daemon thread reads the descriptor, without Python's buffers and their locks.
 """
 
 from __future__ import annotations
@@ -19,25 +19,28 @@ from ..errors import CommandFailed, Exit
 
 CHUNK = 64 * 1024
 LINE_MAX = 1024 * 1024
-"""Bytes. The rest of a longer line is dropped: no turn is that long, and memory stays bounded."""
+"""Maximum length of a line in bytes. The rest of a longer line is dropped, so that memory stays bounded."""
 END_BYTES = 4 * 1024
-"""Bytes of the end of a longer line that are kept."""
+"""Number of bytes that are kept from the end of a longer line."""
 CHUNKS_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without its line break. Of one that is longer than LINE_MAX only the ends are kept."""
+    """A line without its line break. A line longer than LINE_MAX keeps only its start and end."""
 
     start: bytes
     size: int
+    """Number of bytes, before a cut."""
     end: bytes = b""
     """The last bytes of a line that was cut."""
 
 
 async def lines(file: BinaryIO) -> AsyncIterator[bytes]:
-    """Yield each line without its line break, cut behind LINE_MAX + 1 bytes; the last line needs no break. Raises
-    CommandFailed if reading fails."""
+    """Yield each line without its line break, cut after LINE_MAX + 1 bytes. The last line needs no line break.
+
+    Raises CommandFailed if reading fails.
+    """
     async for line in whole_lines(file):
         yield line.start
 
@@ -87,7 +90,7 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
         try:
             return os.read(descriptor, CHUNK)
         except OSError as error:
-            return b"" if terminal else error  # a terminal that is closed counts as the end
+            return b"" if terminal else error  # a closed terminal counts as the end
 
     def read() -> None:
         chunk: bytes | OSError = b"more"
@@ -96,7 +99,7 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
             try:
                 asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
             except (RuntimeError, CancelledError):
-                return  # the loop has ended, and nobody waits for more
+                return  # the loop has ended
 
     threading.Thread(target=read, name="lines", daemon=True).start()
     while taken := await queue.get():

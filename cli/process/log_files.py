@@ -1,4 +1,4 @@
-"""Files that hold the output of a service. After a rotation of logs they are opened again."""
+"""Log files behind standard output and standard error, which are reopened after a log rotation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ class LogFile:
     path: Path
 
     def reopen(self) -> None:
-        """Write to the file of this path from now on, if a rotation has moved the old one away. OSError: it cannot be
-        opened; the old file stays in use."""
+        """Reopen the path if a rotation has moved the file.
+
+        Raises OSError if the path cannot be opened; then the old file stays in use.
+        """
         try:
             if os.path.samestat(os.fstat(self.descriptor), self.path.stat()):
                 return
         except FileNotFoundError:
-            pass  # moved, and nothing created in its place
+            pass  # moved, and no new file exists
         opened = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.dup2(opened, self.descriptor)
@@ -33,8 +35,7 @@ class LogFile:
 
 
 def log_files() -> tuple[LogFile, ...]:
-    """Return the files to which standard output and standard error were redirected. Their paths are not known on
-    a system without /proc."""
+    """Return the files to which standard output and standard error are redirected. Return none without /proc."""
     found = []
     for descriptor in (STDOUT, STDERR):
         try:

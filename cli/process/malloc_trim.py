@@ -1,9 +1,9 @@
-"""Return of free memory to the system.
+"""Return of free memory to the operating system.
 
-The C library keeps what was freed for the next who asks, in an arena for every few threads. An outage fills buffers
-once, a restore once, in one arena and then in another: without this a worker's resident memory is for ever the most
-that it ever was, which looks like a leak and has to be paid like one. So there are few arenas, large pieces are not in
-them, and what is free in them is given back from time to time.
+The C library keeps freed memory in arenas, one for every few threads. An outage or a restore fills large buffers once,
+in one arena and later in another. Without this module, the resident memory of a worker stays at its peak, which looks
+like a leak. So the number of arenas is limited, large blocks are allocated outside of them, and free memory in the
+arenas is returned periodically.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Callable
 ARENAS = 2
 """One arena for the main thread and one for all others. glibc's default is up to eight per core, each fragmented."""
 LARGE = 256 * 1024
-"""Bytes. From this size on a piece comes from the system and goes back the moment it is freed. By itself glibc raises
-the limit to the largest piece that was ever freed, up to 32 MB: after one large answer of the broker, buffers of
-megabytes lie in the arenas, and what is allocated above them keeps their place when they are gone."""
+"""Block size in bytes from which malloc uses mmap, so that free returns the block immediately. By default glibc raises
+this threshold to the largest freed block, up to 32 MB. After one large answer of the broker, buffers of megabytes would
+be allocated in the arenas, and later allocations above them would keep the freed space from being returned."""
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # malloc.h of glibc
 EVERY = 30.0
-"""Seconds. A trim takes milliseconds, in a thread, without Python's lock."""
+"""Seconds between trims. A trim takes milliseconds, in a thread, without the GIL."""
 
 
 def bound_arenas() -> bool:
-    """Set the limits for the process, before it has threads. Return False if the C library is not glibc."""
+    """Set the limits for the process. Call it before threads start. Return False if the C library is not glibc."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is None:
         return False
@@ -32,7 +32,7 @@ def bound_arenas() -> bool:
 
 
 def giver() -> Callable[[], None] | None:
-    """Return the function that returns all free memory, or None if the C library (musl, macOS) has none."""
+    """Return the function that gives free memory back, or None if the C library (musl, macOS) has none."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is None:
         return None
@@ -41,7 +41,7 @@ def giver() -> Callable[[], None] | None:
 
 
 async def give_back() -> None:
-    """Trim again and again until cancelled."""
+    """Give free memory back every EVERY seconds until cancelled."""
     give = giver()
     while give is not None:
         await asyncio.sleep(EVERY)

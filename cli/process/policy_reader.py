@@ -1,4 +1,4 @@
-"""The reader of memory.policies: whole before the first event, then record by record.
+"""Reader of memory.policies: the whole topic before the first event, then record by record.
 
 It uses no consumer group, because every process needs every tenant's policy.
 """
@@ -29,19 +29,19 @@ PAUSE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PolicyState:
-    """A tenant's policy: what is in force, and what was refused after it."""
+    """A tenant's policy in force, and the problems of a later policy that was refused."""
 
     in_force: Mapping[str, Any] | None = None
-    """None: the deployment's policy holds."""
+    """The tenant's settings; None if the deployment's policy applies."""
     since: datetime | None = None
     refused: tuple[str, ...] = ()
-    """What is wrong with the last record; the one before it stays in force."""
+    """Problems of the last record if it was refused. The policy before it stays in force."""
     refused_at: datetime | None = None
 
 
 @dataclass(slots=True)
 class PolicyReader:
-    """Keeps `policies` as the topic says. It is their only writer."""
+    """Reader that keeps `policies` equal to the topic. It is the only writer of `policies`."""
 
     log: Log
     policies: TenantPolicies
@@ -49,10 +49,12 @@ class PolicyReader:
     _next: dict[int, int] = field(default_factory=dict)
 
     async def read_whole(self) -> None:
-        """Read the topic to its end, and put what it says in force at once: no event meets a policy that a later record
-        replaces. Raises Transient."""
+        """Read the topic to its end, then apply all its policies in one step.
+
+        So no event is handled with a policy that a later record replaces. Raises Transient.
+        """
         if await self.log.partitions(POLICIES.name) is None:
-            return  # a reader of an older deployment; workers refuse to start without the topic
+            return  # an older deployment has no such topic; workers refuse to start without it
         ends = await self.log.ends(POLICIES.name)
         async with aclosing(self.log.read(POLICIES.name)) as records:
             every = [record async for record in records]
@@ -65,7 +67,7 @@ class PolicyReader:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Follow the topic in the background."""
+        """Follow the topic in the background while the block runs."""
         task = asyncio.create_task(self.follow())
         try:
             yield
@@ -74,7 +76,7 @@ class PolicyReader:
             await asyncio.wait((task,))
 
     async def follow(self) -> None:
-        """Read on until cancelled. When the log does not answer, what is in force stays."""
+        """Follow the topic until cancelled. While the log does not answer, the present policies stay in force."""
         while True:
             try:
                 if not self._next:
@@ -83,7 +85,7 @@ class PolicyReader:
                     async for record in records:
                         self._take(record)
             except StageError as error:
-                log.warning("policies_not_read", why=str(error), remedy="none: those read before stay in force")
+                log.warning("policies_not_read", why=str(error), remedy="none: the present policies stay in force")
             self._next = {}
             await asyncio.sleep(PAUSE)
 
@@ -104,7 +106,7 @@ class PolicyReader:
                 tenant_id=tenant_id,
                 offset=record.position.offset,
                 wrong=list(refused.problems),
-                remedy="the policy before it stays in force: correct it, and send it with `memstream policies set`",
+                remedy="correct it, and send it with `memstream policies set`; the last valid policy stays in force",
             )
             return
         self.states[tenant_id] = PolicyState(table, at)
@@ -112,7 +114,7 @@ class PolicyReader:
 
 
 async def read_policies(log: Log, deployment: MemoryPolicy) -> TenantPolicies:
-    """Return the policies as they are now. Raises Transient."""
+    """Return the present policies. Raises Transient."""
     reader = PolicyReader(log, TenantPolicies(deployment))
     await reader.read_whole()
     return reader.policies
@@ -125,5 +127,5 @@ def _tenant_of(record: Record) -> str:
 def _decoded(record: Record) -> Mapping[str, Any]:
     major = major_version(record.headers)
     if major not in (None, MAJOR_VERSION):
-        raise PolicyRefused([f"major version {major} is not known here; known is {MAJOR_VERSION}"])
+        raise PolicyRefused([f"major version {major} is not supported; this version reads {MAJOR_VERSION}"])
     return read_policy(record.value or b"")

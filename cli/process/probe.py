@@ -1,4 +1,4 @@
-"""Probe of a server every few seconds, for /readyz."""
+"""Periodic probe of a server, for /readyz."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROBE_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Probe:
-    """State of one server. `ask` is any call that a healthy server answers."""
+    """Availability of one server. `ask` is any call that a healthy server answers."""
 
     ask: Callable[[], Awaitable[object]]
     reached: bool = True

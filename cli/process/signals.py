@@ -1,4 +1,4 @@
-"""Signals for commands that run until one: SIGTERM and SIGINT end them, SIGHUP ends them where their terminal went."""
+"""Signals of long-running commands: SIGTERM and SIGINT stop them; SIGHUP stops them if their terminal was closed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .log_files import LogFile, log_files
 log = structlog.get_logger(__name__)
 
 STREAMS = (0, 1, 2)
-"""Descriptors of the standard streams."""
+"""File descriptors of the standard streams."""
 Running = Callable[[asyncio.Event, asyncio.Event], Awaitable[int]]
-"""Work of a command. It gets `running`, which it sets once events are in flight, and `stopping`; it returns the exit
-code."""
+"""Work of a command, which returns the exit code. Its arguments are `running`, which it sets once events are in flight,
+and `stopping`, which requests its end."""
 
 
 async def until_stopped(run: Running, *, name: str) -> int:
-    """Run and return the exit code. A signal sets `stopping`; before `running` it ends the run at once."""
+    """Run the work and return its exit code. A signal sets `stopping`; before `running` is set it cancels the work."""
     running, stopping = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -44,7 +44,7 @@ async def until_stopped(run: Running, *, name: str) -> int:
     await asyncio.wait((work,))
     error = work.exception()
     if error is not None and not isinstance(error, StageError | click.ClickException):
-        # not exc_info: the messages of causes may repeat what users said
+        # not exc_info: messages of causes may contain users' text
         where = "".join(traceback.format_tb(error.__traceback__))
         log.critical(f"{name}_failed", error=describe(error), where=where)
         return exit_code_for(error)
@@ -52,8 +52,11 @@ async def until_stopped(run: Running, *, name: str) -> int:
 
 
 def _handle_hangup(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
-    """Drain on SIGHUP when the process has a terminal, because the terminal is gone then. Without one, a rotation of
-    logs sends it: open the log files again. A process that ignores it (nohup) goes on ignoring it."""
+    """Handle SIGHUP.
+
+    With a controlling terminal, SIGHUP means that the terminal was closed: drain. Without one, a log rotation sends it:
+    reopen the log files. A process that ignores SIGHUP (nohup) keeps ignoring it.
+    """
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return
     if _has_terminal():
@@ -64,7 +67,7 @@ def _handle_hangup(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> 
 
 
 def _has_terminal() -> bool:
-    """Tell whether the process has a controlling terminal."""
+    """Return whether the process has a controlling terminal."""
     try:
         os.close(os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY))
     except OSError:
@@ -73,11 +76,11 @@ def _has_terminal() -> bool:
 
 
 def _leave_terminal(terminals: Sequence[int], stopping: asyncio.Event) -> None:
-    """Stop, and write to nowhere: each write to a terminal that is gone is an error."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    """Redirect the standard streams to the null device, because a closed terminal fails every write. Then stop."""
+    null = os.open(os.devnull, os.O_RDWR)
     for descriptor in terminals:
-        os.dup2(nowhere, descriptor)
-    os.close(nowhere)
+        os.dup2(null, descriptor)
+    os.close(null)
     stopping.set()
 
 

@@ -1,4 +1,4 @@
-"""Standard streams that a command can always write to: encodings without a character, full disks, closed pipes."""
+"""Standard streams that survive missing characters of an encoding, full disks and closed pipes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 
 
 class OutputLost(Exception):
-    """Standard output takes no more. `broken_pipe`: its reader has ended, which is no fault."""
+    """Standard output cannot be written. `broken_pipe`: its reader has ended, which is not an error."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(error.strerror or str(error))
@@ -19,7 +19,7 @@ class OutputLost(Exception):
 
 
 class _Stream:
-    """Stream around another one. Everything but writing is the other one's."""
+    """Stream that handles write errors of another stream. Every other call goes to that stream."""
 
     def __init__(self, inner: TextIO) -> None:
         self._inner = inner
@@ -41,18 +41,18 @@ class _Stream:
             self._lost(error)
 
     def _lost(self, error: OSError) -> None:
-        """Decide about text that could not be written. Here it is dropped."""
+        """Handle text that could not be written. This class drops it."""
 
 
 class _Output(_Stream):
-    """Standard output of a command. OutputLost: it takes no more."""
+    """Standard output of a command. A failed write raises OutputLost."""
 
     def _lost(self, error: OSError) -> None:
         raise OutputLost(error) from error
 
 
 def dropping(stream: TextIO) -> TextIO:
-    """Return a stream for logs: what cannot be written is dropped, and work goes on."""
+    """Return a stream for logs that drops text which cannot be written."""
     return cast(TextIO, _Stream(stream._inner if isinstance(stream, _Stream) else stream))
 
 
@@ -60,12 +60,12 @@ def dropping(stream: TextIO) -> TextIO:
 def writable_streams() -> Iterator[None]:
     """Replace the standard streams while a command runs.
 
-    A character that the encoding lacks is replaced. A stream that the caller has closed is the null device, so that no
-    file of the command takes its number.
+    A character that the encoding lacks is replaced. A stream that the caller has closed becomes the null device;
+    otherwise a file that the command opens would get its descriptor.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     _open_missing()
-    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - it stays open as long as the process
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - open until the process ends
     out, err = (stream or open(os.devnull, "w") for stream in before[1:])  # noqa: SIM115
     for stream, errors in ((out, "replace"), (err, "backslashreplace")):
         if hasattr(stream, "reconfigure"):
@@ -80,16 +80,16 @@ def writable_streams() -> Iterator[None]:
 
 
 def _open_missing() -> None:
-    """Open the null device under the numbers 0 to 2 that are closed."""
+    """Open the null device on each closed descriptor from 0 to 2."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
 
 
 def _finish(stream: TextIO) -> None:
-    """Write out what is buffered. If that fails, Python must not try it again at its end."""
+    """Flush the stream. If that fails, redirect it to the null device, so that Python's flush at exit succeeds."""
     try:
         stream.flush()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Retries of a worker that connects to its servers at its start."""
+"""Retries while a worker connects to its servers at its start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ PAUSE = 1.0
 
 @dataclass(slots=True)
 class StartupRetry:
-    """One deadline for all servers. After it CommandFailed (exit 3) names the unavailable server and the remedy."""
+    """Retries with one deadline for all servers.
+
+    After the deadline, CommandFailed (exit 3) names the unavailable server and the remedy.
+    """
 
     seconds: float = WORKER_SECONDS
     pause: float = PAUSE

@@ -78,7 +78,7 @@ async def test_a_wrong_one_is_told_and_the_last_good_one_stays(log: EmbeddedLog)
     assert (threshold(reader.policies), threshold(reader.policies, "other")) == (0.5, 0.8)
     state = reader.states["acme"]
     assert state.in_force == {"capture": {"threshold": 0.5}}
-    assert state.refused == ("major version 2 is not known here; known is 1",)
+    assert state.refused == ("major version 2 is not supported; this version reads 1",)
     await put(log, "acme", {"capture": {"threshold": 0.6}})
     await reader.read_whole()
     assert reader.states["acme"].refused == ()
