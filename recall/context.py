@@ -1,9 +1,8 @@
 """Context for a prompt: framed text from memory within a token limit.
 
-One recall reads the tiers whose sections are on, and the digest is read beside it. Then memory/recall/context.py
-selects and renders. Where a preset finds no fact for the cue, a second recall takes what counts most, so that a new
-session of a known user has a context. What a session holds, and what is to be done, is read beside them
-(held_records.py).
+One recall reads the tiers of the enabled sections; the digest, the session's blocks and the due tasks (held_records.py)
+are read in parallel. memory/recall/context.py then selects and renders. When a preset finds no fact for the cue, a
+second recall reads the most important memories, so that a new session of a known user has a context.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 
 Switch = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic", "recall"]
-"""The sections, and `recall`: whether that tool is offered beside the text."""
+"""The sections, and `recall`, which offers that tool in addition to the text."""
 Preset = Literal["default", "full", "small"]
 PRESETS: Mapping[Preset, frozenset[Switch]] = {
     "default": frozenset((*DEFAULT_SECTIONS, "recall")),
@@ -55,41 +54,41 @@ PRESETS: Mapping[Preset, frozenset[Switch]] = {
 }
 TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
 INSTEAD_TIERS: tuple[Tier, ...] = ("semantic", "episodic")
-"""The tiers that are read without the cue where it finds no fact."""
+"""The tiers of the second recall, without the cue, when the first finds no fact."""
 EPISODES_INSTEAD = 10
-"""Episodes that stand in where no fact is known."""
+"""Maximum number of episodes in place of missing facts."""
 TOKENS_DEFAULT = 2_000
 TOKENS_MAX = 32_000
 DIGEST_PATIENCE = 2.0
 """Seconds that a context waits for the digest."""
 DRAWS = 8
-"""Boundary marks that are drawn before their source counts as broken. With 64 random bits, the first one is always
-free."""
+"""Maximum number of boundary marks to draw. With 64 random bits the first mark is practically always unused, so
+reaching the limit means a broken source."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
     """The parameters of one context. Tenant, owner and session come from the caller's credential, never from a text.
 
-    ValueError names a parameter that is out of bounds.
+    Raises ValueError with the name of an invalid parameter.
     """
 
     tenant_id: str
     owner: Owner
     session: ReadSession | None = None
-    """The session whose working set is shown. None: no working set."""
+    """The session whose working set is shown, or None for no working set."""
     groups: tuple[str, ...] = ()
     cue: str | None = None
-    """What the prompt is about. None: show what counts most."""
+    """The topic of the prompt, or None to show the most important memories."""
     max_tokens: int = TOKENS_DEFAULT
     switches: frozenset[Switch] = field(default=PRESETS["default"])
     by_preset: bool = True
-    """Whether a preset chose the switches. Then, beside facts, the digest comes only where it adds something; and
-    without any fact, episodes stand in. Otherwise exactly these sections are shown."""
+    """True when a preset chose the switches. Then the digest is shown with facts only if it adds information, and
+    episodes replace missing facts. When False, exactly these sections are shown."""
     time_zone: str = "UTC"
-    """The user's time zone, an IANA name: days and months are written in it."""
+    """The user's time zone as an IANA name, used for days and months."""
     ceiling: Sensitivity = "internal"
-    """The highest sensitivity that is shown. `secret` needs a caller with that right."""
+    """The highest sensitivity that is shown. `secret` requires a caller with that permission."""
     as_of: datetime | None = None
     known_at: datetime | None = None
 
@@ -128,9 +127,9 @@ class PromptContext:
 
     text: str
     tokens: int
-    """Estimated, not counted by the model's tokenizer."""
+    """Estimated number of tokens; the model's tokenizer may differ."""
     shown: Mapping[Section, tuple[str, ...]]
-    """Ids by section, in the order of the text. Sections that are switched on but empty are listed too."""
+    """Ids by section, in the order of the text, including enabled but empty sections."""
     tools: tuple[Literal["recall"], ...]
     missing: tuple[UnansweredPart, ...] = ()
     """Parts of memory that did not answer."""
@@ -139,7 +138,7 @@ class PromptContext:
 
 
 class DigestReader(Protocol):
-    """Port to the digest of an owner (record_reader.py implements it)."""
+    """Port for an owner's digest, implemented by record_reader.py."""
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None: ...
 
@@ -149,7 +148,7 @@ def new_mark() -> str:
 
 
 class ContextService:
-    """The context service. One instance serves any number of requests at once."""
+    """The context service. One instance serves concurrent requests."""
 
     def __init__(
         self,
@@ -162,10 +161,9 @@ class ContextService:
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
-        """`digests` reads the digest, `held` blocks and tasks; None means that there are none. `locale`: the language
-        packs that read the conditions of tasks. `publisher` publishes the items that are shown, not
-        those that were only read. `mark` draws the boundary mark of each context. `count` counts tokens as the caller's
-        model does."""
+        """`digests` reads the digest and `held` reads blocks and tasks; None disables them. `publisher` publishes the
+        shown items, not all read items. `mark` draws the boundary mark of a context. `count` counts tokens like the
+        caller's model."""
         self._recall = recall
         self._digests = digests
         self._held = held
@@ -175,7 +173,7 @@ class ContextService:
         self._count = count
 
     async def context(self, request: ContextRequest, *, now: datetime) -> PromptContext:
-        """Build the context. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
+        """Return the context. Slow and failed parts are listed in it. Raises Fatal when an invariant is broken."""
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
         digest, blocks, tasks, recalled = await asyncio.gather(
@@ -219,13 +217,14 @@ class ContextService:
         )
 
     async def _digested(self, request: ContextRequest, digest: Digest | None, now: datetime) -> RecallResult:
-        """Return facts that the digest may rest on, where facts are off: the digest counts as showing them."""
+        """Return the facts that the digest may include, when the facts section is off: the digest counts as showing
+        them."""
         if digest is None or "semantic" in request.switches or not request.sections & {"working", "episodic"}:
             return RecallResult((), ())
         return await self._recalled(replace(request, cue=None), ("semantic",), now)
 
     def _finds_nothing(self, request: ContextRequest, digest: Digest | None, recalled: RecallResult) -> bool:
-        """Return whether a preset with facts has neither a fact nor a digest to show, though facts did answer."""
+        """Return whether a preset with facts has neither a fact nor a digest, although the fact searches answered."""
         if not request.by_preset or "semantic" not in request.switches or digest is not None:
             return False
         found = any(each.item.tier == "semantic" for each in recalled.items)
@@ -243,7 +242,7 @@ class ContextService:
         )
 
     async def _blocks(self, request: ContextRequest, parts: DeadlineReads) -> Sequence[WorkingBlock]:
-        """Return what the session holds; without a session the owner's blocks."""
+        """Return the session's blocks, or the owner's blocks when there is no session."""
         held, session = self._held, request.session
         if held is None or "blocks" not in request.switches or not _is_of_now(request):
             return ()
@@ -262,11 +261,12 @@ class ContextService:
         return await parts.ask("tasks", read) or ()
 
     def _reads_digest(self, request: ContextRequest) -> bool:
-        """Tell whether the digest is read. Only the present digest exists, so a read of the past has none."""
+        """Return whether the digest is read. A read of the past has no digest, because only the current digest
+        exists."""
         return self._digests is not None and "digest" in request.switches and _is_of_now(request)
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> RenderedContext:
-        """Render the memories under a mark that does not occur in them."""
+        """Render the memories with a mark that does not occur in them."""
         statements = (*memories.tasks, *memories.facts, *memories.focus, *memories.episodes)
         texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
         texts += [text for block in memories.blocks for text in (block.name, block.text)]
@@ -278,12 +278,12 @@ class ContextService:
 
 
 def _is_of_now(request: ContextRequest) -> bool:
-    """Whether the context is about the present. Of what has no history, only the present exists."""
+    """Return whether the context is about the present. Records without history exist only in the present."""
     return request.as_of is None and request.known_at is None
 
 
 def _joined(first: RecallResult, instead: RecallResult) -> RecallResult:
-    """Add what a recall without the cue found, but not twice."""
+    """Return the first result with the new items of a recall without the cue."""
     known = {each.item.id for each in first.items}
     episodes = [each for each in instead.items if each.item.tier == "episodic"][:EPISODES_INSTEAD]
     facts = [each for each in instead.items if each.item.tier == "semantic"]
@@ -309,7 +309,7 @@ def _memories(
 
 
 def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextItem, ...]:
-    """Return the items of a tier. A begin that lies ahead is not told: the statement itself says when."""
+    """Return the items of a tier. A start in the future is left out, because the statement itself contains it."""
     return tuple(
         ContextItem(
             each.item.content,

@@ -1,4 +1,4 @@
-"""Deadline for the parts of one read. Parts that are slow or fail are named, and the others are used."""
+"""Deadline for the parts of one read. Slow and failed parts are reported; the other parts are used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 EMBEDDER = "embedder"
 LINKS = "links"
 HELPERS = frozenset((EMBEDDER, LINKS))
-"""Parts that hold no memory themselves. They help to search or to rank."""
+"""Parts without memories of their own, which support search or ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class UnansweredPart:
 
 
 class DeadlineReads:
-    """The parts of one read. Every part may use what is left of `patience`, in seconds since this object was made."""
+    """The parts of one read. They share `patience`, in seconds from the creation of this object."""
 
     def __init__(self, *, patience: float) -> None:
         self._patience = patience
@@ -36,7 +36,7 @@ class DeadlineReads:
 
     @property
     def silent(self) -> bool:
-        """True when parts of memory were asked and none has answered. Helper parts do not count."""
+        """True when memory parts were asked and none has answered. Helper parts do not count."""
         return bool(self._missing) and not self._answered
 
     @property
@@ -46,9 +46,12 @@ class DeadlineReads:
     async def ask(
         self, name: str, ask: Callable[[], Awaitable[T]], *, also: Sequence[str] = (), share: float = 1.0
     ) -> T | None:
-        """Return the answer of `ask`, or None and add `name` to the missing parts when it fails, refuses or is slow.
-        `also` names parts that the same request asks. `share` limits the part to this share of the patience, because
-        others wait for its answer."""
+        """Return the answer of `ask`. When it fails, refuses or is slow, return None and add `name` to the missing
+        parts.
+
+        `also`: further parts in the same request. `share`: fraction of the patience for this part, because other parts
+        wait for it.
+        """
         try:
             async with asyncio.timeout_at(self._begun + share * self._patience):
                 answer = await ask()

@@ -1,4 +1,4 @@
-"""Qdrant filters for the stored records that a read may see; pure. The store adds the tenant itself."""
+"""Qdrant filters for the stored records that a read may see. Pure functions. The store adds the tenant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .request import RecallRequest
 
 
 def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter | None:
-    """Return the filter for this tier. None: the request reads nothing of it."""
+    """Return the filter for a tier, or None when the request reads nothing from it."""
     if tier not in request.tiers:
         return None
     match tier:
@@ -29,8 +29,8 @@ def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter
 
 
 def _facts(request: RecallRequest, now: datetime) -> models.Filter:
-    """Match active facts that have not ended. For a time in the past, match facts that were valid then, also if they
-    were replaced later. Invalidated facts were never true."""
+    """Match active facts that have not ended. For a past time, match facts that were valid then, including facts
+    replaced later. Invalidated facts were never true."""
     conditions = _of_owners(request, shared=request.shared_facts) + _about(request)
     if request.known_at is not None:
         conditions += believed(request.known_at, valid=request.as_of or request.known_at)
@@ -42,11 +42,11 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
 
 
 def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
-    """Match facts that were believed at `known_at` to be true at `valid`, as far as rows show it.
+    """Match facts that were believed at `known_at` to be true at `valid`, as far as the rows record it.
 
-    The stage that invalidates or prunes a fact sets `expired_at`. The stage that replaces one sets `closed_at`, and
-    before that time the end of the fact was not known. Rows without `closed_at` (rebuilt, or from an older version)
-    count as closed at `valid_to`.
+    The stage sets `expired_at` when it invalidates or prunes a fact. It sets `closed_at` when it replaces a fact;
+    before that time the end of the fact was unknown. Rows without `closed_at` (rebuilt, or from an older version) count
+    as closed at `valid_to`.
     """
     then = models.Filter(must=[is_empty("closed_at"), after("valid_to", min(valid, known_at))])
     ended = models.Filter(must=[until("closed_at", known_at), after("valid_to", valid)])
@@ -63,7 +63,7 @@ def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
 
 
 def _working(request: RecallRequest) -> models.Filter | None:
-    """Match the present working set of the session. A read of the past or without a session has none."""
+    """Match the session's current working set. A read of the past or without a session has none."""
     if request.session is None or request.past is not None:
         return None
     session = [equals("user_id", request.session.user_id), equals("session_id", request.session.session_id)]
@@ -81,8 +81,7 @@ def _episodes(request: RecallRequest) -> models.Filter:
 
 
 def _turns(request: RecallRequest) -> models.Filter | None:
-    """Match messages in all sessions of the owner. A message has no subject and no category, and without a cue it has
-    no rank."""
+    """Match messages in all sessions of the owner. Messages have no subject, no category, and no rank without a cue."""
     if request.search_text is None or request.subject is not None or request.category is not None:
         return None
     conditions: list[models.Condition] = [
@@ -96,19 +95,19 @@ def _turns(request: RecallRequest) -> models.Filter | None:
 
 
 def said_by(names: Sequence[str], turns: models.Filter) -> models.Filter:
-    """Match those of these messages that were said under one of the names."""
+    """Match the messages of a filter that have one of these speaker names."""
     return models.Filter(must=[turns, any_of("name", names)])
 
 
 # ------------------------------------------------------------------------------------------------ conditions
 def these(identities: Sequence[str], of: models.Filter) -> models.Filter:
-    """Match those of these ids that still fit the filter. Built without validation, because the ids come from the
-    store."""
+    """Match the records with these ids that still match the filter. The filter is built without validation, because the
+    ids come from the store."""
     return models.Filter.model_construct(must=[of, models.HasIdCondition.model_construct(has_id=list(identities))])
 
 
 def not_ended(moment: datetime) -> models.Filter:
-    """Match records without an end, or with an end after `moment`. In Qdrant a null counts as empty."""
+    """Match records without an end or with an end after `moment`. In Qdrant a null counts as empty."""
     return models.Filter(
         should=[
             is_empty("valid_to"),
@@ -123,7 +122,7 @@ def valid_at(moment: datetime) -> models.Filter:
 
 
 def _of_owners(request: RecallRequest, *, shared: Sequence[str] = ()) -> list[models.Condition]:
-    """Match records of the owner and the groups, and the shared ones."""
+    """Match records of the owner and the groups, and shared records."""
     owned = any_of("owner_key", request.owner_keys)
     if not shared:
         return [owned, _ceiling(request)]

@@ -1,4 +1,4 @@
-"""What stands in a context without being recalled: blocks, active procedures, tasks that are due."""
+"""Records that a context shows without recall: blocks, active procedures, due tasks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .record_filters import RecordSelection
 from .request import ReadSession
 
 TO_DO_MAX: Final = 10
-"""Tasks that are due in a context."""
+"""Maximum number of due tasks in a context."""
 
 
 class HeldRecords(Protocol):
-    """Port to these records (record_reader.py implements it)."""
+    """Port for these records, implemented by record_reader.py."""
 
     async def holdings(
         self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"
@@ -50,8 +50,10 @@ class HeldRecords(Protocol):
 async def session_blocks(
     held: HeldRecords, tenant_id: str, session: ReadSession, *, ceiling: Sensitivity
 ) -> tuple[WorkingBlock, ...]:
-    """Return the blocks of a session, those of owners that are attached to it, and its active procedures. What a group
-    owns is shown to its members alone, and so is what it shares of another user."""
+    """Return a session's own blocks, its attached blocks of owners, and its active procedures.
+
+    Records of a group, and records of other users shared by a group, are shown only to members of the group.
+    """
     holdings = await held.holdings(tenant_id, session.user_id, session.session_id, ceiling=ceiling)
     if holdings is None:
         return ()
@@ -77,7 +79,7 @@ async def owner_blocks(
 async def tasks_to_do(
     held: HeldRecords, tenant_id: str, owner: Owner, *, cue: str | None, locale: str, ceiling: Sensitivity
 ) -> tuple[ContextItem, ...]:
-    """Return the owner's newest tasks that are due, and those whose condition the cue meets."""
+    """Return the owner's newest due tasks, and the tasks with a condition that the cue meets."""
     tasks = await held.pending_tasks(tenant_id, owner, ceiling=ceiling)
     return tuple(
         ContextItem(
@@ -95,14 +97,14 @@ async def tasks_to_do(
 
 
 def _without(named: Sequence[NamedRecord], groups: Collection[str]) -> Sequence[NamedRecord]:
-    """Return the records but for those of these groups."""
+    """Return the records that do not belong to these groups."""
     return [each for each in named if each.owner.scope != "group" or each.owner.id not in groups]
 
 
 async def _shared(
     held: HeldRecords, tenant_id: str, member: Owner, named: Sequence[NamedRecord]
 ) -> Sequence[NamedRecord]:
-    """Return the procedures but for those of other users that no group shares with the member."""
+    """Return the procedures, except other users' procedures that no group shares with the member."""
     foreign = [each for each in named if each.owner.scope == "user" and each.owner != member]
     if not foreign:
         return named

@@ -1,5 +1,5 @@
-"""Selection by a chat model: it sees candidates and names those that answer the cue (docs/reference/models.md). It is a
-`Reranker`, and it chooses the answer of the tool `recall` (model_choice.py)."""
+"""Selection by a chat model, which sees candidates and names those that answer the cue (docs/reference/models.md). It
+implements `Reranker` and chooses the answer of the tool `recall` (model_choice.py)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ log = structlog.get_logger(__name__)
 
 TASK = "selection"
 CHARS_MAX = 400
-"""Characters that are shown of a candidate."""
+"""Maximum number of shown characters per candidate."""
 LETTER: dict[Tier, str] = {"semantic": "f", "working": "w", "episodic": "e", "turns": "c"}
-"""First letter of the short ids: facts, working entries, episodes, messages."""
+"""First letter of a short id, by tier: facts, working entries, episodes, messages."""
 NO_SUBJECT = "messages"
 
 RULES = """\
@@ -40,8 +40,8 @@ SCHEMA: dict[str, JsonValue] = {
 
 
 class LlmReranker:
-    """`Reranker` over any chat completions, one call for each read. As a reranker, candidates that the answer does not
-    name keep their order, after the named ones."""
+    """`Reranker` with a chat model, one call per read. Candidates that the answer does not name follow the named ones
+    in their original order."""
 
     def __init__(self, *, completions: Completions) -> None:
         self._completions = completions
@@ -52,8 +52,10 @@ class LlmReranker:
         return list((await self.select(cue, candidates, tenant_id=tenant_id)).places)
 
     async def select(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> SelectionAnswer:
-        """Return the candidates that the model names. Raises `Transient`, or `Poison("refused_by_model")` when there is
-        no usable answer. No candidates: no call."""
+        """Return the candidates that the model names. Without candidates there is no call.
+
+        Raises Transient, and Poison("refused_by_model") when the answer is unusable.
+        """
         if not candidates:
             return SelectionAnswer((), 0)
         prompt = SelectionPrompt(cue, tuple(candidates))
@@ -72,7 +74,7 @@ class LlmReranker:
 
 @dataclass(frozen=True, slots=True)
 class SelectionAnswer:
-    """Places of candidates, best first, each once; and how many items of the answer named no candidate."""
+    """Distinct places of candidates, best first, and the number of answer items that named no candidate."""
 
     places: tuple[int, ...]
     dropped: int
@@ -80,14 +82,14 @@ class SelectionAnswer:
 
 @dataclass(frozen=True)
 class SelectionPrompt:
-    """The prompt of one call, and the candidates that its short ids stand for."""
+    """The prompt of one call, and the candidates of its short ids."""
 
     cue: str
     candidates: tuple[RerankCandidate, ...]
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """Map each short id (`f1`) to its place in `candidates`. Ids count each kind separately."""
+        """Map each short id (`f1`) to its place in `candidates`. Each tier has its own numbering."""
         names: dict[str, int] = {}
         shown = dict.fromkeys(LETTER, 0)
         for place, each in enumerate(self.candidates):
@@ -106,8 +108,7 @@ class SelectionPrompt:
         return Message("system", RULES), Message("user", question)
 
     def parse(self, value: JsonValue) -> SelectionAnswer:
-        """Parse the answer. ValueError: it has another shape. An id that was not shown, or that comes again, is
-        dropped."""
+        """Parse an answer. Raises ValueError when its shape is wrong. Unknown and repeated ids are dropped."""
         named = value.get("ids") if isinstance(value, dict) else None
         if not isinstance(named, list):
             raise ValueError('the answer must be an object {"ids": [...]}')

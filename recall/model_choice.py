@@ -1,4 +1,4 @@
-"""Answers of the tool `recall` that a chat model chooses: one call among facts, episodes and messages with the exact
+"""Answers of the tool `recall` chosen by a chat model: one call about facts, episodes, and messages with the exact
 phrase (docs/design/recall.md)."""
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from .service import RecalledMemory, RecallPort, RecallResult, RecallService
 log = structlog.get_logger(__name__)
 
 PART: Final = TASK
-"""The name under `missing` when the model chose nothing."""
+"""Name of the missing part when the model chose nothing."""
 SHOWN_CEILING: Final[Sensitivity] = "internal"
-"""The highest sensitivity that the model is shown, whatever the reader may read. So a chosen answer has no secret."""
+"""The highest sensitivity shown to the model, independent of the reader's permission. So no chosen answer is secret."""
 
 
 class ModelChoice:
-    """`RecallPort` whose answer a model chooses. It returns what the model names, in the model's order, and nothing
-    else; an item has at most `CHARS_MAX` characters, and the score that it has in a ranked answer.
+    """`RecallPort` with answers chosen by a model. It returns only the records that the model names, in the model's
+    order. An item has at most `CHARS_MAX` characters, and its score of the ranked answer.
 
-    The answer is ranked when there is nothing to choose from: no cue, neither facts nor episodes asked for, none found.
-    It is also ranked when the model does not choose: it is away, silent for `tool.patience` seconds, over its budget,
-    or its answer is unusable. Then `missing` names `selection`.
+    Without a choice to make, the answer is ranked instead: no cue, no tier of facts or episodes in the request, or no
+    record found. It is also ranked when the model is away, silent for `tool.patience` seconds, over its budget, or
+    gives an unusable answer. Then `missing` contains `selection`.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ModelChoice:
         policy: RecallPolicy,
         locale: str = "en",
     ) -> None:
-        """`ranked`: the recall that answers in the model's place. It must read the same store."""
+        """`ranked`: the recall for answers without a choice. It must read the same store."""
         wide = replace(policy, pool=max(policy.pool, policy.tool.facts, policy.tool.episodes))
         self._candidates = RecallService(store=store, embedder=embedder, policy=wide, locale=locale)
         self._ranked = ranked
@@ -56,7 +56,8 @@ class ModelChoice:
         self._policy = policy
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
-        """Answer one recall: at most `request.limit` items, best first. `Fatal`: an invariant is broken."""
+        """Answer one recall with at most `request.limit` items, best first. Raises Fatal when an invariant is
+        broken."""
         cue = request.search_text
         phrase = ExactPhrase(cue or "")
         tiers = tuple(tier for tier in SHORTLIST_TIERS if tier in request.tiers)
@@ -83,11 +84,11 @@ class ModelChoice:
         return RecallResult(items, found.missing)
 
     async def _selected(self, cue: str, shown: Sequence[RecalledMemory], *, tenant_id: str) -> SelectionAnswer:
-        """Ask the model. An answer that names ids, and none that was shown, is unusable."""
+        """Ask the model. An answer that names only unknown ids is unusable."""
         candidates = [RerankCandidate(each.item.tier, each.item.content, each.item.subject) for each in shown]
         answer = await self._selector.select(cue, candidates, tenant_id=tenant_id)
         if answer.dropped and not answer.places:
-            raise Poison("refused_by_model", f"all of the {answer.dropped} ids that the model named were not shown")
+            raise Poison("refused_by_model", f"the model named {answer.dropped} ids, and none of them was shown")
         return answer
 
     async def _by_rank(

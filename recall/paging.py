@@ -1,5 +1,5 @@
-"""Pages of stored records by keyset: the newest first, equal times by id. A cursor names the record that a page begins
-with, so that new records do not move pages. Each page costs at most three reads."""
+"""Keyset pages of stored records: newest first, equal times by id. A cursor names the first record of a page, so new
+records do not move pages. Each page takes at most three reads."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..schemas.cloudevents import rfc3339
 from ..schemas.errors import Fatal
 
 PAGE_MAX = 200
-"""The most records of a page."""
+"""Maximum number of records per page."""
 CURSOR_MAX = 256
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[R]):
-    """A page. `next` is the cursor of the next page, None at the end."""
+    """A page. `next`: cursor of the next page, or None at the end."""
 
     items: tuple[R, ...]
     next: str | None = None
@@ -35,24 +35,24 @@ class Page(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The record that a page begins with. It may have been deleted since."""
+    """The first record of a page. It may have been deleted since the cursor was issued."""
 
     collection: str
     id: str
     at: datetime | None
-    """The value of the record's order field. None when records are ordered by id."""
+    """The value of the record's order field, or None when records are ordered by id."""
 
     def cursor(self) -> str:
-        """Encode the place for callers, to whom it is opaque: base64url of JSON."""
+        """Encode the place as an opaque cursor: base64url of JSON."""
         at = None if self.at is None else rfc3339(self.at)
         return base64.urlsafe_b64encode(json.dumps([self.collection, self.id, at]).encode()).rstrip(b"=").decode()
 
     @classmethod
     def read(cls, cursor: str | None, *, collection: str, ordered: bool) -> Place | None:
-        """Decode a cursor. ValueError: it does not belong to this kind of page."""
+        """Decode a cursor. Raises ValueError when it does not belong to this kind of page."""
         if cursor is None:
             return None
-        wrong = ValueError("this cursor does not belong to this kind of page; begin without a cursor")
+        wrong = ValueError("this cursor does not belong to this kind of page; start without a cursor")
         if len(cursor) > CURSOR_MAX or not cursor.isascii():
             raise wrong
         try:
@@ -76,8 +76,10 @@ async def read_page(
     limit: int,
     cursor: str | None,
 ) -> Page[StoredPoint]:
-    """Read one page. `order_by` names an indexed field that holds a time in every record; None orders by id.
-    ValueError: the limit or the cursor is invalid."""
+    """Read one page. `order_by` names an indexed field with a time in every record; None orders by id.
+
+    Raises ValueError when the limit or the cursor is invalid.
+    """
     if not 1 <= limit <= PAGE_MAX:
         raise ValueError(f"the limit must be 1 to {PAGE_MAX}, not {limit}")
     start = Place.read(cursor, collection=collection, ordered=order_by is not None)
@@ -108,8 +110,8 @@ class _Keyset:
         return found
 
     async def _older(self, order_by: str, than: datetime | None, count: int) -> list[StoredPoint]:
-        """Read records older than a time. The store orders by time alone, so records that share the last time of its
-        answer are read again, by id."""
+        """Read records older than a time. The store orders only by time, so records with the last returned time are
+        read again by id."""
         older = None if than is None else before(order_by, than)
         found = await self.store.select(
             self.collection,

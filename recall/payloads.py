@@ -1,5 +1,5 @@
-"""Stored records as a read decodes them. The store is asked only for the fields that are named here. Ranking decodes a
-few of them; the rest is decoded for the chosen items alone."""
+"""Decoding of stored records for reads. The store returns only the fields named here. Ranking decodes a few fields of
+all candidates; the other fields are decoded for the chosen items only."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     ),
     "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
-"""Fields of a candidate: those that an answer shows, and those that the profiles `memstream` and `classic` rank by. A
-read has hundreds of candidates, so each field is a part of what a recall costs."""
+"""Fields of a candidate: the fields shown in an answer, and the fields for the ranking profiles `memstream` and
+`classic`. A read has hundreds of candidates, so every field adds to its cost."""
 COMPOSITE_FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     "semantic": (*FIELDS["semantic"], "strength", "retrieval_count", "last_accessed_at"),
     "working": (*FIELDS["working"], "importance"),
     "episodic": (*FIELDS["episodic"], "strength", "stability", "last_accessed_at", "emotion"),
     "turns": FIELDS["turns"],
 }
-"""The same for the profile `composite`."""
+"""Fields of a candidate for the ranking profile `composite`."""
 SAYING: Final = (
     *("content", "state", "valid_to", "expired_at", "closed_at"),
     *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
 )
-"""Fields of a fact that may confirm or contradict an episode."""
+"""Fields of a fact that can confirm or contradict an episode."""
 QUOTES_MAX: Final = 4
-"""Quotes of a fact that are compared with a cue."""
+"""Maximum number of quotes of a fact that are compared with a cue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +73,30 @@ class MemorySource:
 
 @dataclass(frozen=True, slots=True)
 class RecordDetails:
-    """What an answer shows of a record besides its text and score."""
+    """Data of a record shown in an answer in addition to its text and score."""
 
     sources: Sequence[MemorySource]
     sensitivity: Sensitivity
     subject: str | None = None
     category: Category | None = None
     role: str | None = None
-    """Of a message: who said it."""
+    """Speaker role of a message."""
     archived_at: datetime | None = None
-    """Of an episode whose text is a gist: when the original text was archived. verbatim.py returns that text."""
+    """For an episode with a gist: the time at which its original text was archived. verbatim.py returns that text."""
     since: datetime | None = None
-    """Of a fact: when it began, when that was told."""
+    """For a fact: its start time, if the speaker stated it."""
     at: datetime | None = None
-    """When the record was made; of an episode when it happened or was said."""
+    """The time at which the record was made; for an episode, at which it happened or was said."""
     approved: bool = False
-    """Of a fact: a person approved it as the instruction that it is."""
+    """True for a fact that is an instruction approved by a person."""
     needs_own_word: bool = False
-    """Of an episode: a tool says what somebody likes or is."""
+    """True for an episode in which a tool states a person's preference or attribute."""
 
 
-# ------------------------------------------------------------------------------------------------ to rank by
+# ------------------------------------------------------------------------------------------------ ranking
 def content_of(payload: Payload) -> str:
-    """Return the text of a memory. A message is returned without memories that were rendered into it, because they are
-    not what was said."""
+    """Return the text of a memory. Recalled memories that were inserted into a message are removed, because nobody said
+    them."""
     content = clean_text(_text(payload, "content"))
     return remove_framed(content) if "message_index" in payload else content
 
@@ -115,8 +115,8 @@ def trace_of(tier: Tier, payload: Payload) -> Trace:
 
 
 def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: RecallPolicy) -> Impression:
-    """Return the values that the profile `composite` ranks by. A message has no importance of its own. A working
-    entry's strength is its salience, which fades by turns."""
+    """Return the values for the ranking profile `composite`. A message has no importance. The strength of a working
+    entry is its salience, which decreases with each turn."""
     match tier:
         case "semantic":
             at = _since(payload)
@@ -142,10 +142,10 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
             return Impression(strength=left, at=at, importance=0.0)
 
 
-# ------------------------------------------------------------------------------------------------ to compare
+# ------------------------------------------------------------------------------------------------ comparison
 def fit_text_of(tier: Tier, payload: Payload, content: str, similarity: float | None) -> FitText:
-    """Return what is compared with the cue: the text (`content_of`), its subject, and the quotes of its evidence. Of a
-    message it is the beginning, as long as a statement may be."""
+    """Return the data to compare with the cue: the text (`content_of`), its subject, and its evidence quotes. A message
+    is cut to the maximum length of a statement."""
     beside: tuple[str, ...]
     match tier:
         case "turns":
@@ -172,18 +172,18 @@ def _quotes(payload: Payload) -> tuple[str, ...]:
 
 
 def subject_of(payload: Payload) -> str | None:
-    """Return the subject. A message has none."""
+    """Return the subject, or None for a message."""
     subject = payload.get("subject")
     return None if subject is None else _text(payload, "subject")
 
 
 def observation_of(payload: Payload) -> str:
-    """Return the observation that an episode or a working entry was made of."""
+    """Return the id of the observation behind an episode or a working entry."""
     return _text(payload, "observation_id")
 
 
 def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
-    """Return the turns of a summary, each with its session. An episode that is no summary has none."""
+    """Return the turns of a summary with their session; empty for other episodes."""
     turns = payload.get("turn_ids")
     if not isinstance(turns, list):
         return frozenset()
@@ -191,7 +191,7 @@ def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
 
 
 def saying_of(payload: Payload, *, valid: datetime, known: datetime, not_yet: Collection[FactState] = ()) -> FactClaim:
-    """Decode what a fact claims. A fact in a state of `not_yet` is not believed."""
+    """Return the claim of a fact. A fact in a state of `not_yet` is not believed."""
     evidence = payload.get("evidence")
     said = [each for each in evidence if isinstance(each, dict)] if isinstance(evidence, list) else []
     return FactClaim(
@@ -210,14 +210,14 @@ def saying_of(payload: Payload, *, valid: datetime, known: datetime, not_yet: Co
     )
 
 
-# ------------------------------------------------------------------------------------------------ to tell
-class _Told(Contract):
+# ------------------------------------------------------------------------------------------------ details
+class _Record(Contract):
     subject: Subject
     category: Category
     sensitivity: Sensitivity = "internal"
 
 
-class _Fact(_Told):
+class _Fact(_Record):
     recorded_at: Instant
     valid_from: Instant
     valid_from_told: bool = False
@@ -225,7 +225,7 @@ class _Fact(_Told):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class _Entry(_Told):
+class _Entry(_Record):
     session_id: GivenId
     observation_id: OurId
 
@@ -311,7 +311,7 @@ def _moment(payload: Payload, name: str) -> datetime:
 
 
 def _since(payload: Payload) -> datetime:
-    """Return the time of the last reinforcement, or of the recording when there was none."""
+    """Return the time of the last reinforcement, or the recording time when there was none."""
     return _moment(payload, "last_reinforced_at" if payload.get("last_reinforced_at") else "recorded_at")
 
 

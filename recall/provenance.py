@@ -1,7 +1,7 @@
-"""A fact and its origin: its versions, the decisions, the observations, and the turns with their exact words.
+"""Origin of a fact: its versions, the decisions, the observations, and the turns with their exact words.
 
-The present state comes from Qdrant, the past from the log. Topics delete records after their retention, so the history
-may begin later than the fact. Parts that could not be read within the bounds (bounded_log_reads.py) are named in
+The current state comes from Qdrant, the past from the log. Topics delete records after their retention, so the history
+may start later than the fact. Parts that were not read within the limits (bounded_log_reads.py) are listed in
 `missing`.
 """
 
@@ -38,14 +38,14 @@ from .record_reader import RecordReader, Sees, said_in_order, sees_all
 VERSIONS_DEFAULT = 50
 VERSIONS_MAX = 200
 NAMED_MAX = 256
-"""Observations that a trace looks for: the newest ones."""
+"""Maximum number of observations in a trace, the newest ones."""
 C = TypeVar("C", bound=Contract)
 
 
 @dataclass(frozen=True, slots=True)
 class FactRef:
-    """A fact, and what the caller may see: whose facts, and up to which sensitivity. Both are checked against the fact
-    before anything that led to it is read."""
+    """A fact, and the caller's permissions: visible owners and the highest sensitivity. Both are checked against the
+    fact before its sources are read."""
 
     tenant_id: str
     fact_id: str
@@ -58,7 +58,7 @@ class FactRef:
 
 @dataclass(frozen=True, slots=True)
 class FactHistory:
-    """The changes of a fact, oldest first. `next` is the cursor of the next page."""
+    """The changes of a fact, oldest first. `next`: cursor of the next page."""
 
     fact: Fact
     events: tuple[FactUpdated, ...]
@@ -68,28 +68,28 @@ class FactHistory:
 
 @dataclass(frozen=True, slots=True)
 class SourceTurn:
-    """An observation with the turn that it was made from."""
+    """An observation with its source turn."""
 
     user_id: str
     session_id: str
     turn_id: str
     observation: Observation
     applied: AppliedPolicy | None = None
-    """What the tenant's policy or the agent's persona changed for the turn."""
+    """The changes that the tenant's policy or the agent's persona made for the turn."""
     cut: TurnCut | None = None
-    """What the model did not see of the turn."""
+    """The part of the turn that the model did not see."""
     over_cap: OverCap | None = None
-    """Statements of the turn that were left out."""
+    """Statements of the turn that a cap dropped."""
 
     @property
     def boosted(self) -> bool:
-        """Whether the observation counts more than the model said."""
+        """True when the policy raised the observation's importance above the model's value."""
         return self.applied is not None and self.observation.observation_id in self.applied.boosted
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceChain:
-    """Everything that a fact comes from, each list oldest first, with the newest 200 of its changes."""
+    """All sources of a fact, each list oldest first, and its newest 200 changes."""
 
     fact: Fact
     events: tuple[FactUpdated, ...]
@@ -97,10 +97,10 @@ class ProvenanceChain:
     turns: tuple[StoredMessage, ...]
     missing: tuple[UnansweredPart, ...] = ()
     turns_gone: tuple[tuple[str, str], ...] = ()
-    """Session and turn of evidence of which no message is kept, seen or unseen."""
+    """Session and turn of evidence without a stored message, visible or not."""
 
     def payload(self) -> dict[str, JsonValue]:
-        """Encode the chain as `memstream trace --json` prints it."""
+        """Encode the chain for the output of `memstream trace --json`."""
         return {
             "fact": self.fact.to_payload(),
             "versions": [event.fact.to_payload() for event in self.events],
@@ -129,8 +129,7 @@ class ProvenanceChain:
 
 
 class FactTracer:
-    """The trace service. One instance serves any number of reads at once. `Transient` when the store does not
-    answer."""
+    """The trace service. One instance serves concurrent reads. Raises Transient when the store does not answer."""
 
     def __init__(self, *, store: VectorStore, log: Log, policy: LogPolicy | None = None) -> None:
         self._store = store
@@ -140,8 +139,8 @@ class FactTracer:
         self._former = FormerCounts(log)
 
     async def fact(self, ref: FactRef) -> Fact | None:
-        """Return the fact as Qdrant has it. While the collection does not exist (it waits for a rebuild), return it as
-        memory.facts has it."""
+        """Return the fact as stored in Qdrant. When the collection does not exist because it waits for a rebuild,
+        return the fact from memory.facts."""
         found = await self._reading.fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
         if found is not None or await self._store.exists(FACTS):
             return found
@@ -153,8 +152,10 @@ class FactTracer:
     async def history(
         self, ref: FactRef, *, limit: int = VERSIONS_DEFAULT, cursor: str | None = None
     ) -> FactHistory | None:
-        """Return one page of the fact's changes. None: the caller may see no such fact. ValueError: the limit or the
-        cursor is invalid."""
+        """Return one page of the fact's changes, or None when the caller may see no such fact.
+
+        Raises ValueError when the limit or the cursor is invalid.
+        """
         if not 1 <= limit <= VERSIONS_MAX:
             raise ValueError(f"the limit must be 1 to {VERSIONS_MAX} versions, not {limit}")
         start = _Start.read(cursor, ref.fact_id)
@@ -170,7 +171,7 @@ class FactTracer:
         return FactHistory(fact, changes.shown(ref), tuple(reads.missing), beyond)
 
     async def trace(self, ref: FactRef) -> ProvenanceChain | None:
-        """Return everything that led to the fact. None: the caller may see no such fact."""
+        """Return all sources of the fact, or None when the caller may see no such fact."""
         fact = await self.fact(ref)
         if fact is None:
             return None
@@ -183,8 +184,10 @@ class FactTracer:
 
     # -------------------------------------------------------------------------------------------- within
     async def _published(self, ref: FactRef) -> Fact | None:
-        """Read the fact from memory.facts. The last record of the key counts; after a tombstone there is none.
-        `Transient`: the partition was not read to its end."""
+        """Read the fact's newest version from memory.facts, or None after a tombstone.
+
+        Raises Transient when the partition was not read to its end.
+        """
         newest: list[Fact] = []
 
         def take(record: Record) -> bool:
@@ -258,8 +261,10 @@ class FactTracer:
     async def _turns(
         self, ref: FactRef, fact: Fact, observations: Iterable[SourceTurn]
     ) -> tuple[tuple[StoredMessage, ...], tuple[tuple[str, str], ...]]:
-        """Read the turns that the fact has as evidence; return their messages, and which turns have none any more. Two
-        users of one group may use the same session id, so the owner is compared as well."""
+        """Read the turns in the fact's evidence. Return their messages, and the turns without any stored message.
+
+        Two users of one group may use the same session id, so the user is compared as well.
+        """
         user_of: dict[tuple[str, str], str | None] = {
             (each.session_id, each.turn_id): fact.owner.id if fact.owner.scope == "user" else None
             for each in fact.evidence
@@ -283,17 +288,17 @@ class FactTracer:
 
 
 class _Changes:
-    """Collects the events of a fact from the log: those of the wanted versions, each once."""
+    """Collector of a fact's events from the log: one event per requested version."""
 
     def __init__(self, fact: Fact, first: int, last: int) -> None:
         self._fact = fact
         self._wanted = range(first, last + 1)
         self._events: dict[int, FactUpdated] = {}
         self.behind: int | None = None
-        """The offset after the last record that was read."""
+        """The offset after the last collected event."""
 
     def take(self, record: Record) -> bool:
-        """Take one record. Versions come in order, so after the last wanted one only repetitions follow."""
+        """Take one record. Versions come in order, so only repetitions follow the last requested version."""
         event = _read(FactUpdated, record)
         if event is None or (event.tenant_id, event.fact.fact_id) != (self._fact.tenant_id, self._fact.fact_id):
             return False
@@ -316,7 +321,7 @@ class _Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where a page of a history begins: a version, and the offset at or before its event, if known."""
+    """Start of a history page: a version, and the offset at or before its event, if known."""
 
     version: int = 1
     offset: int | None = None
@@ -328,7 +333,7 @@ class _Start:
     def read(cls, cursor: str | None, fact_id: str) -> _Start:
         if cursor is None:
             return cls()
-        wrong = ValueError("this cursor does not belong to the history of this fact; begin without a cursor")
+        wrong = ValueError("this cursor does not belong to the history of this fact; start without a cursor")
         if len(cursor) > CURSOR_MAX or not cursor.isascii():
             raise wrong
         try:
@@ -345,7 +350,7 @@ def _counts(value: object) -> bool:
 
 
 def _read(contract: type[C], record: Record) -> C | None:
-    """Decode a record. None: a tombstone, or a record that no stage of memstream wrote."""
+    """Decode a record. Return None for a tombstone and for a record that memstream did not write."""
     if record.value is None:
         return None
     try:

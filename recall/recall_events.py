@@ -1,8 +1,8 @@
-"""Publisher of recall events (memory.recalled). Records that are read often become stronger, and records that are read
+"""Publisher of recall events (memory.recalled). Frequently read records become stronger, and records that are read
 together become linked.
 
-Publishing never delays a reader: an answer goes into a bounded queue. Answers that do not fit and records that the log
-does not accept are dropped and counted. The cue leaves this process as a hash only.
+Publishing never delays a reader: an answer is put into a bounded queue. Answers that do not fit, and records that the
+log does not accept, are dropped and counted. The cue leaves this process only as a hash.
 """
 
 from __future__ import annotations
@@ -33,21 +33,23 @@ from .service import RecalledMemory, RecallPort, RecallResult
 log = structlog.get_logger(__name__)
 SOURCE = "/memstream/recall"
 WAITING_MAX = 1_000
-"""Answers that wait to be published, enough for some seconds of many readers. A reader never waits for a free place."""
+"""Maximum number of queued answers, enough for some seconds of many readers. A reader never waits for space."""
 LINGER_SECONDS = 0.1
-"""How long an answer waits for others. They are appended together, and a folder syncs its log once for all of them."""
+"""Seconds that an answer waits for others. They are appended together, so a folder log is synced once for all of
+them."""
 AT_ONCE_MAX = 64
-"""Answers that are appended together: the same log also takes turns."""
+"""Maximum number of answers appended together, because the same log also receives turns."""
 PAUSE_SECONDS = 5.0
-"""Pause after a record that the log did not accept. Answers that come meanwhile are dropped, so that other users of the
+"""Seconds to pause after the log did not accept a record. Answers in this time are dropped, so that other users of the
 log do not wait behind them."""
 CLOSE_SECONDS = 2.0
-"""Time for waiting answers when the process ends."""
+"""Seconds for sending queued answers at shutdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRecall:
-    """An answer that a reader received. `items`: tier and id, best first. `owners`: whose memory was read."""
+    """An answer that a reader received. `items`: tier and id, best first. `owners`: the owners of the memory that was
+    read."""
 
     tenant_id: str
     owners: tuple[Owner, ...]
@@ -58,7 +60,7 @@ class AnsweredRecall:
 
 class RecallPublisher(Protocol):
     def publish(self, answered: AnsweredRecall) -> None:
-        """Queue an answer. Returns at once, and raises nothing."""
+        """Queue an answer. Returns immediately and raises nothing."""
         ...
 
 
@@ -71,7 +73,7 @@ class NullRecallPublisher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishingRecall:
-    """`RecallPort` that publishes the answers of another one."""
+    """`RecallPort` that publishes the answers of another `RecallPort`."""
 
     inner: RecallPort
     publisher: RecallPublisher
@@ -89,7 +91,7 @@ def answered(request: RecallRequest, items: Iterable[RecalledMemory], at: dateti
 
 @dataclass(frozen=True, slots=True)
 class PublisherMetrics:
-    """How many records were sent, and how many were dropped, with the reason `full` or `away`."""
+    """Counters of sent and dropped records; the reason for a drop is `full` or `away`."""
 
     sent: Counter
     dropped: Counter
@@ -108,7 +110,7 @@ class PublisherMetrics:
 
 
 def records_of(answered: AnsweredRecall) -> list[RecallReport]:
-    """Build one record for each owner; none for an answer without items."""
+    """Return one record per owner, or none for an answer without items."""
     items = tuple(
         RecalledRef(tier=tier, id=identity, rank=rank)
         for rank, (tier, identity) in enumerate(answered.items[:RECALLED_MAX])
@@ -131,7 +133,7 @@ def records_of(answered: AnsweredRecall) -> list[RecallReport]:
 
 
 async def send(record: RecallReport, *, to: Log) -> None:
-    """Append the record; when this returns, it is durable. Raises Transient."""
+    """Append the record. It is durable on return. Raises Transient."""
     key = record.owner.key(record.tenant_id)
     event = CloudEvent(record.recall_id, SOURCE, "memstream.recalled.v1", key, record.at)
     await to.append(RECALLED.name, key=key.encode(), value=record.to_bytes(), headers=event.headers())
@@ -139,8 +141,7 @@ async def send(record: RecallReport, *, to: Log) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class LogRecallPublisher:
-    """`RecallPublisher` over a log that the caller starts and closes. Answers are sent while `running` is active;
-    outside it they only wait."""
+    """`RecallPublisher` to a log that the caller starts and closes. Answers are sent only while `running` is active."""
 
     log: Log
     metrics: PublisherMetrics
@@ -161,7 +162,7 @@ class LogRecallPublisher:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send while the block runs. At its end, waiting answers have `CLOSE_SECONDS`."""
+        """Send answers inside the block. At its end, queued answers have `CLOSE_SECONDS` to be sent."""
         sending = asyncio.create_task(self._send_on())
         try:
             yield

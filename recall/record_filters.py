@@ -1,6 +1,6 @@
-"""Selections of stored records, and their Qdrant filters; pure.
+"""Selections of stored records and their Qdrant filters. Pure functions.
 
-Recall ranks records for a cue; here records are read as they are stored, page by page. Tenant and owner come from the
+Recall ranks records for a cue; these selections read records as stored, page by page. Tenant and owner come from the
 caller's credential or options.
 """
 
@@ -22,44 +22,43 @@ from .filters import believed, valid_at
 
 ALL: Literal["all"] = "all"
 EVERY: Literal["every"] = "every"
-"""As `ALL`, with the states of `SHOWN_BY_NAME`: for people who look after the memory."""
+"""Like `ALL`, including the states of `SHOWN_BY_NAME`, for operators of the memory."""
 SHOWN_BY_NAME: frozenset[FactState] = frozenset(("forgotten", "quarantined"))
-"""States whose facts are listed only when they are asked for by name. `trace` shows them, too."""
+"""States whose facts are listed only on request by name. `trace` shows them too."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Which records to read. A parameter that is left out does not narrow the selection. ValueError: a parameter is out
-    of bounds."""
+    """Selection of records to read. An omitted parameter does not restrict it. Raises ValueError for an invalid
+    parameter."""
 
     tenant_id: str
     owner: Owner | None = None
-    """The owner of facts, episodes and messages. None: all owners of the tenant."""
+    """The owner of facts, episodes and messages, or None for all owners of the tenant."""
     user_id: str | None = None
     """The user whose sessions are read, for messages and working entries."""
     session_id: str | None = None
     agent_id: str | None = None
-    """The agent that took part, for messages."""
+    """The participating agent, for messages."""
     state: FactState | Literal["all", "every"] | None = None
-    """The state of facts. None: `active`. `all` and `every` also show deleted episodes."""
+    """The state of facts; None means `active`. `all` and `every` also include deleted episodes."""
     subject: str | None = None
     category: Category | None = None
     as_of: datetime | None = None
-    """World time: facts and episodes that were valid then, also facts that were replaced later."""
+    """World time: facts and episodes that were valid then, including facts replaced later."""
     known_at: datetime | None = None
-    """Recording time: facts that were believed then, as far as rows show it, and episodes that were recorded by
-    then."""
+    """Recording time: facts that were believed then, as far as the rows record it, and episodes recorded by then."""
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that may be read."""
     min_confidence: float | None = None
-    """The least confidence of facts, as it was when they last changed."""
+    """The minimum confidence of facts, as of their last change."""
     tags: tuple[str, ...] = ()
-    """Facts and episodes that have all of these."""
+    """Tags that facts and episodes must all have."""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Facts whose metadata has these values."""
+    """Metadata values that facts must have."""
     recorded_from: datetime | None = None
     recorded_to: datetime | None = None
-    """Facts and episodes that were recorded in this time, its ends included."""
+    """The recording time of facts and episodes must be in this range, bounds included."""
 
     def __post_init__(self) -> None:
         if not self.tenant_id:
@@ -111,7 +110,7 @@ def owned_filter(selection: RecordSelection) -> models.Filter:
 
 
 def member_filter(selection: RecordSelection) -> models.Filter:
-    """Match groups; with an owner those in which it is a member."""
+    """Match all groups, or the groups of which the owner is a member."""
     owner = selection.owner
     return models.Filter(must=[] if owner is None else [equals("member_keys", owner.key(selection.tenant_id))])
 
@@ -122,7 +121,7 @@ def procedures_filter(selection: RecordSelection) -> models.Filter:
 
 
 def procedures_of_filter(selection: RecordSelection, owner_keys: Sequence[str], shared: Sequence[str]) -> models.Filter:
-    """Match procedures of these owners, and these ids."""
+    """Match procedures of these owners and procedures with the ids `shared`."""
     owned: list[models.Condition] = [any_of("owner_key", owner_keys)]
     by_id = [models.HasIdCondition(has_id=list(shared))] if shared else []
     return models.Filter(must=[procedures_filter(selection), models.Filter(should=[*owned, *by_id])])
@@ -133,7 +132,7 @@ def tasks_due_filter(selection: RecordSelection) -> models.Filter:
 
 
 def tasks_waiting_filter(selection: RecordSelection) -> models.Filter:
-    """Match open tasks that have a condition."""
+    """Match open tasks with a condition."""
     return models.Filter(must=[owned_filter(selection), equals("state", "open")], must_not=[_empty("condition")])
 
 
@@ -144,8 +143,8 @@ def messages_filter(selection: RecordSelection) -> models.Filter:
 
 # ------------------------------------------------------------------------------------------------ conditions
 def _states(selection: RecordSelection) -> tuple[FactState, ...]:
-    """Return the states to match. `all` leaves out those that have to be asked for by name. For a time in the past,
-    match facts that are active now or were replaced since."""
+    """Return the states to match. `all` excludes states that are listed only by name. A read of the past matches facts
+    that are active now or were replaced later."""
     if selection.state == EVERY:
         return get_args(FactState)
     if selection.state == ALL:
@@ -156,7 +155,7 @@ def _states(selection: RecordSelection) -> tuple[FactState, ...]:
 
 
 def _when(selection: RecordSelection) -> list[models.Condition]:
-    """Return the conditions on times. A read with `known_at` alone also takes that time as world time."""
+    """Return the time conditions. With `known_at` alone, that time is also the world time."""
     recorded = [] if selection.known_at is None else [until("recorded_at", selection.known_at)]
     at = selection.as_of or selection.known_at
     return [*recorded, *([] if at is None else [valid_at(at)])]
@@ -184,14 +183,14 @@ def _about(selection: RecordSelection) -> list[models.Condition]:
 
 
 def _has_value(name: str, value: JsonValue) -> models.Condition:
-    """Match metadata. Only texts, whole numbers and truth values can be compared."""
+    """Match metadata. Only strings, integers and booleans can be compared."""
     if not isinstance(value, str | int) or not name.isidentifier():
         raise ValueError(f"metadata {name!r} cannot be compared: give a plain name, and a text or a whole number")
     return models.FieldCondition(key=f"metadata.{name}", match=models.MatchValue(value=value))
 
 
 def _shown(selection: RecordSelection) -> list[models.Condition]:
-    """Return the condition on sensitivity. A caller who may read everything needs none."""
+    """Return the condition on sensitivity, or none for a caller who may read all levels."""
     levels = up_to(selection.ceiling)
     return [] if levels == SENSITIVITIES else [any_of("sensitivity", levels)]
 

@@ -1,8 +1,7 @@
-"""Reader of stored records: facts, episodes, the digest, the working set, the session log. Commands, HTTP and tools use
-it.
+"""Reader of stored records: facts, episodes, the digest, the working set, the session log. Used by CLI, HTTP and tools.
 
-Pages are bounded (paging.py). The methods `every_…` read all that match, for commands that print them. A collection
-that does not exist counts as empty.
+Pages are bounded (paging.py). The `every_…` methods read all matching records, for commands that print them. A missing
+collection counts as empty.
 """
 
 from __future__ import annotations
@@ -55,11 +54,11 @@ from .request import GROUPS_MAX
 
 PAGE_DEFAULT = 50
 TURNS_MAX = 50
-"""Turns of a page of the session log. Each has up to 64 messages and 256 KiB."""
+"""Maximum number of turns in a page of the session log. A turn has up to 64 messages and 256 KiB."""
 R = TypeVar("R", bound=Contract)
 L = TypeVar("L", OwnerBlock, Procedure, ProspectiveTask)
 Sees = Callable[[Owner], bool]
-"""Whether the caller may see this owner's records."""
+"""Function that returns whether the caller may see an owner's records."""
 
 
 def sees_all(owner: Owner) -> bool:
@@ -68,7 +67,7 @@ def sees_all(owner: Owner) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTurn:
-    """A turn with the exact words of its messages, in their order."""
+    """A turn with its messages in order, in their exact words."""
 
     user_id: str
     session_id: str
@@ -79,7 +78,7 @@ class LoggedTurn:
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[R]):
-    """The collection of one kind of record, and how it is filtered, decoded and ordered."""
+    """The collection of one kind of record, with its filter, decoder and order."""
 
     collection: str
     where: Callable[[RecordSelection], models.Filter]
@@ -103,7 +102,7 @@ _MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.fro
 
 
 class RecordReader:
-    """The reader. One instance serves any number of reads at once. `Transient` when the store does not answer."""
+    """The reader. One instance serves concurrent reads. Raises Transient when the store does not answer."""
 
     def __init__(self, *, store: VectorStore) -> None:
         self._store = store
@@ -113,20 +112,20 @@ class RecordReader:
     async def facts(
         self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[Fact]:
-        """Read a page of facts, the most recently recorded first."""
+        """Read a page of facts, most recently recorded first."""
         return await self._page(_FACT, selection, limit, cursor)
 
     async def episodes(
         self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[Episode]:
-        """Read a page of episodes, the newest first by `occurred_at`."""
+        """Read a page of episodes, newest `occurred_at` first."""
         return await self._page(_EPISODE, selection, limit, cursor)
 
     async def working(
         self, selection: RecordSelection, *, limit: int = ENTRIES_MAX, cursor: str | None = None
     ) -> Page[StoredWorkingEntry]:
-        """Read a page of working entries by id; within the page they are ordered by session, the most salient first.
-        The entries of one session fit into one page."""
+        """Read a page of working entries by id. The page is sorted by session, most salient entry first. The entries of
+        one session fit into one page."""
         page = await self._page(_ENTRY, selection, limit, cursor)
         return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
 
@@ -139,11 +138,11 @@ class RecordReader:
     async def blocks(
         self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[OwnerBlock]:
-        """Read a page of the owners' blocks by id. Those of a session are among its holdings."""
+        """Read a page of the owners' blocks by id. A session's own blocks are in its holdings."""
         return await self._page(_BLOCK, selection, limit, cursor)
 
     async def log(self, selection: RecordSelection, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
-        """Read a page of turns, the newest first, at most 50. A turn is never divided between pages."""
+        """Read a page of at most 50 turns, newest first. All messages of a turn are in one page."""
         if not 1 <= limit <= TURNS_MAX:
             raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
         if not await self._existing.has(TURNS):
@@ -171,8 +170,8 @@ class RecordReader:
     async def fact(
         self, tenant_id: str, fact_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
     ) -> Fact | None:
-        """Return a fact in any state. None: the tenant has no such fact, or the caller may not read it. `sees` decides
-        about its owner."""
+        """Return a fact in any state, or None when it does not exist or the caller may not read it. `sees` checks its
+        owner."""
         if not await self._existing.has(FACTS):
             return None
         found = await self._store.get(FACTS, tenant_id=tenant_id, ids=[fact_id])
@@ -189,7 +188,7 @@ class RecordReader:
         sees: Sees = sees_all,
         ceiling: Sensitivity = "internal",
     ) -> Mapping[str, Fact]:
-        """Return those of these facts that the caller may read, by id."""
+        """Return the facts with these ids that the caller may read, by id."""
         if not fact_ids or not await self._existing.has(FACTS):
             return {}
         found = await self._store.get(FACTS, tenant_id=tenant_id, ids=fact_ids)
@@ -199,7 +198,7 @@ class RecordReader:
     async def episode(
         self, tenant_id: str, episode_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
     ) -> Episode | None:
-        """Return an episode, a deleted one too. None: the tenant has no such episode, or the caller may not read it."""
+        """Return an episode, even if deleted, or None when it does not exist or the caller may not read it."""
         if not await self._existing.has(EPISODES):
             return None
         found = await self._store.get(EPISODES, tenant_id=tenant_id, ids=[episode_id])
@@ -211,7 +210,7 @@ class RecordReader:
     async def procedure(
         self, tenant_id: str, owner: Owner, name: str, *, ceiling: Sensitivity = "internal"
     ) -> Procedure | None:
-        """Return an owner's procedure by its name. None: there is none, or the caller may not read it."""
+        """Return an owner's procedure by name, or None when it does not exist or the caller may not read it."""
         if not await self._existing.has(PROCEDURES):
             return None
         procedure_id = procedure_id_of(owner.key(tenant_id), name)
@@ -225,21 +224,21 @@ class RecordReader:
     async def procedure_by_id(
         self, tenant_id: str, procedure_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
     ) -> Procedure | None:
-        """Return a procedure. None: there is none, it was removed, or the caller may not read it."""
+        """Return a procedure, or None when it does not exist, was removed, or the caller may not read it."""
         found = await self._by_ids(_PROCEDURE, tenant_id, [procedure_id], ceiling)
         return next((each for each in found if each.removed_at is None and sees(each.owner)), None)
 
     async def task(
         self, tenant_id: str, task_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
     ) -> ProspectiveTask | None:
-        """Return a task in any state. None: there is none, or the caller may not read it."""
+        """Return a task in any state, or None when it does not exist or the caller may not read it."""
         found = await self._by_ids(_TASK, tenant_id, [task_id], ceiling)
         return next((each for each in found if sees(each.owner)), None)
 
     async def procedures_for(
         self, tenant_id: str, member: Owner, *, ceiling: Sensitivity = "internal"
     ) -> tuple[Procedure, ...]:
-        """Return the procedures of a user or agent, then those that groups own or share with it, at most 200."""
+        """Return the procedures of a user or agent, then procedures that groups own or share with it, at most 200."""
         if not await self._existing.has(PROCEDURES):
             return ()
         groups = await self.groups_of(tenant_id, member)
@@ -253,14 +252,14 @@ class RecordReader:
     async def blocks_by_name(
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
     ) -> tuple[OwnerBlock, ...]:
-        """Return those of these blocks that exist and may be read, in their order."""
+        """Return the existing blocks among these that may be read, in the given order."""
         wanted = [block_id_of(each.owner.key(tenant_id), each.name) for each in named]
         return await self._by_ids(_BLOCK, tenant_id, wanted, ceiling)
 
     async def procedures_by_name(
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
     ) -> tuple[Procedure, ...]:
-        """Return those of these procedures that exist and may be read, in their order."""
+        """Return the existing procedures among these that may be read, in the given order."""
         wanted = [procedure_id_of(each.owner.key(tenant_id), each.name) for each in named]
         found = await self._by_ids(_PROCEDURE, tenant_id, wanted, ceiling)
         return tuple(each for each in found if each.removed_at is None)
@@ -273,15 +272,14 @@ class RecordReader:
         limit: int = PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> Page[ProspectiveTask]:
-        """Read a page of tasks by id. No states: those that are open or due."""
+        """Read a page of tasks by id. Without `states`, read open and due tasks."""
         wanted = any_of("state", tuple(states) or PENDING)
         return await self._page(_TASK, selection, limit, cursor, wanted)
 
     async def pending_tasks(
         self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal"
     ) -> tuple[ProspectiveTask, ...]:
-        """Return the owner's tasks that are due, the newest first and at most 10, then those that wait for a
-        condition."""
+        """Return the owner's due tasks, newest first and at most 10, then the tasks that wait for a condition."""
         if not await self._existing.has(TASKS):
             return ()
         selection = RecordSelection(tenant_id=tenant_id, owner=owner, ceiling=ceiling)
@@ -295,11 +293,11 @@ class RecordReader:
     async def groups(
         self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[MemoryGroup]:
-        """Read a page of the tenant's groups by id. With an owner: the groups in which it is a member."""
+        """Read a page of the tenant's groups by id, or of the groups of which the owner is a member."""
         return await self._page(_GROUP, selection, limit, cursor)
 
     async def groups_of(self, tenant_id: str, member: Owner) -> tuple[MemoryGroup, ...]:
-        """Return the groups in which a user or an agent is a member, at most 32."""
+        """Return the groups of which a user or an agent is a member, at most 32."""
         if not await self._existing.has(GROUPS):
             return ()
         where = member_filter(RecordSelection(tenant_id=tenant_id, owner=member))
@@ -307,12 +305,12 @@ class RecordReader:
         return tuple(_GROUP.record(each.payload) for each in found)
 
     async def left_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these groups that are defined without the member. It is shown nothing of theirs."""
+        """Return the existing groups among these without the member. The member may not see their records."""
         groups = await self._groups_by_id(tenant_id, group_ids)
         return frozenset(each.group_id for each in groups if member not in each.members)
 
     async def joined_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these groups in which a user or an agent is a member."""
+        """Return the groups among these of which a user or an agent is a member."""
         groups = await self._groups_by_id(tenant_id, group_ids)
         return frozenset(each.group_id for each in groups if member in each.members)
 
@@ -327,8 +325,10 @@ class RecordReader:
     async def holdings(
         self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"
     ) -> SessionHoldings | None:
-        """Return what a session holds for its context, without the blocks that the caller may not read. None: it never
-        held anything."""
+        """Return a session's blocks, attachments and active procedures, without blocks that the caller may not read.
+
+        Return None when the session never had any.
+        """
         if not await self._existing.has(HOLDINGS):
             return None
         holdings_id = holdings_id_of(session_key(tenant_id, user_id, session_id))
@@ -340,7 +340,7 @@ class RecordReader:
         return held.model_copy(update={"blocks": shown})
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None:
-        """Return the owner's digest. None: there is none, or the caller may not read it."""
+        """Return the owner's digest, or None when it does not exist or the caller may not read it."""
         if not await self._existing.has(DIGESTS):
             return None
         digest_id = digest_id_of(owner.key(tenant_id))
@@ -351,7 +351,7 @@ class RecordReader:
         return digest if digest.sensitivity in up_to(ceiling) else None
 
     async def every_digest(self, selection: RecordSelection) -> list[Digest]:
-        """Read all digests, by owner."""
+        """Read all digests, sorted by owner."""
         found = await self._every(_DIGEST, selection)
         return sorted(found, key=lambda each: each.owner.key(each.tenant_id))
 
@@ -365,11 +365,11 @@ class RecordReader:
         return sorted(found, key=lambda each: (each.occurred_at, each.recorded_at, each.episode_id))
 
     async def every_entry(self, selection: RecordSelection) -> list[StoredWorkingEntry]:
-        """Read all working entries, by session, the most salient first."""
+        """Read all working entries, sorted by session, most salient first."""
         return sorted(await self._every(_ENTRY, selection), key=_salience_first)
 
     async def every_message(self, selection: RecordSelection) -> list[StoredMessage]:
-        """Read all messages, oldest first, those of one turn together."""
+        """Read all messages, oldest first, with the messages of a turn together."""
         return sorted(await self._every(_MESSAGE, selection), key=said_in_order)
 
     # -------------------------------------------------------------------------------------------- within
@@ -412,7 +412,7 @@ class RecordReader:
     async def _further(
         self, selection: RecordSelection, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
     ) -> list[StoredMessage]:
-        """Read the messages of these turns that follow the first one."""
+        """Read the messages of these turns after the first message."""
         if not turns:
             return []
         users, sessions, turn_ids = zip(*turns, strict=True)

@@ -1,4 +1,4 @@
-"""The parameters of a recall. They are checked here, so that later code can rely on them."""
+"""Parameters of a recall, validated here so that later code can rely on them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class ReadSession:
 class RecallRequest:
     """The parameters of one recall. Tenant, owner and session come from the caller's credential, never from a text.
 
-    ValueError names a parameter that is out of bounds.
+    Raises ValueError with the name of an invalid parameter.
     """
 
     tenant_id: str
     owner: Owner
     session: ReadSession | None = None
-    """The session whose working set is read. None: no working set."""
+    """The session whose working set is read, or None for no working set."""
     groups: tuple[str, ...] = ()
     """Groups whose facts and episodes are shared with the owner."""
     cue: str | None = None
-    """What to search for, at most 2 000 code points. None or blank: return what counts most."""
+    """The search text, at most 2 000 code points. None or blank returns the most important memories."""
     limit: int = 10
     tiers: tuple[Tier, ...] = TIERS
     subject: str | None = None
@@ -46,15 +46,15 @@ class RecallRequest:
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that may be read."""
     as_of: datetime | None = None
-    """World time: what was valid then. None: at `known_at`, otherwise now."""
+    """World time: memories valid then. None means `known_at`, or now when that is None too."""
     known_at: datetime | None = None
-    """Recording time: what was believed then, as far as rows show it. None: what is believed now."""
+    """Recording time: memories believed then, as far as the rows record it. None means now."""
     mood: float | None = None
     """The caller's valence, -1 to 1, for the profile `composite`."""
     settled: bool = False
-    """Whether working entries and episodes are left out, too, whose statement waits for a decision or was held back."""
+    """True to also omit working entries and episodes whose statement waits for a decision or is quarantined."""
     shared_facts: tuple[str, ...] = ()
-    """Ids of single facts of others that groups share with the owner."""
+    """Ids of single facts of other owners that groups share with the owner."""
 
     def __post_init__(self) -> None:
         _require(bool(self.tenant_id), "a read needs a tenant")
@@ -72,17 +72,17 @@ class RecallRequest:
 
     @property
     def search_text(self) -> str | None:
-        """The cue without surrounding white space; None when nothing is left."""
+        """The stripped cue, or None when it is empty."""
         return (self.cue or "").strip() or None
 
     @property
     def past(self) -> datetime | None:
-        """The world time of a read of the past; None when the read is about the present."""
+        """The world time of a read of the past, or None for a read of the present."""
         return self.as_of or self.known_at
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """The owner and the groups, each once: everyone whose memory is read."""
+        """The owner and the groups, without duplicates: all owners whose memory is read."""
         return tuple(dict.fromkeys((self.owner, *(Owner(scope="group", id=group) for group in self.groups))))
 
     @property

@@ -1,10 +1,9 @@
-"""The searches of one recall: for each tier its rankings, then the records of the candidates. All tiers are searched at
-once.
+"""Searches of one recall: the rankings of each tier, then the records of the candidates. All tiers run concurrently.
 
-The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) go out in
-one request, so they answer together or not at all. They are lists of ids. Once they are fused, the fields that a read
-needs (payloads.py) of the best are read: of messages thirty, else a hundred (docs/adr/0056). Each part has the read's
-deadline and fails alone.
+The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) are sent
+in one request, so they succeed or fail together. They are lists of ids. After fusion, the fields that a read needs
+(payloads.py) are read for the best candidates: thirty messages, or a hundred records of another tier (docs/adr/0056).
+Each part has the read's deadline and can fail separately.
 """
 
 from __future__ import annotations
@@ -37,35 +36,35 @@ ORDERS: dict[Tier, tuple[str, ...]] = {
     "semantic": ("reinforcement_count", "recorded_at"),
     "episodic": ("importance", "occurred_at"),
 }
-"""Orders of a read without a cue: the records that count most and the newest ones, as many of each as the pool holds.
-Both are needed: in a young memory nothing is reinforced yet, and in an old one the best records are not among the
+"""Orders of a read without a cue: the most important records and the newest records, up to the pool size for each. Both
+are needed: in a new memory no record is reinforced yet, and in an old memory the best records are not among the
 newest."""
 NOBODY = ""
-"""An empty name. Every speaker has a name, so no message matches it."""
+"""Result for no speaker. Every speaker has a name, so no message matches the empty name."""
 SPEAKER_SHARE = 0.25
 EMBEDDER_SHARE = 0.5
-"""The embedder's share of the patience. The searches wait for its answer, and searches by words work without it."""
+"""The embedder's share of the patience. All searches wait for its answer; searches by words work without it."""
 
 SEARCH_SHARE = 0.75
-"""The searches' share. A search that stays silent leaves time for the reads that follow: the reranker's, and the check
-which episodes are still believed."""
+"""The searches' share of the patience. A silent search leaves time for later steps: the reranker, and the check of
+believed episodes."""
 
 Vector = Sequence[float]
 
 
 @dataclass(slots=True)
 class Pool:
-    """The candidates of a tier, each record once."""
+    """The candidates of a tier, without duplicates."""
 
     payloads: dict[str, Payload] = field(default_factory=dict)
     fused: Mapping[str, float] | None = None
-    """The candidates of the ranked lists with their match, best first. None when no list was asked for. A candidate has
-    no payload if it was deleted meanwhile."""
+    """The candidates of the ranked lists with their match, best first, or None when no list was requested. A candidate
+    that was deleted in the meantime has no payload."""
     lists: Sequence[RankedList] = ()
     preferred: frozenset[str] = frozenset()
-    """Messages said by the speaker whom the cue names."""
+    """Messages of the speaker named in the cue."""
     similarity: Mapping[str, float] = field(default_factory=dict)
-    """The cosine of candidates with the cue, as far as the search by meaning found them."""
+    """The cosine similarity of candidates with the cue, for candidates found by meaning."""
 
     def take(self, found: Sequence[StoredPoint]) -> None:
         for each in found:
@@ -73,7 +72,7 @@ class Pool:
 
 
 class MemorySearch:
-    """The searches of one read. Each read makes its own instance."""
+    """The searches of one read. Create a new instance per read."""
 
     def __init__(
         self,
@@ -87,8 +86,8 @@ class MemorySearch:
         parts: DeadlineReads,
         messages: int,
     ) -> None:
-        """`collections` are the existing ones that are wanted; a tier without its collection is empty. `parts` records
-        what does not answer. Of the messages that are found, the best `messages` are read."""
+        """`collections`: the existing collections to read; a tier without its collection is empty. `parts` records
+        unanswered parts. `messages`: number of the best messages to read."""
         self._store = store
         self._embedder = embedder
         self._policy = policy
@@ -101,12 +100,12 @@ class MemorySearch:
         self._fields = COMPOSITE_FIELDS if policy.profile == "composite" else FIELDS
         self._linked = LINKS in collections
         self.links: Sequence[Links] = ()
-        """Set by `run`: the co-recall links of all owners whose memory is read, when links are used."""
+        """The co-recall links of all owners whose memory is read, if links are used. Set by `run`."""
         self.as_speaker: str | None = None
-        """Set by `run`: the cue as the speaker whom it names would put it. None: it names nobody who speaks."""
+        """The cue in the first person of the speaker it names, or None when it names no known speaker. Set by `run`."""
 
     async def run(self) -> dict[Tier, Pool]:
-        """Run all searches and return the candidates by tier. `Fatal`: an invariant is broken."""
+        """Run all searches and return the candidates by tier. Raises Fatal when an invariant is broken."""
         try:
             async with asyncio.TaskGroup() as group:
                 if self._linked:
@@ -119,7 +118,7 @@ class MemorySearch:
                     for tier in self._where:
                         for order in ORDERS.get(tier, ()):
                             group.create_task(self._ordered(tier, order))
-        except ExceptionGroup as failed:  # an invariant is broken, seen by one search or by several
+        except ExceptionGroup as failed:  # one or more searches found a broken invariant
             raise _first(failed) from failed
         return self._pools
 
@@ -161,7 +160,7 @@ class MemorySearch:
 
     # -------------------------------------------------------------------------------------------- for a cue
     async def _for_cue(self, cue: str) -> None:
-        """Search by the cue: find the speaker whom it names, embed it, then search every tier."""
+        """Search by the cue: find the speaker it names, embed it, then search every tier."""
         tiers = [tier for tier in self._where if tier != "working"]
         if not tiers:
             return
@@ -175,8 +174,8 @@ class MemorySearch:
                 group.create_task(self._search(tier, each, vectors.get(each.meaning)))
 
     async def _speaker(self, cue: str) -> Speaker | None:
-        """Return the speaker whom the cue names, if exactly one of those who spoke in these turns fits. No search runs
-        when no word of the cue can be a name."""
+        """Return the speaker named in the cue, if exactly one speaker of these turns matches. Without a possible name
+        in the cue no search runs."""
         possible = possible_names(cue) if self._policy.fused.speaker > 0 else ()
         known = await self._one_of(possible)
         if not known:
@@ -187,7 +186,7 @@ class MemorySearch:
         return find_speaker(cue, [name for name in possible if same_name(name, known)])
 
     async def _one_of(self, names: Sequence[str]) -> str | None:
-        """Return the first name that a message carries, or `NOBODY`. None: the store did not answer."""
+        """Return the first name that occurs in a message, or `NOBODY`. Return None when the store did not answer."""
         if not names:
             return NOBODY
         collection, condition = self._place("turns")
@@ -207,7 +206,7 @@ class MemorySearch:
         return str(found[0].payload["name"]) if found else NOBODY
 
     async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Embed the texts. Empty when the embedder does not answer."""
+        """Embed the texts. Return an empty dict when the embedder does not answer."""
         if self._policy.fused.dense == self._policy.fused.windowed == 0:
             return {}
         vectors = await self._parts.ask(
@@ -255,7 +254,7 @@ class MemorySearch:
         )
 
     async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
-        """Return which of the messages that were found were said by the speaker whom the cue names."""
+        """Return the found messages that the speaker named in the cue has said."""
         found = list(dict.fromkeys(identity for each in lists for identity in each.ids))
         rows = await self._rows("turns", found, said_by(sorted(names), self._where["turns"]), ())
         return frozenset(each.id for each in rows)
@@ -263,8 +262,7 @@ class MemorySearch:
     async def _rows(
         self, tier: Tier, identities: Sequence[str], condition: models.Filter, fields: Sequence[str]
     ) -> Sequence[StoredPoint]:
-        """Read the records by id. The condition is checked again, because a record may have changed since it was
-        found."""
+        """Read records by id. The condition is applied again, because a record may have changed since the search."""
         if not identities:
             return ()
         return await self._store.select(
@@ -281,17 +279,17 @@ class MemorySearch:
 
 @dataclass(frozen=True, slots=True)
 class _TierCue:
-    """A cue in the form in which one tier is searched."""
+    """A cue in the form used for one tier."""
 
     meaning: str
-    """The text that is embedded."""
+    """The text to embed."""
     words: str
     names: frozenset[str] = frozenset()
     """Names of the speaker whose messages are preferred."""
 
 
 def _rankings(tier: Tier, cue: _TierCue, vector: Vector | None, policy: FusionPolicy) -> dict[ListName, Ranking]:
-    """Choose the rankings of a tier: those that its collection supports and that have a weight."""
+    """Return the rankings of a tier that its collection supports and that have a weight."""
     rankings: dict[ListName, Ranking] = {}
     if vector is not None and policy.dense > 0:
         rankings["dense"] = DenseRanking(vector)
@@ -303,19 +301,19 @@ def _rankings(tier: Tier, cue: _TierCue, vector: Vector | None, policy: FusionPo
 
 
 def _first(failed: BaseExceptionGroup) -> BaseException:
-    """Return the first exception of a group that may contain groups."""
+    """Return the first exception of a group, which may contain nested groups."""
     first = failed.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def uses_links(request: RecallRequest, policy: RecallPolicy) -> bool:
-    """Tell whether links can raise a score. Without a cue no record activates another. Links have no history either, so
-    a read with `known_at` ignores them."""
+    """Return whether links can raise a score. Without a cue no record activates another. Links have no history, so a
+    read with `known_at` ignores them."""
     return policy.links > 0 and request.search_text is not None and request.known_at is None
 
 
 async def load_links(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:
-    """Load co-recall links for every requested owner, one point each. When the store does not answer, `links` is a
+    """Load the co-recall links of every requested owner, one point each. When the store does not answer, `links` is a
     missing part."""
     named = [links_id(owner_key) for owner_key in request.owner_keys]
     found = await parts.ask(PART, lambda: store.get(LINKS, tenant_id=request.tenant_id, ids=named), share=SEARCH_SHARE)

@@ -1,14 +1,14 @@
 """Recall: ranked items from all tiers, with an explanation of each score and the parts that did not answer.
 
-filter   which records may be seen                          filters.py
-search   all tiers at once, each with a deadline            search.py
+filter   the visible records                                filters.py
+search   all tiers concurrently, each with a deadline       search.py
 fuse     the ranked lists of a tier into one match          memory/recall/fusion.py
 link     activation between candidates, if composite        memory/recall/links.py
 fit      how well candidates of all tiers fit the cue       memory/recall/cue_fit.py
 rank     match, fit and record into a score with its parts  memory/recall/ranking.py
-rerank   the order of the best by a reranker, if any        adapters/rerankers/, llm_reranker.py
+rerank   the best candidates by a reranker, if configured   adapters/rerankers/, llm_reranker.py
 select   the best of all tiers, without duplicates          memory/recall/selection.py
-check    no episode whose fact is no longer believed        belief_filter.py
+check    remove episodes whose fact is not believed         belief_filter.py
 """
 
 from __future__ import annotations
@@ -51,31 +51,31 @@ class RecalledMemory:
 
     item: RecalledItem
     match: float
-    """How well the cue fits, 0–1."""
+    """How well the item fits the cue, 0 to 1."""
     ranks: tuple[Rank, ...]
-    """The place that each search gave it, from 0."""
+    """The rank in each search, from 0."""
     reranked: int | None
-    """The place that the reranker gave it, from 0. None: no reranker ran."""
+    """The rank from the reranker, from 0, or None when no reranker ran."""
     sources: tuple[MemorySource, ...]
-    """Provenance: the turns that the memory comes from."""
+    """Provenance: the source turns of the memory."""
     sensitivity: Sensitivity
     role: str | None
-    """Of a message: who said it."""
+    """Speaker role of a message."""
     archived_at: datetime | None = None
-    """Of an episode whose text is a gist: when the original text was archived."""
+    """For an episode with a gist: the time at which its original text was archived."""
     since: datetime | None = None
-    """Of a fact: when it began, when that was told."""
+    """For a fact: its start time, if the speaker stated it."""
     at: datetime | None = None
-    """When a fact was recorded, or when an episode happened or was said."""
+    """The time at which a fact was recorded, or at which an episode happened or was said."""
     approved: bool = False
-    """Of a fact: a person approved it as the instruction that it is."""
+    """True for a fact that is an instruction approved by a person."""
     needs_own_word: bool = False
-    """Of an episode: a tool says what somebody likes or is. No context shows it."""
+    """True for an episode in which a tool states a person's preference or attribute. No context shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The answer, best items first. When `missing` is not empty, memory may hold more than was found."""
+    """The answer, best items first. When `missing` is not empty, the answer may be incomplete."""
 
     items: tuple[RecalledMemory, ...]
     missing: tuple[UnansweredPart, ...]
@@ -84,44 +84,44 @@ class RecallResult:
 
 
 class RecallPort(Protocol):
-    """The port that surfaces call: `RecallService`, or a wrapper that makes one when it is needed."""
+    """The port that callers use: `RecallService`, or a wrapper that creates one on demand."""
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult: ...
 
 
 Key = tuple[Tier, str]
 Pick = Callable[[Sequence[ScoredMemory]], tuple[ScoredMemory, ...]]
-"""A choice from candidates in the order of `sort_by_score`, which it keeps."""
+"""Selection from candidates in the order of `sort_by_score`. It keeps this order."""
 LEXICAL_EMBEDDER = "hashing"
-"""The embedder whose cosines compare words, not meanings."""
+"""The embedder whose cosine similarities compare words, not meanings."""
 RERANKER_SHARE = 0.9
-"""The share of the patience after which the reranker is given up; the check which episodes are believed follows it."""
+"""Share of the patience after which the reranker is abandoned, to leave time for the check of believed episodes."""
 MESSAGES_MIN = 30
 MESSAGES_A_PLACE = 3
-"""So many of the best messages are read, and so many for each place of the answer. Some go because they only ask, are
-old, or stand in a fact of the answer already; then the next ones take their places."""
+"""Number of the best messages to read: at least `MESSAGES_MIN`, and `MESSAGES_A_PLACE` per item of the answer. Some are
+dropped, because they only ask a question, are old, or repeat a fact of the answer; further messages replace them."""
 BEHIND = 32
-"""How many further episodes are checked at once, after an episode of the answer was removed."""
+"""Number of further episodes to check in one request after an episode of the answer was removed."""
 
 
 class _Found(NamedTuple):
-    """A candidate while it is ranked."""
+    """A candidate during ranking."""
 
     payload: Payload
     content: str
-    """`content_of` the payload: each step needs it."""
+    """The result of `content_of` for the payload, computed once for all steps."""
     match: float
     lists: Sequence[RankedList]
-    """The lists that named candidates of its tier."""
+    """The ranked lists of its tier."""
     similarity: float | None = None
-    """Its cosine with the cue, where the search by meaning found it."""
+    """Its cosine similarity with the cue, if the search by meaning found it."""
     by_speaker: bool = False
-    """A message of the speaker whom the cue names."""
+    """True for a message of the speaker named in the cue."""
     reranked: int | None = None
 
 
 class RecallService:
-    """The recall service. One instance serves any number of reads at once."""
+    """The recall service. One instance serves concurrent reads."""
 
     def __init__(
         self,
@@ -132,9 +132,8 @@ class RecallService:
         reranker: Reranker | None = None,
         locale: str = "en",
     ) -> None:
-        """A collection that does not exist counts as empty. Without a reranker, Reciprocal Rank Fusion alone orders the
-        candidates of a tier. `locale`: the language packs that read cues and messages, as in the policy
-        `memory.conflict.locale`."""
+        """A missing collection counts as empty. Without a reranker, Reciprocal Rank Fusion alone orders the candidates
+        of a tier. `locale`: language packs for cues and messages, as in the policy `memory.conflict.locale`."""
         self._store = store
         self._embedder = embedder
         self._existing = CollectionCache(store=store)
@@ -144,7 +143,8 @@ class RecallService:
         self._packs = locales(locale)
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
-        """Answer one recall. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
+        """Answer one recall. Slow and failed parts are listed in the answer. Raises Fatal when an invariant is
+        broken."""
 
         def best(ordered: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
             return choose(ordered, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
@@ -154,8 +154,8 @@ class RecallService:
         return await self._read(request, best, self._reranker, now, messages=messages)
 
     async def shortlist(self, request: RecallRequest, pick: Pick, *, now: datetime) -> RecallResult:
-        """Return what `pick` chooses from the candidates, whatever the request's limit. They are read, scored and
-        checked as those of `recall`, but for the reranker."""
+        """Return the candidates that `pick` selects, independent of the request's limit. The steps are the same as in
+        `recall`, without the reranker."""
         return await self._read(request, pick, None, now, messages=self._policy.pool)
 
     # -------------------------------------------------------------------------------------------- steps
@@ -224,10 +224,12 @@ class RecallService:
         *,
         facts: bool,
     ) -> tuple[ScoredMemory, ...]:
-        """Select the answer and remove episodes that are no longer believed; when `facts` is False, none is checked.
-        Where the request wants what is settled alone, working entries are checked, too. Each round checks the records
-        of the answer that were not checked before. After one was removed, a round also checks some that come after the
-        answer, so that a memory with many removed episodes takes few rounds."""
+        """Select the answer and remove episodes that are not believed. With `facts` False, nothing is checked.
+
+        When the request wants settled records only, working entries are checked too. Each round checks the unchecked
+        records of the answer. After a removal, a round also checks further candidates, so that a memory with many
+        removed episodes needs few rounds.
+        """
         checked: tuple[Tier, ...] = ("episodic", "working") if request.settled else ("episodic",)
         left, seen, behind = sort_by_score(scored), frozenset[Key](), 0
         while True:
@@ -258,15 +260,15 @@ class RecallService:
         lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
         fit = self._fits(found, request)
         scored = []
-        for key, each in found.items():  # hundreds
+        for key, each in found.items():  # hundreds of candidates
             tier, identity = key
             score = self._score(tier, each, lifted.get(identity, 0.0), fit.get(key), request, now)
             scored.append(ScoredMemory(tier, identity, each.content, score, subject_of(each.payload)))
         return scored
 
     def _fits(self, found: Mapping[Key, _Found], request: RecallRequest) -> dict[Key, float]:
-        """Return how well each statement fits the cue; nothing without a cue, for messages alone, and for the profile
-        `composite`. After a reranker its order says how well."""
+        """Return how well each statement fits the cue. The result is empty without a cue, for messages alone, and for
+        the profile `composite`. After a reranker, its order defines the fit."""
         cue = request.search_text
         if cue is None or request.tiers == ("turns",) or self._policy.profile == "composite":
             return {}
@@ -300,7 +302,7 @@ class RecallService:
         return score if fit is None else weigh_fit(score, fit, weight=weight)
 
     def _own_score(self, tier: Tier, found: _Found, links: float, request: RecallRequest, now: datetime) -> Score:
-        """Return the score of the profile's formula alone."""
+        """Return the score of the profile's formula only."""
         if self._policy.profile == "composite":
             return score_composite(
                 impression_of(tier, found.payload, now=now, policy=self._policy),
@@ -314,12 +316,13 @@ class RecallService:
 
 
 def _is_open(key: Key, checked: Collection[Tier], seen: Collection[Key]) -> bool:
-    """Return whether a record is of a tier that is checked and was not checked yet."""
+    """Return whether a record needs a check: its tier is checked, and it was not checked before."""
     return key[0] in checked and key not in seen
 
 
 def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Key, _Found]]:
-    """Match candidates without a ranked list by the share of the cue's words that a text contains; 0 without a cue."""
+    """Yield candidates without a ranked list. Their match is the share of the cue's words in the text, 0 without a
+    cue."""
     asked = words(cue) if cue else frozenset[str]()
     for identity, payload in pool.payloads.items():
         content = content_of(payload)
@@ -355,8 +358,8 @@ def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
 
 @dataclass(frozen=True, slots=True)
 class TierFilter:
-    """`RecallPort` that removes the tiers that are switched off from every request. Such a tier counts as empty, also
-    when the request names it."""
+    """`RecallPort` that removes disabled tiers from every request. A disabled tier counts as empty even if
+    requested."""
 
     inner: RecallPort
     tiers: TiersPolicy
@@ -379,12 +382,12 @@ T = TypeVar("T")
 
 
 def reordered(items: Sequence[T], order: Sequence[int]) -> list[T]:
-    """Return `items` with those at the places in `order` first. An invalid or repeated place is skipped."""
+    """Return `items` with the items at the places in `order` first. Invalid and repeated places are skipped."""
     first = [place for place in dict.fromkeys(order) if 0 <= place < len(items)]
     named = frozenset(first)
     return [items[place] for place in (*first, *(place for place in range(len(items)) if place not in named))]
 
 
 def match_at(rank: int, *, k: float) -> float:
-    """Return the match of the item at this place of an order, counted from 0."""
+    """Return the match of the item at this rank, counted from 0."""
     return k / (k + rank)

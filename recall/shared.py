@@ -1,8 +1,7 @@
-"""Recall over what groups share with their members: whoever asks for a member's memory reads it, too.
+"""Recall over memory that groups share with their members: a read of a member's memory includes it.
 
-Membership is read anew for each request, so what is detached is gone from the next read. It is read beside the
-memory itself: the searches begin with the groups of the owner's last read, and begin again where the groups are others
-now.
+Membership is read in every request, so a detached record is missing from the next read. It is read in parallel with the
+memory: the searches start with the groups of the owner's last read, and restart when the groups have changed.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from .request import GROUPS_MAX, SHARED_MAX, RecallRequest
 from .service import RecallPort, RecallResult
 
 MEMBERS: Final = ("user", "agent")
-"""Scopes of owners that can be members."""
+"""Owner scopes that can be members."""
 PART: Final = "groups"
 PATIENCE: Final = 1.5
-"""Seconds that a recall waits for the groups: as long as for the searches, which run at the same time."""
+"""Seconds that a recall waits for the groups: the same as for the searches, which run concurrently."""
 OWNERS_MOST: Final = 1_000
-"""Owners whose groups are remembered."""
+"""Maximum number of owners whose groups are cached."""
 
 
 class GroupReader(Protocol):
-    """Port to groups (record_reader.py implements it)."""
+    """Port for groups, implemented by record_reader.py."""
 
     async def groups_of(self, tenant_id: str, member: Owner) -> Sequence[MemoryGroup]: ...
 
 
 class SharedRecall:
-    """A `RecallPort` that adds the groups of the owner to each request. Where they do not answer, the owner's own
-    memory does, and `missing` names the groups."""
+    """`RecallPort` that adds the owner's groups to each request. When the groups do not answer, it reads only the
+    owner's own memory, and `missing` contains the groups."""
 
     def __init__(self, *, inner: RecallPort, groups: GroupReader) -> None:
         self._inner = inner
         self._groups = groups
         self._last: dict[tuple[str, Owner], Sequence[MemoryGroup]] = {}
-        """The groups of those owners who were in any, the one read last at the end."""
+        """The last groups of owners in at least one group, most recently read owner last."""
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         tenant_id, owner = request.tenant_id, request.owner

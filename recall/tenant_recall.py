@@ -1,4 +1,4 @@
-"""Recall by the policy of each tenant (memory/tenant_policies.py)."""
+"""Recall with the policy of each tenant (memory/tenant_policies.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .service import RecallPort, RecallResult
 
 
 class TenantRecall:
-    """`RecallPort` that asks the one of the tenant's policy. `make` makes one; it is kept until the policy changes."""
+    """`RecallPort` that selects the port for the tenant's policy. `make` creates a port, which is kept until the policy
+    changes."""
 
     def __init__(self, *, policies: TenantPolicies, make: Callable[[MemoryPolicy], RecallPort]) -> None:
         self._policies = policies

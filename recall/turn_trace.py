@@ -1,7 +1,7 @@
-"""A turn and what became of it: its words, what was learnt from it, and what was left out.
+"""Trace of a turn: its words, the observations made from it, and the parts that were left out.
 
-The words come from Qdrant, the record of the observer from the log. A turn without a record was not observed yet, or
-its record is older than the retention of its topic.
+The words come from Qdrant, the observer's record from the log. A turn without a record was not observed yet, or its
+record is older than the retention of the topic.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .deadline import UnansweredPart
 
 @dataclass(frozen=True, slots=True)
 class TurnRef:
-    """The turns of one id, of a session or a user if named, and what the caller may see of them."""
+    """The turns with one id, optionally of one session or user, and the caller's permissions."""
 
     tenant_id: str
     turn_id: str
@@ -52,10 +52,10 @@ class TurnOutcome:
     messages: tuple[StoredMessage, ...]
     observed: Observed | None
     observations: tuple[Observation, ...] = ()
-    """Those that the caller may see."""
+    """The observations that the caller may see."""
 
     def payload(self) -> dict[str, JsonValue]:
-        """Encode the turn as `memstream trace --turn --json` prints it."""
+        """Encode the turn for the output of `memstream trace --turn --json`."""
         record = self.observed
         return {
             "user_id": self.user_id,
@@ -71,14 +71,14 @@ class TurnOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcomes:
-    """The turns of one id, by user and session."""
+    """The turns with one id, by user and session."""
 
     turns: tuple[TurnOutcome, ...]
     missing: tuple[UnansweredPart, ...] = ()
 
 
 class TurnTracer:
-    """The reads behind `memstream trace --turn`. `Transient` when the store does not answer."""
+    """The reads for `memstream trace --turn`. Raises Transient when the store does not answer."""
 
     def __init__(self, *, store: VectorStore, log: Log, policy: LogPolicy | None = None) -> None:
         self._store = store
@@ -87,7 +87,7 @@ class TurnTracer:
         self._former = FormerCounts(log)
 
     async def trace(self, ref: TurnRef) -> TurnOutcomes:
-        """Return what became of the turns. A turn that the recorder has not kept is found by its user."""
+        """Return the outcomes of the turns. A turn without stored messages is found only by its user."""
         reads = BoundedLogReads(self._log, self._policy, self._former)
         messages = await self._messages(ref)
         owners = {each.owner_key for each in messages}
@@ -135,7 +135,7 @@ def _outcome(
 
 
 def _read(record: Record) -> Observed | None:
-    """Decode a record. None: no stage of memstream wrote it."""
+    """Decode a record. Return None when memstream did not write it."""
     try:
         return None if record.value is None else Observed.read(record.value)
     except ValidationError:

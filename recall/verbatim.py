@@ -1,8 +1,8 @@
-"""The original text of an episode that was reduced to a gist. Commands, HTTP and tools use it.
+"""Reader of the original text of an episode that was reduced to a gist. Used by CLI, HTTP and tools.
 
-A read writes nothing to the store. It publishes a record on memory.recalled, durably and before the text is returned,
-and consolidation then extends the archive's retention. A text is returned only if its SHA-256 is the one that was
-archived (docs/design/gist.md).
+A read writes nothing to the store. Before it returns the text, it publishes a durable record on memory.recalled, and
+consolidation then extends the retention of the archived text. A text is returned only if its SHA-256 is the archived
+one (docs/design/gist.md).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from .record_reader import Sees, sees_all
 
 log = structlog.get_logger(__name__)
 WITHHELD: tuple[FactState, ...] = ("forgotten", "quarantined")
-"""States of facts that no read shows. An episode that says the same as such a fact is not returned either."""
+"""States of facts that no read shows. An episode with the same statement as such a fact is not returned either."""
 Nothing = Literal["whole", "gone", "damaged"]
-"""Why there is no text. whole: the episode was never reduced, its own text is complete. gone: its time in the archive
-is over. damaged: the archive does not hold what was stored."""
+"""Reason for a missing text. whole: the episode was never reduced, so its own text is complete. gone: its retention in
+the archive is over. damaged: the archived text differs from the stored one."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRef:
-    """An episode, and what the caller may see: whose memory, and up to which sensitivity."""
+    """An episode, and the caller's permissions: visible owners and the highest sensitivity."""
 
     tenant_id: str
     episode_id: str
@@ -60,12 +60,14 @@ class VerbatimResult:
     archived_at: datetime | None = None
     sha256: str | None = None
     kept_until: datetime | None = None
-    """Counted from this access."""
+    """End of the retention, counted from this access."""
 
 
 class VerbatimReader:
-    """The service. One instance serves any number of reads at once. `Transient` when the store or the log does not
-    answer: without a record of the access no text is returned."""
+    """Reader of original episode texts. One instance serves concurrent reads.
+
+    Raises Transient when the store or the log does not answer: without a record of the access no text is returned.
+    """
 
     def __init__(self, *, store: VectorStore, log: Log, policies: TenantPolicies) -> None:
         self._store = store
@@ -75,7 +77,7 @@ class VerbatimReader:
         self._existing = CollectionCache(store=store)
 
     async def rehydrate(self, ref: EpisodeRef, *, now: datetime) -> VerbatimResult | None:
-        """Return the original text of an episode. None: the caller may see no such episode."""
+        """Return the original text of an episode, or None when the caller may see no such episode."""
         episode = await self._episode(ref)
         if episode is None:
             return None
@@ -105,7 +107,7 @@ class VerbatimReader:
 
     # -------------------------------------------------------------------------------------------- within
     async def _episode(self, ref: EpisodeRef) -> StoredEpisode | None:
-        """Read the episode if it is not deleted and the caller may see it."""
+        """Return the episode if it is not deleted and the caller may see it."""
         if not await self._existing.has(EPISODES):
             return None
         found = await self._store.get(EPISODES, tenant_id=ref.tenant_id, ids=[ref.episode_id])
@@ -123,7 +125,7 @@ class VerbatimReader:
         return ArchivedText.from_payload(found[archive_id].payload) if archive_id in found else None
 
     async def _may_be_shown(self, row: ArchivedText) -> bool:
-        """Tell whether the text may be shown. It may not when facts that no read shows say the same."""
+        """Return whether the text may be shown: not when a fact in a state of `WITHHELD` has the same statement."""
         if not await self._existing.has(FACTS):
             return True
         found = await self._store.select(
