@@ -36,11 +36,11 @@ log = structlog.get_logger(__name__)
 
 #: bytes; also `max.message.bytes` of changelogs and dead letters
 MAX_REQUEST = 4 * 1024 * 1024
-#: bytes of one partition in one answer; a larger record still comes, alone. Times the partitions that a worker reads,
-#: so much lies in memory after an outage before it is handled
+#: maximum bytes of one partition in one response; a larger record is still returned, alone. After an outage, a worker
+#: holds this number times its partitions in memory before the records are handled
 FETCH_BYTES = 256 * 1024
-#: bytes of one partition in one request of the producer; a larger record still goes, alone. Well below the 1 MiB that a
-#: topic takes by default. With 16 KiB, a few rows, the rest of a partition waited for one more request
+#: maximum bytes of one partition in one producer request; a larger record is still sent, alone. Well below the 1 MiB
+#: that a topic accepts by default. With 16 KiB, a few rows, the rest of a partition waited for one more request
 BATCH_BYTES = 256 * 1024
 #: seconds
 REQUEST_TIMEOUT = 40.0
@@ -51,7 +51,7 @@ class AppSettings:
     """The settings that differ between deployments. Times in seconds.
 
     With `worker_id` the group membership is static: a restart within the session causes no rebalance. The partitions of
-    a dead worker stand still for `session_timeout`; a worker sends at least three heartbeats in that time.
+    a dead worker wait for `session_timeout`; a live worker sends at least three heartbeats in that time.
     """
 
     partitions: int = 12
@@ -79,7 +79,7 @@ class AppSettings:
 
 
 class StageApp(faust.App):
-    """A Faust app that knows whether it still owns its partitions, and whose shutdown is bounded.
+    """A Faust app with a lease on its partitions and a time limit on its shutdown.
 
     The runner sets `lanes`. They are drained before partitions are given away and before the worker stops.
     """
@@ -87,11 +87,11 @@ class StageApp(faust.App):
     lanes: Drainable | None = None
     #: Called when the committed offsets of an assignment are known, before its first event. The runner sets it.
     assignment_begins: Callable[[], None] = staticmethod(lambda: None)
-    #: Asks the log itself: the group's metadata may be older. The runner sets it; without it nothing is checked.
+    #: Client of the log: the group's metadata may be outdated. The runner sets it; without it nothing is checked.
     log_client: Log | None = None
     #: topics that the stage reads
     sources: tuple[str, ...] = ()
-    #: seconds until a crash, or a stop, that hangs is cut off
+    #: seconds after which a hanging crash or stop is cut off
     crash_grace: float = 20.0
     stop_grace: float = 60.0
     exit_process: ExitProcess = staticmethod(end_process)
@@ -106,17 +106,17 @@ class StageApp(faust.App):
 
     # ----------------------------------------------------------------- lease
     def lease_age(self) -> float:
-        """Return the age of the last accepted heartbeat in seconds; 0.0 before the first join and embedded."""
+        """Return the age of the last accepted heartbeat in seconds; 0.0 before the first join and when embedded."""
         start = float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0))
         return time.monotonic() - start if start else 0.0
 
     def lease_limit(self) -> float:
-        """Return the age of the lease in seconds at which other workers may own these partitions.
+        """Return the lease age in seconds from which other workers may own these partitions.
 
-        A second process with the same id takes the place of a static member at once, before the session times out. Two
-        heartbeats is the shortest possible limit.
+        A second process with the same id immediately takes the place of a static member, before the session times out.
+        Two heartbeat intervals are the shortest possible limit.
         """
-        if self._lease_limit is None:  # a setting of Faust is looked up in 5 µs, and this is asked for every record
+        if self._lease_limit is None:  # cached: looking up a Faust setting takes 5 µs, and every record needs it
             conf = self.conf
             session = float(conf.broker_session_timeout)
             static = bool(conf.consumer_group_instance_id)
@@ -124,14 +124,14 @@ class StageApp(faust.App):
         return self._lease_limit
 
     def lease_ok(self) -> bool:
-        """Whether this worker surely owns its partitions."""
+        """Return whether this worker certainly owns its partitions."""
         return not self._fenced and self.lease_age() <= self.lease_limit()
 
     def check_lease(self) -> None:
         """Check the lease. Called before every table write and every send.
 
         Raises:
-            LeaseLost: other workers may own these partitions by now; nothing may be written.
+            LeaseLost: other workers may own these partitions; nothing may be written.
         """
         if self._fenced:
             raise LeaseLost("this process has left the consumer group")
@@ -139,7 +139,7 @@ class StageApp(faust.App):
             raise LeaseLost(f"no answer from the group coordinator for {self.lease_age():.1f} s")
 
     def idle(self) -> bool:
-        """Whether no event is being handled."""
+        """Return whether no event is being handled."""
         return self.lanes is None or self.lanes.idle()
 
     def leaving(self) -> None:
@@ -148,10 +148,10 @@ class StageApp(faust.App):
             self._fenced = True
 
     def fenced(self) -> None:
-        """End the process, because the group has removed this worker, or a crash has left the group.
+        """End the process, because the group has removed this worker, or the worker left the group after a crash.
 
-        Called in the consumer's thread. A clean stop would flush the buffer that must not be sent, so the process ends
-        here.
+        Called in the consumer's thread. A clean stop would flush the producer's buffer, which must not be sent, so the
+        process ends here.
         """
         self._fenced = True  # first: logging may block, and the producer is in another thread
         if self.crash_reason is not None:
@@ -168,9 +168,9 @@ class StageApp(faust.App):
             self.exit_process(UNREACHABLE)
 
     def out_of_sequence(self) -> None:
-        """Crash, because the producer lost its sequence on a partition: the broker refuses all that it sends there."""
+        """Crash, because the producer's sequence on a partition is broken: the broker refuses all its records there."""
         if not self._crashed.is_set():
-            lost = Transient("broker", "the producer lost its place in a partition's sequence after an outage of Kafka")
+            lost = Transient("broker", "the producer's sequence numbers of a partition are invalid after an outage")
             self.add_future(self.crash(lost))
 
     # ----------------------------------------------------------------- partition count
@@ -178,7 +178,7 @@ class StageApp(faust.App):
         """Check that the stage's topics and changelogs have the partition count of this worker.
 
         Raises:
-            CountChanged: one of them has another.
+            CountChanged: one of them has another count.
             Transient: the log does not answer.
         """
         if self.log_client is not None:
@@ -191,33 +191,32 @@ class StageApp(faust.App):
 
     # ----------------------------------------------------------------- ready
     def ready(self) -> bool:
-        """Whether events flow: partitions are assigned, tables recovered, the lease held; no crash and no stop."""
+        """Return whether events flow: partitions are assigned, tables recovered, the lease valid; no crash, no stop."""
         return not self.why_not_ready() and bool(self.assigned())
 
     def why_not_ready(self) -> str:
         """Return the reason why events do not flow, "" when they do.
 
-        A member of the group without a partition has no such reason: it is a spare, and takes over when another worker
-        leaves.
+        A group member without a partition has no such reason: it is a spare, and takes over when another worker leaves.
         """
         if self._crashed.is_set():
             return f"it ends: {self.crash_reason}"
         if self.should_stop:
-            return "it was asked to stop: what is in flight is finished, nothing new is taken"
+            return "it was asked to stop: it finishes the events in flight and takes no new events"
         if not self.lease_ok():
             return f"no answer from Kafka for {self.lease_age():.0f} s: is it up, and MEMSTREAM_BROKER right?"
         if getattr(getattr(self._consumer, "_thread", None), "taking_over", False):
-            return "another process had this MEMSTREAM_WORKER_ID, and its lease is not over"
+            return "another process had this MEMSTREAM_WORKER_ID, and its lease has not expired"
         if not self.assigned() and not self._is_member():
             return "waiting for partitions: it has not joined its consumer group yet"
         if self.rebalancing:
-            return "partitions are being shared out in its consumer group"
+            return "its consumer group is assigning partitions"
         if self.in_recovery or not self.tables.actives_ready:
             return "its table is being read from the changelog"
         return ""
 
     def _is_member(self) -> bool:
-        """Whether the group has accepted this worker since its start. The embedded log has no spare workers."""
+        """Return whether the group has accepted this worker since its start. The embedded log has no spare workers."""
         return float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0)) > 0
 
     def assigned(self) -> frozenset[tuple[str, int]]:
@@ -232,19 +231,19 @@ class StageApp(faust.App):
 
     # ----------------------------------------------------------------- drain and end
     async def _drain_revoked(self, app: Any, revoked: Any, **_: Any) -> None:
-        # The flow is suspended and Faust's queues are empty when this runs; the group waits for us.
+        # When this runs, the flow is suspended and Faust's queues are empty; the group waits for this worker.
         if self.lanes is not None:
             await self.lanes.drain(frozenset((tp.topic, tp.partition) for tp in revoked))
 
     def _on_rebalance_when_stopped(self) -> None:
-        """Do nothing. Faust's own method closes the consumer from another thread, in the middle of the drain.
+        """Do nothing. Faust's own method would close the consumer from another thread, in the middle of the drain.
 
         The consumer's thread delays the rebalance until the stop has reached the consumer
         (`transports.kafka.ConsumerThread`).
         """
 
     def _crash(self, reason: BaseException) -> None:
-        # Not crash(): a child service that crashes marks its parents through this one only.
+        # Overrides _crash, not crash: a child service that crashes marks its parents only through this method.
         first = not self._crashed.is_set()
         reason = without_faust(reason)
         super()._crash(reason)
@@ -254,7 +253,7 @@ class StageApp(faust.App):
     async def stop(self) -> None:
         """Drain, commit and leave the group. The process ends after `stop_grace` seconds even if this hangs."""
         if self._stopped.is_set():
-            return  # another call stops it and has the timers
+            return  # another call stops the app and has the timers
         timer = None
         if self.stop_grace and not self._crashed.is_set():
             timer = ExitTimer(self.stop_grace, reason=None, exit_process=self.exit_process)
@@ -274,7 +273,7 @@ class StageApp(faust.App):
         await super().on_stop()
 
     async def _producer_flush(self, logger: Any) -> None:
-        # Not after a crash: what waits there belongs to events that are delivered again.
+        # Not after a crash: the waiting records belong to events that are delivered again.
         if not self._crashed.is_set():
             await super()._producer_flush(logger)
 
@@ -288,7 +287,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         datadir: a folder that no other stage or worker uses.
 
     Raises:
-        Fatal: the broker's address is neither.
+        Fatal: the broker's address has neither form.
     """
     if is_embedded(broker):
         from .transports.embedded import register, url_of  # imported only where it is used
@@ -325,7 +324,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         stream_wait_empty=False,
         stream_buffer_maxsize=settings.buffer_maxsize,
         table_standby_replicas=settings.standby_replicas,
-        table_key_index_size=1,  # Faust's map of 10 000 keys to partitions is not needed: the partition is always known
+        table_key_index_size=1,  # Faust's map of 10 000 keys to partitions is not needed: every call has the partition
         worker_redirect_stdouts=False,
         web_enabled=False,
         web_tables_enabled=False,
@@ -335,7 +334,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
 
 
 def without_faust(reason: BaseException) -> BaseException:
-    """Translate an error of Faust into ours, so that only this room knows Faust's classes."""
+    """Translate an error of Faust into ours, so that only this package knows Faust's classes."""
     if isinstance(reason, ProducerSendError):
         error = Transient("broker", str(reason))
         error.__cause__ = reason

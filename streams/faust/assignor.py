@@ -1,17 +1,16 @@
-"""Faust's assignor without everybody's distribution, and with an assignment that stays where it is.
+"""Faust's assignor with a sticky assignment and without the distribution of all members.
 
 Faust sends the partitions of all members with each subscription and each assignment, for requests that are routed by
-key. No stage routes any. The broker keeps them all in one record, which has to be below its `message.max.bytes`: the
-record grew with partitions times members, and 1 000 partitions with 50 workers were too much. Here a member says what
-it has, and is told what it gets.
+key. No stage has such requests. The broker keeps all assignments in one record, which must be smaller than its
+`message.max.bytes`: the record grew with partitions times members, and 1 000 partitions with 50 workers were too much.
+Here a member sends only its own partitions, and receives only its own assignment.
 
-The protocol's name and the form of its records are Faust's. The distribution is empty. So workers of earlier versions,
-which use Faust's assignor, understand what a worker of this version says as leader and as member, and the other way
-round.
+The protocol's name and the format of its records are Faust's; the distribution is empty. So workers of earlier
+versions, which use Faust's assignor, and workers of this version understand each other, as leaders and as members.
 
-aiokafka 0.14 knows only the eager protocol: each rebalance takes all partitions from all members first
-(`aiokafka/consumer/group_coordinator.py:371`). A member that gets a partition again has its table and reads only what
-came since.
+aiokafka 0.14 has only the eager protocol: each rebalance first takes all partitions from all members
+(`aiokafka/consumer/group_coordinator.py:371`). A member that gets a partition back still has its table and reads only
+the later entries.
 """
 
 from __future__ import annotations
@@ -32,19 +31,21 @@ from ..engine.assignment import MemberAssignment, OwnedPartitions, assign
 
 log = structlog.get_logger(__name__)
 
-#: in the worker's folder: what it had last
+#: file with the last assignment, in the worker's folder
 FILE = "assignment.json"
 
 
 class StageMetadata(ClientMetadata, serializer="json", include_metadata=False, namespace="@StageMetadata"):  # type: ignore[call-arg]
-    """What a member says of itself and is told. Its distributions stay empty. 0 is the generation of Faust's assignor,
-    which counts none."""
+    """The metadata that a member sends and receives. Its distributions stay empty.
+
+    `generation` is 0 for Faust's own assignor, which does not count generations.
+    """
 
     generation: int = 0
 
 
 class LastAssignment(BaseModel):
-    """What a worker had last: partition numbers by topic."""
+    """A worker's last assignment: partition numbers by topic."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,12 +55,12 @@ class LastAssignment(BaseModel):
 
 
 class StageAssignor(PartitionAssignor):
-    """The assignor of a stage. A worker that was started again says what it had, which is in its folder."""
+    """The assignor of a stage. A restarted worker sends its last assignment, which it reads from its folder."""
 
     def __init__(self, app: Any, replicas: int = 0) -> None:
         super().__init__(app, replicas)
         self._file = Path(app.conf.datadir) / FILE
-        self._last = self._recall()
+        self._last = self._load()
 
     # ------------------------------------------------------------------------------------------------ as a member
     @property
@@ -72,14 +73,14 @@ class StageAssignor(PartitionAssignor):
         return StageMetadata(assignment=assignment, url=url, changelog_distribution={}, generation=generation)
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """Take what the leader gave, and keep it in the worker's folder."""
+        """Accept the leader's assignment, and save it in the worker's folder."""
         given = StageMetadata.loads(self._decompress(assignment.user_data))
         self._assignment = given.assignment
         self._active_tps, self._standby_tps = given.assignment.active_tps, given.assignment.standby_tps
         self._last = LastAssignment(
             generation=given.generation, actives=given.assignment.actives, standbys=given.assignment.standbys
         )
-        self._keep(self._last)
+        self._save(self._last)
 
     # ------------------------------------------------------------------------------------------------ as the leader
     def _perform_assignment(self, cluster: Any, member_metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class StageAssignor(PartitionAssignor):
         generation = 1 + max(metadata.generation for metadata in joined.values())
         changelogs = self._table_manager.changelog_topics
         return {
-            member: self._told(
+            member: self._encoded(
                 _by_topic(
                     given[member],
                     {topic: counts[topic] for topic in sorted(subscribed[member] & counts.keys())},
@@ -104,7 +105,7 @@ class StageAssignor(PartitionAssignor):
             for member in joined
         }
 
-    def _told(self, assignment: ClientAssignment, url: str, generation: int) -> ConsumerProtocolMemberAssignment:
+    def _encoded(self, assignment: ClientAssignment, url: str, generation: int) -> ConsumerProtocolMemberAssignment:
         return ConsumerProtocolMemberAssignment(
             self.version,
             sorted(assignment.kafka_protocol_assignment(self._table_manager)),
@@ -112,17 +113,17 @@ class StageAssignor(PartitionAssignor):
         )
 
     # ------------------------------------------------------------------------------------------------ its folder
-    def _recall(self) -> LastAssignment:
+    def _load(self) -> LastAssignment:
         try:
             return LastAssignment.model_validate_json(self._file.read_bytes())
         except FileNotFoundError:
             pass
         except (OSError, ValidationError) as error:
-            remedy = "none: it is written anew, and this worker may get other partitions than before"
+            remedy = "none: it will be replaced, and this worker may get other partitions than before"
             log.warning("assignment_unreadable", file=str(self._file), error=str(error), remedy=remedy)
         return LastAssignment()
 
-    def _keep(self, last: LastAssignment) -> None:
+    def _save(self, last: LastAssignment) -> None:
         written = self._file.with_suffix(".new")
         try:
             written.write_text(last.model_dump_json())
@@ -140,8 +141,10 @@ def _partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 
 
 def _warn_of_unread(subscribed: Mapping[str, frozenset[str]]) -> None:
-    """Tell which topics only some members read. A partition that another member has is not read in them: its table has
-    one writer."""
+    """Log a warning for topics that only some members read.
+
+    In such a topic, the partitions of the other members are not read, because a table has only one writer.
+    """
     lacking = defaultdict[str, int](int)
     every = frozenset[str]().union(*subscribed.values())
     for topics in subscribed.values():
@@ -165,7 +168,7 @@ def _owned(metadata: StageMetadata) -> OwnedPartitions:
 
 
 def _by_topic(given: MemberAssignment, counts: Mapping[str, int], changelogs: Iterable[str]) -> ClientAssignment:
-    """Spell the numbers out by topic. Standbys follow changelogs alone."""
+    """Convert partition numbers to partitions by topic. Standbys exist only for changelogs."""
     return ClientAssignment(
         actives={topic: [n for n in given.actives if n < count] for topic, count in counts.items()},
         standbys={

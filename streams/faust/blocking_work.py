@@ -1,4 +1,4 @@
-"""Work in a thread, so that the event loop goes on: a blocking call, or coroutines that take processor time."""
+"""Work in a thread, so that it does not block the event loop: a blocking call, or CPU-intensive coroutines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 async def in_thread(work: Callable[..., T], *args: Any) -> T:
     """Call `work(*args)` in a thread and return its result.
 
-    A caller that is cancelled waits for the thread, too: what the thread uses is free when this call has ended.
+    A cancelled caller also waits for the thread, so the thread no longer uses its resources when this call has ended.
     """
     running = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
@@ -24,14 +24,14 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
         if not running.cancelled():
-            running.exception()  # nobody waits for it, and asyncio would log it as lost
+            running.exception()  # retrieved, because asyncio would log it as never retrieved
         raise
 
 
 class LoopThread:
-    """An event loop in a thread of its own, from the construction until `stop`.
+    """An event loop in a separate thread, from the construction until `stop`.
 
-    Its coroutines share Python's lock with the caller's loop, which gets it every few milliseconds.
+    Its coroutines share the GIL with the caller's loop, which gets it every few milliseconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,17 +42,17 @@ class LoopThread:
         self._thread.start()
 
     def _run(self) -> None:
-        with self._runner:  # at its end it cancels what still runs
+        with self._runner:  # its exit cancels the running tasks
             self._runner.run(self._until_stopped())
 
     async def _until_stopped(self) -> None:
         await self._ending.wait()
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there, and return its result. A caller that is cancelled cancels it."""
+        """Run a coroutine in the thread and return its result. Cancelling the caller cancels the coroutine."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def stop(self) -> None:
-        """Cancel what still runs there and end the thread. Blocks. Call it once."""
+        """Cancel the running coroutines and end the thread. Blocks. Call it once."""
         self._loop.call_soon_threadsafe(self._ending.set)
         self._thread.join()

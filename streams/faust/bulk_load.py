@@ -1,9 +1,8 @@
-"""Bulk load of a changelog partition: it is read in batches and written straight into the local store.
+"""Bulk load of a changelog partition: it is read in batches and written directly into the local store.
 
 Faust passes every entry through its conductor, a queue, an event and a buffer (8 000 entries a second, all CPU). Here a
-batch is one fetch of the consumer, and no object is made for an entry. The load keeps the last value of each key and
-writes to the store after `HELD_BYTES`. The row of a session has as many entries as the session had turns; the store
-gets one of them.
+batch is one fetch of the consumer, and no object is created for an entry. The load keeps the last value of each key and
+writes to the store after `HELD_BYTES`. A session's row has one changelog entry per turn; the store gets only the last.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from faust.types import TP
 from .bulk_writes import Entry
 
 READ_WAIT: Final = 1.0
-"""Seconds that one read waits for records; the load goes on after it."""
+"""Seconds that one read waits for records; the load then reads again."""
 HELD_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of keys, values and Python objects that were read since the last write to the store. The load holds so much at
-most, plus one read; the store has it twice more during the write."""
+"""Bytes of keys, values and Python objects read since the last write, at which the load writes to the store. The load
+holds at most this much plus one read; during the write the store holds it twice more."""
 ENTRY_BYTES: Final = 200
-"""Bytes that Python needs for an entry beside its key and value: two objects, and a slot of a dictionary."""
+"""Bytes that Python needs for an entry in addition to its key and value: two objects and a dictionary slot."""
 HELD_SECONDS: Final = 1.0
-"""Seconds after which the load writes to the store in any case, so that a slow broker shows progress, too."""
+"""Seconds after which the load writes to the store in any case, so that there is progress with a slow broker."""
 
 
 class ChangelogSource(Protocol):
-    """The reader of a load: `changelogs()` of either consumer in `transports/`."""
+    """The reader of a load. Both consumers in `transports/` return one from `changelogs()`."""
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Entry], int]:
-        """Read records of a partition from `offset` on, and return them with the offset to read on from.
+        """Read records of a partition from `offset` on. Return them with the offset of the next read.
 
-        After `timeout` seconds there may be none. The offset moves past gaps of compaction and transactions.
+        After `timeout` seconds it may return no record. The offset moves past gaps of compaction and transactions.
         """
         ...
 
@@ -47,7 +46,7 @@ class LoadTarget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """The range of `tp` to load: from `start` up to, not including, `end`."""
+    """The range of `tp` to load: from `start` to below `end`."""
 
     tp: TP
     start: int
@@ -66,7 +65,7 @@ async def load(
     """Load the range and return the number of entries.
 
     `current` returns whether this worker still owns the partition. If not, the load ends without a further write.
-    `loaded` gets the last offset in the store after each write. After a crash the next load goes on from there.
+    `loaded` receives the last offset in the store after each write. After a crash the next load continues from there.
     """
     at, count = wanted.start, 0
     rows: dict[bytes, bytes | None] = {}
@@ -74,7 +73,7 @@ async def load(
     while at < wanted.end and current():
         entries, after = await changelog.read(wanted.tp, at, READ_WAIT)
         for entry in entries:
-            if entry.key is not None:  # a compacted topic has no other
+            if entry.key is not None:  # always true in a compacted topic
                 rows[entry.key] = entry.value
                 held += ENTRY_BYTES + len(entry.key) + len(entry.value or b"")
         if after <= at:

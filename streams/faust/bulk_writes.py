@@ -1,14 +1,14 @@
 """Bulk writes into the local store of a table, and the translation of its errors.
 
-The store is RocksDB (`rocksdict`), one database a partition (`faust/stores/rocksdb.py`). There are two differences to
-Faust's `apply_changelog_batch`. The offset that entries reach is written with the last of them, so that no crash leaves
-an offset ahead of its rows. And there is no write-ahead log, which halves the bytes written. Without it a crash takes
-the store back to a flush, and the load reads on from the offset of that time. `BulkWrites` flushes at its end, before
-the next write that uses the log.
+The store is RocksDB (`rocksdict`) with one database per partition (`faust/stores/rocksdb.py`). There are two
+differences from Faust's `apply_changelog_batch`. The offset of the last entry is written together with that entry, so
+that no crash leaves an offset ahead of its rows. And there is no write-ahead log, which halves the bytes written.
+Without it, a crash takes the store back to its last flush, and the load continues from the offset in that flush.
+`BulkWrites` flushes at its end, before the next write that uses the write-ahead log.
 
-All of it runs in a thread. But `rocksdict` holds the GIL during a write, also while RocksDB lets the write wait for the
-disk (two write buffers are full, or too many files are not merged yet). Then the event loop would stand still. So a
-write is bounded, and begins only when RocksDB will not let it wait.
+All of it runs in a thread. But `rocksdict` holds the GIL during a write, also while RocksDB makes the write wait for
+the disk (two write buffers are full, or too many files are not merged yet). That would block the event loop. So a write
+is limited in size, and begins only when RocksDB will not make it wait.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .blocking_work import in_thread
 
 log = structlog.get_logger(__name__)
 
-#: Messages of the system for a full disk (ENOSPC, EFBIG, EDQUOT), as RocksDB passes them on.
+#: System messages for a full disk (ENOSPC, EFBIG, EDQUOT) in RocksDB's errors.
 NO_ROOM = ("No space left on device", "File too large", "Disk quota exceeded")
 WRITE_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of keys and values in one write: forty milliseconds on an idle core. Each becomes one file, with some three
-syncs of the disk: 512 KiB made a load six times as long on a disk where a sync takes 0.3 s."""
+"""Bytes of keys and values in one write: forty milliseconds on an idle core. Each write becomes one file, with about
+three syncs of the disk: 512 KiB made a load six times as long on a disk where a sync takes 0.3 s."""
 FILES_MAX: Final = 16
-"""Files that are not merged yet, above which no write begins. RocksDB slows writes down at 20."""
+"""Number of unmerged files from which no write begins. RocksDB slows writes down at 20."""
 ROOM_WAIT: Final = 30.0
-"""Seconds after which a write begins in any case, and waits within RocksDB."""
+"""Seconds after which a write begins in any case, and may wait within RocksDB."""
 ROOM_POLL: Final = 0.002
 """Seconds between two checks."""
 
@@ -57,13 +57,13 @@ class Entry(Protocol):
 def store_failed(error: BaseException, *, table: str, folder: Path) -> Transient | Fatal:
     """Translate an error of the local store: Transient for a full disk, Fatal for any other.
 
-    With a full disk the worker ends, and nothing was committed. A start with free space goes on from the changelog.
+    With a full disk the worker ends without a commit. A start with free space continues from the changelog.
     """
     if any(message in str(error) for message in NO_ROOM):
         return Transient(
             "tables",
             f"table {table}: no room under {folder}: {error}",
-            remedy=f"free some space on the disk of {folder}; nothing is lost, the worker goes on where it was",
+            remedy=f"free some space on the disk of {folder}; nothing is lost, the worker continues where it stopped",
         )
     return Fatal(
         f"table {table}: the local store under {folder} does not work: {error}; "
@@ -98,7 +98,7 @@ class StoreErrors:
 class BulkWrites:
     """Bulk writes to one partition, within an `async with` block.
 
-    Nothing else may write to the partition within the block. At its end everything is on the disk.
+    Nothing else may write to the partition within the block. At its end all rows are on the disk.
     """
 
     def __init__(self, store: Any, partition: int) -> None:
@@ -112,7 +112,7 @@ class BulkWrites:
         return self
 
     async def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
-        """Write rows (None deletes), and with the last of them the offset up to which the store has everything."""
+        """Write rows (None deletes). The last write also stores `offset`, up to which the store is complete."""
         await in_thread(self._put, rows, offset)
 
     def _put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:

@@ -1,15 +1,15 @@
 """Check of a changelog for lost rows. A stage would trust a table with missing rows, so the worker stops instead.
 
-Each partition of a changelog carries one entry of its own, the marker: "from this offset on, all entries are here". A
-compacted topic keeps the last value of each key for ever, so it keeps the marker. It is written before the partition's
-first event is handled, and so before the first commit. A changelog without a marker, or without entries that the marker
-promises, is not whole:
+Each partition of a changelog has one special entry, the marker: "from this offset on, all entries are here". A
+compacted topic keeps the last value of each key forever, so it keeps the marker. The marker is written before the
+partition's first event is handled, and so before the first commit. A changelog is not whole if it has no marker, or
+lacks entries that the marker promises:
 
 | cause | sign |
 |---|---|
 | topic deleted and created again, no local table | offsets are committed and the changelog is empty or has no marker |
 | the same, with a local table | the table is ahead of the changelog's end, or the known marker is not in the log |
-| records deleted, or a policy with `delete` | the log starts behind `whole_from` (compaction leaves its start) |
+| records deleted, or a policy with `delete` | the log starts after `whole_from` (compaction does not move its start) |
 | a partition that has only seen dead letters | a marker and nothing else: the changelog is whole |
 
 The functions are pure. `recovery.py` reads the state and acts.
@@ -27,14 +27,14 @@ from ...schemas.errors import Fatal
 from ..log.markers import OWN_KEYS, Marker
 from ..log.partition_count import CountChanged, grow_advice
 
-#: In the local table only: the marker with which it was last found whole. A load that was cut off leaves none.
+#: Key in the local table only: the marker at the last successful check. An interrupted load leaves no such entry.
 WHOLE_KEY = OWN_KEYS + "whole__"
-#: In the local table only: the time at which it was last complete (seconds since 1970).
+#: Key in the local table only: the time at which the table was last complete (seconds since 1970).
 COMPLETE_AT_KEY = OWN_KEYS + "seen__"
 #: Seconds. Compaction keeps a tombstone for a day (`delete.retention.ms`). An older local table may have rows whose
-#: tombstones are gone. The load itself may take an hour.
+#: tombstones are gone. One hour is left for the load itself.
 TOMBSTONES_KEPT = 23 * 3600.0
-#: Seconds by which a clock may be set back. A time that is further ahead was noted by a wrong clock and says nothing.
+#: Seconds by which a clock may be set back. A stored time that is further in the future came from a wrong clock.
 CLOCK_STEP = 60.0
 
 
@@ -46,8 +46,8 @@ class ChangelogLost(Fatal):
 class ChangelogState:
     """A changelog partition before it is read.
 
-    `start`: the first offset kept. `end`: the offset of the next record. `have`: the last offset in the local table (-1
-    without a local table).
+    `start`: the first offset in the log. `end`: the offset of the next record. `have`: the last offset in the local
+    table (-1 without a local table).
     """
 
     tp: TP
@@ -57,15 +57,15 @@ class ChangelogState:
 
 
 def outdated(state: ChangelogState, *, complete_at: float, now: float) -> bool:
-    """Whether tombstones may be gone that a local table, complete at `complete_at`, has not read.
+    """Return whether compaction may have removed tombstones that a table complete at `complete_at` has not read.
 
-    Rows that were deleted would come back. Such a table is loaded again from the start.
+    Deleted rows would reappear. Such a table is loaded again from the start.
     """
     return state.have >= 0 and state.have + 1 < state.end and not -CLOCK_STEP <= now - complete_at <= TOMBSTONES_KEPT
 
 
 def unreadable(state: ChangelogState) -> str | None:
-    """Return the reason why the changelog cannot be read on from the local table's offset, if there is one."""
+    """Return the reason why reading cannot continue from the local table's offset, or None."""
     if state.have >= state.end:
         return f"the local table has everything up to offset {state.have}, the changelog ends at {state.end}"
     if state.have >= 0 and state.have + 1 < state.start:
@@ -76,10 +76,10 @@ def unreadable(state: ChangelogState) -> str | None:
 def not_whole(
     state: ChangelogState, marker: Marker | None, committed: Mapping[TP, int], *, was_whole: bool
 ) -> str | None:
-    """Return what is missing from a changelog that was read to its end, None for a whole or new one.
+    """Return the problem of a changelog that was read to its end; None if it is whole or new.
 
     `marker`: the marker in the table. `committed`: the group's offsets on the sources of this partition. `was_whole`:
-    whether this local table was once found whole. Without a marker, None means that the partition is new and needs one.
+    this local table passed an earlier check. None without a marker means that the partition is new and needs a marker.
     """
     if marker is None:
         if state.end > 0:
@@ -92,14 +92,16 @@ def not_whole(
 
 
 def of_another_count(table: str, found: Mapping[TP, int | None], partitions: int) -> CountChanged:
-    """Build the error for partitions whose rows lie by another count than `partitions`. None: by one that is not known,
-    because the partition was added beside partitions of an earlier version."""
+    """Build the error for partitions whose rows are placed by another partition count than `partitions`.
+
+    A count of None is unknown: the partition was added to a changelog of an earlier version.
+    """
     counts = {count for count in found.values() if count is not None}
     by = ", ".join(map(str, sorted(counts))) or "a smaller number of"
     return CountChanged(
-        f"table {table}: the rows in {', '.join(sorted({tp.topic for tp in found}))} lie by {by} partitions, and there "
-        f"are {partitions}: partitions {', '.join(str(tp.partition) for tp in sorted(found))}. Nothing was handled: "
-        + grow_advice(max({partitions} | counts))
+        f"table {table}: the rows in {', '.join(sorted({tp.topic for tp in found}))} are placed by {by} partitions, "
+        f"but there are {partitions}: partitions {', '.join(str(tp.partition) for tp in sorted(found))}. "
+        "Nothing was handled: " + grow_advice(max({partitions} | counts))
     )
 
 
@@ -115,7 +117,7 @@ def lost(table: str, stage: str, found: Mapping[TP, str], *, folder: Path) -> Ch
     return ChangelogLost(
         f"table {table}: rows are missing from its changelog {', '.join(topics)}: {each}. Nothing was handled. "
         f"Either restore the topic from a backup, then delete the local tables of all {stage} workers (here {folder}); "
-        f"or accept that what this table knew is gone: stop all workers, delete the same folders, run "
+        f"or accept the loss of these rows: stop all workers, delete the same folders, run "
         f"`memstream tables accept-loss {stage}`, and start them again. See docs/design/recovery.md"
     )
 

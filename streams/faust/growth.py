@@ -1,8 +1,8 @@
 """Growth of the topics (`memstream topics grow`): more partitions, and every row on the partition of its key.
 
-All topics with the deployment's partition count belong together: an event's key must give the same partition number on
-each of them. See docs/design/growth.md for the order of the steps and what a crash after each of them leaves. The
-command may be interrupted anywhere and called again. It finds what is left to do in the log alone.
+All topics with the deployment's partition count belong together: an event's key must give the same partition number in
+each of them. docs/design/growth.md has the order of the steps, and the state after a crash in each step. The command
+may be interrupted at any point and called again. It determines the remaining work from the log.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ from .changelog_check import ChangelogState, not_whole
 from .growth_markers import GrowthMarkers, was_added
 
 WaitingTurns = Callable[[Mapping[bytes, bytes]], int]
-"""Count the turns that wait to be observed in these rows of the observer's table."""
+"""Function that counts the turns waiting to be observed in these rows of the observer's table."""
 WAITING_PARTS = 4
-"""Parts of the key of such a turn's row."""
+"""Number of parts in the key of a waiting turn's row."""
 
 
 class GrowthRefused(Exception):
-    """The topics cannot grow by this command. The message says what must be done first (exit code 2)."""
+    """The topics cannot grow now. The message says what must be done first (exit code 2)."""
 
 
 class StillWaiting(Exception):
-    """Something is not observed or reflected yet (exit code 1)."""
+    """Some records are not observed or reflected yet (exit code 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrownTopic:
-    """What became of one topic. `rows`: a table's rows, or states; `moved`: those that were on another partition."""
+    """The result for one topic. `rows`: number of a table's rows, or states; `moved`: number of moved rows."""
 
     topic: str
     partitions_before: int
@@ -74,7 +74,7 @@ class GrownTopic:
     rows: int = 0
     moved: int = 0
     sent_again: int = 0
-    """Records that no stage had handled, sent again to the partitions of their keys."""
+    """Number of unhandled records that were sent again to the partitions of their keys."""
 
 
 @dataclass(slots=True)
@@ -89,20 +89,23 @@ class _Table:
 
     @property
     def counts(self) -> set[int]:
-        """The counts that its markers name."""
+        """The partition counts in its markers."""
         return {part.marker.partitions for part in self.image if part.marker and part.marker.partitions}
 
 
 def growing_topics() -> tuple[Topic, ...]:
-    """Return the topics that grow, in the order in which they do: changelogs first, so that no worker can take them up;
-    memory.turns last, so that until then no worker starts (`topic_admin`)."""
+    """Return the topics that grow, in the order of growth.
+
+    Changelogs come first, so that no worker can use them. memory.turns comes last, so that no worker starts before the
+    end (`topic_admin`).
+    """
     topics = [topic for topic in catalogue() if topic.partitions is None]
     changelogs = {topic.name for stage in STAGES if (topic := changelog_of(stage)) is not None}
     return tuple(sorted(topics, key=lambda topic: (topic.name not in changelogs, topic.name == TURNS.name)))
 
 
 class TopicGrowth:
-    """One growth to `partitions`. `tell` gets a line of progress at each step."""
+    """One growth to `partitions`. `tell` receives a line of progress at each step."""
 
     def __init__(
         self, log: Log, *, partitions: int, waiting_turns: WaitingTurns, tell: Callable[[str], None] = lambda text: None
@@ -115,13 +118,13 @@ class TopicGrowth:
         self._sent_again: dict[str, int] = {}
         self._markers = GrowthMarkers(log, partitions=partitions, tell=tell)
         self._ran: frozenset[StageName] = frozenset()
-        """Stages whose group has committed something."""
+        """Stages whose group has committed an offset."""
 
     async def run(self) -> list[GrownTopic]:
-        """Let the topics grow. Return what became of each.
+        """Grow the topics. Return the result for each topic.
 
         Raises:
-            GrowthRefused: workers run, a topic is missing, or has more partitions.
+            GrowthRefused: workers are running, a topic is missing, or a topic has more partitions.
             StillWaiting: a group has records to read, or turns wait to be observed.
             Fatal: rows cannot be placed, or a table is not whole.
             Transient: the log does not answer.
@@ -156,7 +159,7 @@ class TopicGrowth:
         return [self._grown(topic.name, rows.get(topic.name)) for topic in growing_topics()]
 
     async def _join_epochs(self, table: _Table) -> None:
-        """Let each partition have the highest epochs of all: it has sessions that ended on another one."""
+        """Write the highest session epochs to each partition: it may get sessions from any other partition."""
         joined = reduce(SessionEpochs.joined, (part.epochs for part in table.image), SessionEpochs())
         for partition in range(self._partitions):
             part = table.image[partition] if partition < len(table.image) else CompactedPartition()
@@ -174,14 +177,14 @@ class TopicGrowth:
             sent_again=self._sent_again.get(topic, 0),
         )
 
-    # ------------------------------------------------------------------------------------------------ may it begin?
+    # ------------------------------------------------------------------------------------------------ preconditions
     async def _refuse_workers(self) -> None:
         live = {group_of(stage): await self._log.members(group_of(stage)) for stage in STAGES}
         named = ", ".join(f"{group} ({members})" for group, members in live.items() if members)
         if named:
             raise GrowthRefused(
-                f"workers are running: {named}. Stop all workers first; one with MEMSTREAM_WORKER_ID counts until its "
-                "session time-out is over"
+                f"workers are running: {named}. Stop all workers first; a worker with MEMSTREAM_WORKER_ID counts until "
+                "its session time-out has passed"
             )
 
     async def _present_counts(self) -> dict[str, int]:
@@ -189,13 +192,13 @@ class TopicGrowth:
         for topic in growing_topics():
             count = await self._log.partitions(topic.name)
             if count is None:
-                raise GrowthRefused(f"there is no topic {topic.name}: `memstream topics create` makes it")
+                raise GrowthRefused(f"there is no topic {topic.name}: run `memstream topics create`")
             counts[topic.name] = count
         more = {name: count for name, count in counts.items() if count > self._partitions}
         if more:
             name, count = max(more.items(), key=lambda item: item[1])
             raise GrowthRefused(
-                f"{name} has {count} partitions, and partitions cannot be taken away: --partitions {count} is the least"
+                f"{name} has {count} partitions, and partitions cannot be taken away: use --partitions {count} or more"
             )
         return counts
 
@@ -204,7 +207,7 @@ class TopicGrowth:
         return any(offset is not None for each in offsets for offset in each)
 
     def _begins(self, tables: Sequence[_Table]) -> bool:
-        """Whether no topic has grown yet. Afterwards workers cannot read what waits, and it is sent again instead."""
+        """Return whether no topic has grown yet. Later, workers cannot read waiting records; these are sent again."""
         counts = set(self._counts.values()).union(*(table.counts for table in tables))
         return len(counts) == 1 and counts != {self._partitions}
 
@@ -212,7 +215,7 @@ class TopicGrowth:
         waiting: dict[str, int] = {}
         for stage in STAGES:
             if stage not in self._ran:
-                self._tell(f"{group_of(stage)} has never read anything, so nothing is expected of it")
+                self._tell(f"{group_of(stage)} has never read a record, so its topics are not checked")
                 continue
             for topic in read_by(stage):
                 ranges = await waiting_ranges(self._log, [group_of(stage)], topic.name)
@@ -222,18 +225,18 @@ class TopicGrowth:
         if waiting:
             named = ", ".join(f"{name}: {lag}" for name, lag in waiting.items())
             raise StillWaiting(
-                f"records wait to be read ({named}). Let the workers run until their lag is 0 while no service sends, "
-                "then stop them"
+                f"records wait to be read ({named}). Stop the services that send, let the workers run until their lag "
+                "is 0, then stop the workers"
             )
         for table in tables:
             if table.stage == "observer" and (turns := await self._turns_to_observe(table)):
                 raise StillWaiting(
                     f"{group_of('observer')}: {turns} turns wait in its table to be observed. Let it run until they "
-                    "are, or ask for a session with `memstream flush`, then stop it"
+                    "are observed, or flush a session with `memstream flush`, then stop it"
                 )
 
     async def _turns_to_observe(self, table: _Table) -> int:
-        """Count the turns that the sessions' rows call waiting. A row of such a turn alone may be a remainder."""
+        """Count the turns that are waiting according to their session's row. A turn's own row may be a leftover."""
         waiting = 0
         for partition, part in enumerate(table.image):
             sessions = {event_key(key) for key in part.rows if key.count(b"/") == WAITING_PARTS - 1}
@@ -256,7 +259,7 @@ class TopicGrowth:
         above = {part.marker.partitions or 0 for part in image if part.marker is not None}
         if max(above, default=0) > self._partitions:
             raise GrowthRefused(
-                f"the rows in {topic} lie by {max(above)} partitions already: --partitions {max(above)}"
+                f"the rows in {topic} are already placed by {max(above)} partitions: use --partitions {max(above)}"
             )
         return _Table(topic, stage, event_key, image, plan_moves(topic, image, self._partitions, key_of=event_key))
 
@@ -275,7 +278,7 @@ class TopicGrowth:
         return image
 
     async def _refuse_lost(self, stage: StageName, topic: str, image: Sequence[CompactedPartition]) -> None:
-        """Raises Fatal when rows of the table are missing: they would be missing for good."""
+        """Raise Fatal when rows of the table are missing, because the growth would make the loss permanent."""
         committed = {each.name: await self._log.committed(group_of(stage), each.name) for each in read_by(stage)}
         places = zip(await self._log.starts(topic), await self._log.ends(topic), strict=True)
         for partition, (start, end) in enumerate(places):
@@ -290,12 +293,12 @@ class TopicGrowth:
                 continue
             if (why := not_whole(state, marker, used, was_whole=False)) is not None:
                 raise Fatal(
-                    f"rows are missing from {topic}, partition {partition}: {why}. Start a worker of {stage}: it says "
-                    "what can be done. Nothing was changed"
+                    f"rows are missing from {topic}, partition {partition}: {why}. Start a worker of {stage}: its "
+                    "error names the remedies. Nothing was changed"
                 )
 
     async def _move(self, table: _Table) -> None:
-        """Move the rows, and look whether each is in its one place. Raises Fatal when one is not."""
+        """Move the rows, then check that each row is in its place. Raises Fatal if not."""
         moves = table.plan.moves
         if not moves:
             return
@@ -307,12 +310,12 @@ class TopicGrowth:
         image = await self._read(table.topic, self._partitions)
         problems = misplaced_rows(table.plan, image, self._partitions, key_of=table.key_of)
         if problems:
-            raise Fatal(f"{table.topic} is not as it should be after the move: {'; '.join(problems[:SHOWN])}")
+            raise Fatal(f"{table.topic} has wrong rows after the move: {'; '.join(problems[:SHOWN])}")
         table.image = image
         self._tell(f"{table.topic}: {len(table.plan.rows)} rows before and after, each in one place")
 
     async def _write(self, table: _Table, group: Sequence[MoveStep]) -> int:
-        """Take the steps of a group. Return how many rows are off their old partition."""
+        """Execute the steps of a group. Return the number of rows removed from their old partition."""
         window = AppendWindow()
         if not group:
             return 0
@@ -338,7 +341,7 @@ class TopicGrowth:
                     break
         await window.durable()
         if wanted:
-            raise Fatal(f"{table.topic}: {len(wanted)} rows of partition {source} are gone: does a worker run?")
+            raise Fatal(f"{table.topic}: {len(wanted)} rows of partition {source} are gone: is a worker running?")
         return 0
 
     def _copied(self, record: Record, table: _Table, partition: int) -> Awaitable[object]:
@@ -360,10 +363,10 @@ class TopicGrowth:
                 await self._log.add_partitions(topic, self._partitions)
 
     async def _send_again(self, topic: str) -> TopicOffsets:
-        """Send what no stage has handled to the partitions of the new count, if some of it lies on others.
+        """Send all unhandled records again to the partitions of the new count, if any of them is misplaced.
 
-        All of it is sent, in the order in which it came, so that a key's records keep their order. The groups go on
-        behind the old records. Return where those end.
+        All are sent in their original order, so that a key's records keep their order. The groups continue after the
+        old records. Return the end offsets of the old records.
         """
         readers = [
             group_of(stage)
@@ -387,7 +390,7 @@ class TopicGrowth:
                 group, topic, {partition: max(end, committed[partition] or 0) for partition, end in ends.items()}
             )
         self._sent_again[topic] = sent
-        self._tell(f"{topic}: {sent} records that waited were sent again to the partitions of their keys")
+        self._tell(f"{topic}: {sent} waiting records were sent again to the partitions of their keys")
         return {topic: tuple(ends.get(partition, 0) for partition in range(self._partitions))}
 
     async def _some_misplaced(self, topic: str, ranges: Mapping[int, WaitingRange]) -> bool:
@@ -412,8 +415,8 @@ class TopicGrowth:
 
 
 def _timestamp(record: Record) -> int | None:
-    """Return the timestamp that a copy of a record gets; None: that of the append.
+    """Return the timestamp for a copy of a record; None means the time of the append.
 
-    A log may hold a record that is dated ahead, and refuses a copy with the same date.
+    A log may have a record with a future timestamp, but would refuse a copy with the same timestamp.
     """
     return record.timestamp if 0 <= record.timestamp <= time.time_ns() // 1_000_000 else None

@@ -1,4 +1,4 @@
-"""The markers of changelogs in a growth of the topics (`growth.py`): their new count, and what was done before it."""
+"""The markers of changelogs in a growth of the topics (`growth.py`): the new count, and the progress before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..log.port import Log
 
 
 def was_added(partition: int, image: Sequence[CompactedPartition], partitions: int) -> bool:
-    """Whether a partition without a marker was added to a changelog: by a growth to `partitions`, or by hand.
+    """Return whether a partition without a marker was added to a changelog, by a growth to `partitions` or manually.
 
     Otherwise its marker is lost.
     """
@@ -25,7 +25,7 @@ def was_added(partition: int, image: Sequence[CompactedPartition], partitions: i
 
 
 class GrowthMarkers:
-    """Writes the markers of a growth to `partitions`."""
+    """Writer of the markers in a growth to `partitions`."""
 
     def __init__(self, log: Log, *, partitions: int, tell: Callable[[str], None]) -> None:
         self._log = log
@@ -33,9 +33,10 @@ class GrowthMarkers:
         self._tell = tell
 
     async def write(self, topic: str, stage: StageName, image: MutableSequence[CompactedPartition]) -> None:
-        """Write the markers that do not name the new count yet. `image`: the changelog; it gets the markers, too.
+        """Write the markers that do not have the new count yet. They are also set in `image`, the changelog's content.
 
-        They say up to where events were applied under the count before. A changelog without any marker was never used.
+        A new marker has the offsets up to which events were applied under the earlier count. A changelog without any
+        marker was never used and gets none.
         """
         markers = [part.marker for part in image]
         known = [marker for marker in markers if marker is not None]
@@ -44,8 +45,8 @@ class GrowthMarkers:
             return
         growths = await self._growths(stage, known)
         places = list(zip(await self._log.starts(topic), await self._log.ends(topic), strict=True))
-        # From the lowest partition on, one after the other: those without a marker above all others were added, and did
-        # not lose it (`was_added`).
+        # In rising order, so that after a crash only the highest partitions lack a marker: these count as added, not as
+        # lost (`was_added`).
         for partition, (start, end) in enumerate(places):
             if partition < len(done) and done[partition]:
                 continue
@@ -59,12 +60,12 @@ class GrowthMarkers:
                 lost=() if marker is None else marker.lost,
             )
             await self._write(topic, image, partition, new)
-        self._tell(f"{topic}: markers name {self._partitions} partitions")
+        self._tell(f"{topic}: markers now have {self._partitions} partitions")
 
     async def note_sent_again(
         self, topic: str, stage: StageName, image: MutableSequence[CompactedPartition], again: TopicOffsets
     ) -> None:
-        """Note up to where records of the stage's topics were sent again."""
+        """Add to the markers the offsets up to which records of the stage's topics were sent again."""
         mine = {each.name: again[each.name] for each in read_by(stage) if each.name in again}
         ends = await self._log.ends(topic)
         for partition, part in enumerate(list(image)):
@@ -87,14 +88,14 @@ class GrowthMarkers:
         image[partition].marker = marker
 
     async def _growths(self, stage: StageName, known: Sequence[Marker]) -> tuple[Growth, ...]:
-        """Return the growths that the markers name from now on. Those that were written already say so."""
+        """Return the growths for the new markers. A marker that is already written has them."""
         for marker in known:
             if marker.partitions == self._partitions:
                 return marker.growths
         counts = [marker.partitions for marker in known if marker.partitions is not None]
         before = counts[0] if counts else len(known)
         if before == self._partitions:
-            return known[0].growths  # nothing grows: an earlier version named no count
+            return known[0].growths  # no growth: only the markers of an earlier version lack the count
         group = group_of(stage)
         until = {
             topic.name: tuple(offset or 0 for offset in (await self._log.committed(group, topic.name)))

@@ -1,4 +1,4 @@
-"""Events as the lanes hold them, from the Faust message on."""
+"""Events in the lanes, and their conversion from Faust messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..log.port import Position, Record
 
 @dataclass(slots=True)
 class LaneItem:
-    """An event in the lanes. It is decoded once, when it begins or an event before it in its lane looks at it."""
+    """An event in the lanes. It is decoded once: when it begins, or when an earlier event of its lane reads it."""
 
     event: Any
     record: Record

@@ -1,9 +1,9 @@
-"""Acceptance of a loss (`memstream tables accept-loss STAGE`): the remaining entries of a changelog count as the whole.
+"""Acceptance of a loss (`memstream tables accept-loss STAGE`): the remaining entries of a changelog count as complete.
 
-A new marker in each partition says so (`changelog_check.Marker`), and the marks of the index (schemas/row_keys.py) go.
-The observer's table also numbers the turns of each session. Numbers that are lost would be given again, and the stages
-behind it would take these turns for known ones. So all sessions go on in a new epoch, above those that any row has
-(schemas/session_epochs.py). The stages behind must have read all records that the observer sent.
+Each partition gets a new marker (`changelog_check.Marker`), and the marks of the index (schemas/row_keys.py) are
+deleted. The observer's table also numbers the turns of each session. Lost numbers would be given again, and the later
+stages would treat these turns as duplicates. So all sessions continue in a new epoch, above the epochs of all rows
+(schemas/session_epochs.py). The later stages must first have read all records that the observer sent.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..log.markers import Marker, marker_entry
 from ..log.port import Log
 from ..log.waiting_records import waiting_ranges
 
-#: Stages that number turns → stages that remember the numbers.
+#: Stage that numbers turns → stages that remember the numbers.
 REMEMBERS_NUMBERS: dict[StageName, tuple[StageName, ...]] = {"observer": ("reflector", "consolidation")}
-#: Keys of rows that have an epoch: a session key; an owner key and a session key. Each key has three parts.
+#: Numbers of parts in the keys of rows with an epoch: a session key (3), or an owner key and a session key (6).
 EPOCH_ROW_PARTS = (3, 6)
 
 
@@ -33,21 +33,21 @@ class LossRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """One changelog: how many partitions got a marker."""
+    """The result for one changelog. `partitions`: number of partitions that got a marker."""
 
     topic: str
     partitions: int
     rows_deleted: int = 0
-    """None are since version 0.3."""
+    """Always 0 since version 0.3."""
     epoch: int | None = None
-    """The epoch in which the turn numbers of all sessions begin again; None: the stage gives none."""
+    """The epoch in which the turn numbers of all sessions begin again; None for a stage that does not number turns."""
 
 
 async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
     """Accept the loss and return the changes of each changelog. May be repeated.
 
     Raises:
-        LossRefused: something has to be done first.
+        LossRefused: a precondition is not met; the message names it.
         Fatal: the stage has no table.
         Transient: the log does not answer.
     """
@@ -58,11 +58,11 @@ async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
     for each in behind:
         if lag := await _lag(log, each):
             raise LossRefused(
-                f"{each} has {lag} records to read that the {stage} sent: start its workers without the {stage} until "
+                f"{each} has not read {lag} records of the {stage} yet: start its workers without the {stage} until "
                 "its lag is 0, then stop them"
             )
     if await log.partitions(topic := _changelog(stage)) is None:
-        raise LossRefused(f"there is no topic {topic}: `memstream topics create` makes it")
+        raise LossRefused(f"there is no topic {topic}: run `memstream topics create`")
     epochs: SessionEpochs | None = None
     if behind:
         highest = max([await _highest_epoch(log, _changelog(each)) for each in (stage, *behind)])
@@ -79,13 +79,13 @@ def _changelog(stage: StageName) -> str:
 
 
 async def _lag(log: Log, stage: StageName) -> int:
-    """Count the records that the log still has for a stage. It can read none that retention has deleted."""
+    """Count the unread records of a stage that the log still has. Records deleted by retention do not count."""
     ranges = [await waiting_ranges(log, [group_of(stage)], topic.name) for topic in read_by(stage)]
     return sum(waiting.records for of_topic in ranges for waiting in of_topic.values())
 
 
 async def _highest_epoch(log: Log, topic: str) -> int:
-    """Return the highest epoch that any row has, or ever had as far as the log tells. Raises LaterVersion."""
+    """Return the highest epoch in any record of the changelog, including outdated rows. Raises LaterVersion."""
     highest = 0
     async for record in log.read(topic):
         if record.key is None or record.value is None:
@@ -113,7 +113,7 @@ async def _mark(log: Log, topic: str, epochs: SessionEpochs | None) -> int:
             await log.append(topic, key=SESSION_EPOCHS.encode(), value=epochs.to_bytes(), partition=partition)
         for mark in (INDEX_BUILT, INDEX_FENCE):  # index rows may be lost: the next worker builds the index again
             await log.append(topic, key=mark.encode(), value=None, partition=partition)
-        # last: it lets a worker start, which needs the others
+        # the marker comes last: it allows a worker to start, which needs the other entries
         marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end, partitions=len(places))
         key, value = marker_entry(marker)
         await log.append(topic, key=key, value=value, partition=partition)

@@ -1,9 +1,9 @@
-"""Faust's RocksDB store, whose databases are opened and closed beside the event loop.
+"""Faust's RocksDB store, with databases opened and closed outside the event loop.
 
-`rocksdict` holds the GIL while it opens a database: five to nine syncs of the disk. A thread alone does not help: where
-three stages open 36 databases, the event loop gets a turn after three of them, and `/livez` needs several turns. So a
-process opens one database at a time, and the event loop has some time before the next one. The last reference to a
-database holds the GIL, too, while it writes what has no file yet. So a thread that lets the GIL go flushes it before.
+`rocksdict` holds the GIL while it opens a database: five to nine syncs of the disk. A thread alone does not help: when
+three stages open 36 databases, the event loop runs only after every three of them, and `/livez` needs several runs. So
+a process opens one database at a time, and pauses before the next. Closing a database (dropping the last reference)
+also flushes under the GIL, so a thread that releases the GIL flushes it first.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from faust.types import TP
 from .blocking_work import in_thread
 
 PAUSE: Final = 0.02
-"""Seconds after the opening of a database, at most: as long as it took."""
+"""Maximum pause in seconds after the opening of a database. The pause is as long as the opening took."""
 _OPENING: Final = threading.Lock()
-"""Of all stores of the process: they share the GIL."""
+"""Shared by all stores of the process, because they share the GIL."""
 
 
 class PartitionStore(Store):
-    """One database a partition. Methods that open or close one are awaited."""
+    """A store with one database per partition. Methods that open or close a database are coroutines."""
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
@@ -41,7 +41,7 @@ class PartitionStore(Store):
             await self.assign_partitions(self.table, newly_assigned, generation_id)
 
     async def _release(self, partitions: Iterable[int]) -> None:
-        """Let go of databases. Who still uses one keeps it open: the thread of a load that was cut off."""
+        """Release databases. A database stays open while the thread of an interrupted load still uses it."""
         released = [db for db in (self._dbs.pop(partition, None) for partition in partitions) if db is not None]
         if released:
             await asyncio.gather(*(in_thread(_settle, db) for db in released))
@@ -54,7 +54,7 @@ class PartitionStore(Store):
         for left in reversed(range(max_retries)):
             try:
                 return await self.open(partition)
-            except Exception as error:  # rocksdict raises nothing else
+            except Exception as error:  # rocksdict raises plain Exception only
                 if not left or "lock" not in repr(error):
                     raise
             if generation_id != self.app.consumer_generation_id:
@@ -63,7 +63,7 @@ class PartitionStore(Store):
         return None
 
     async def open(self, partition: int) -> Any:
-        """Return the database of a partition, and open it first if it is not open."""
+        """Return the database of a partition. Open it if necessary."""
         if partition not in self._dbs:
             self._dbs[partition] = await in_thread(self._open_alone, partition)
         return self._dbs[partition]
@@ -87,6 +87,6 @@ class PartitionStore(Store):
 
 
 def _settle(db: Any) -> None:
-    """Flush a database, so that its closing waits for nothing, and neither does its next opening."""
-    with suppress(Exception):  # the write-ahead log has all of it
+    """Flush a database, so that its closing and its next opening are fast."""
+    with suppress(Exception):  # the write-ahead log has the same rows
         db.flush()

@@ -1,17 +1,17 @@
 """Recovery of tables from their changelogs: Faust's recovery with four corrections.
 
-Line numbers are those of faust-streaming 0.15.3:
+Line numbers refer to faust-streaming 0.15.3:
 
 - `faust/tables/recovery.py:649` resumes the source partitions, then seeks them to the committed offsets, then calls
   `flow_control.resume()`. That call clears every queue while events already flow, so events are lost. Here the seek
-  comes first, no queue is cleared while events flow, and the sources come last. Faust's `_resume_streams` (for a stage
-  without a table) has the same fault.
-- `mode/services.py:796` answers "stopped" on a time-out, too. A recovery during a broker outage ended silently, and the
-  worker stayed alive and idle for ever. Here the worker crashes. A watchdog crashes it at any other stall.
-- `faust/tables/recovery.py:925` waits for offset high water − 1. It never comes when compaction removed it or when it
-  is a transaction marker. Here the position after the last read decides (`bulk_load.load`).
-- `faust/tables/recovery.py:855` takes each entry alone. Here the active partitions are loaded in bulk, one after the
-  other, before any event flows. Only standbys are read as in Faust, beside the work.
+  comes first, no queue is cleared while events flow, and the sources are resumed last. Faust's `_resume_streams` (for a
+  stage without a table) has the same fault.
+- `mode/services.py:796` also returns "stopped" on a time-out. A recovery during a broker outage ended silently, and the
+  worker stayed alive and idle forever. Here the worker crashes. A watchdog crashes it at any other stall.
+- `faust/tables/recovery.py:925` waits for offset high water − 1. That record is never delivered if compaction removed
+  it or if it is a transaction marker. Here the position after the last read decides (`bulk_load.load`).
+- `faust/tables/recovery.py:855` handles each entry separately. Here the active partitions are loaded in bulk, one after
+  the other, before any event flows. Only standbys are read as in Faust, while events are handled.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ log = structlog.get_logger(__name__)
 class StageRecovery(Recovery):
     """Faust's recovery with the corrections above."""
 
-    #: seconds without progress of a rebalance or recovery after which the worker crashes, to be started again
+    #: seconds without progress of a rebalance or recovery after which the worker crashes; its supervisor restarts it
     stall_timeout: float = 120.0
-    #: seconds between two looks of the watchdog
+    #: seconds between two checks of the watchdog
     watch_interval: float = 5.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -62,9 +62,9 @@ class StageRecovery(Recovery):
         self._states: dict[TP, ChangelogState] = {}
         self._checked_at = 0.0
         self._known: set[TP] = set()
-        """Changelogs whose marker this process has seen."""
+        """Changelogs whose marker this process has checked."""
         self._loading = asyncio.Lock()
-        """Held by a load, until the end of its last write: also by one that was cut off."""
+        """Held by a load until the end of its last write, also by an interrupted load."""
 
     async def _wait(self, coro: Any, timeout: float | None = None) -> None:
         try:
@@ -95,7 +95,7 @@ class StageRecovery(Recovery):
 
     @Service.task  # type: ignore[untyped-decorator]
     async def _restart_recovery(self) -> None:
-        """Run one recovery after each assignment. A new assignment ends the running recovery."""
+        """Run one recovery after each assignment. A new assignment interrupts the running recovery."""
         while not self.should_stop:
             if await self.wait_for_stopped(self.signal_recovery_start):
                 return
@@ -134,22 +134,22 @@ class StageRecovery(Recovery):
         await self._wait(self.on_recovery_completed(generation_id))
 
     async def _find_states(self, generation_id: int) -> None:
-        """Find the state of each partition. Raises `ChangelogLost` when a local table cannot be read on from it."""
+        """Determine each partition's state. Raises `ChangelogLost` when reading cannot continue from a local table."""
         starts = await self.app.consumer.earliest_offsets(*self.active_tps)
         self._states, self._checked_at = {}, time.time()
-        self._known &= self.active_tps  # partitions that other workers had meanwhile are checked again
+        self._known &= self.active_tps  # a partition that another worker had meanwhile is checked again
         for tp in self.active_tps:
             table: DurableTable = self.tp_to_table[tp]
             have = self.active_offsets[tp]
             local = table.marker(tp.partition)
             if local is not None and local.partitions not in (None, self._partitions):
                 log.warning("table_of_another_count", table=table.name, partition=tp.partition, count=local.partitions)
-                await table.forget(tp.partition)  # it is read anew: rows have moved, or will
+                await table.forget(tp.partition)  # it is read from the start: rows have moved, or will move
                 have = None
             state = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
             is_outdated = outdated(state, complete_at=table.complete_at(tp.partition), now=self._checked_at)
             if is_outdated and unreadable(state) is None:
-                log.warning("table_outdated", table=table.name, partition=tp.partition, remedy="none: it is read anew")
+                log.warning("table_outdated", table=table.name, partition=tp.partition, remedy="none: it is read again")
                 await table.forget(tp.partition)
                 state = replace(state, have=-1)
             self._states[tp], self.active_offsets[tp] = state, state.have
@@ -185,10 +185,10 @@ class StageRecovery(Recovery):
         )
 
     async def _check_whole(self, generation_id: int) -> None:
-        """Check that each changelog has its marker, and write one for a new changelog. Raises `ChangelogLost`, and
-        `CountChanged` where rows lie by another partition count.
+        """Check that each changelog has its marker, and write one for a new changelog.
 
-        Runs after the load, when the committed offsets are known, and before any event flows.
+        Runs after the load, when the committed offsets are known, and before any event flows. Raises `ChangelogLost`,
+        and `CountChanged` when rows are placed by another partition count.
         """
         await self.app.check_count()
         found: dict[TP, str | None] = {}
@@ -204,13 +204,13 @@ class StageRecovery(Recovery):
         self._raise_if_lost(found, generation_id)
         await self._check_counts(markers, generation_id)
         if self.app.consumer_generation_id != generation_id:
-            return  # the result is of an older assignment
+            return  # the result belongs to an older assignment
         for tp, state in self._states.items():
             table, marker, count = self.tp_to_table[tp], markers[tp], self._partitions
             if marker is None:
                 marker = Marker(identity=uuid.uuid4().hex, whole_from=state.end, written_at=state.end, partitions=count)
                 await table.write_marker(tp.partition, marker)
-            elif marker.partitions is None:  # of an earlier version: from now on the count of now stands in it
+            elif marker.partitions is None:  # an earlier version wrote it: add the current count
                 marker = marker.model_copy(update={"written_at": state.end, "partitions": count})
                 await table.write_marker(tp.partition, marker)
             if tp not in self._known:
@@ -223,9 +223,10 @@ class StageRecovery(Recovery):
         return int(self.app.conf.topic_partitions)
 
     async def _check_counts(self, markers: Mapping[TP, Marker | None], generation_id: int) -> None:
-        """Check that the rows lie by this worker's partition count. Raises `CountChanged`.
+        """Check that the rows are placed by this worker's partition count. Raises `CountChanged`.
 
-        A partition without a marker is new. Beside partitions that have one, it was added later: their count decides.
+        A partition without a marker is new. If other partitions of the topic have a marker, it was added later, and
+        their count decides.
         """
         found: dict[TP, int | None] = {}
         for tp, marker in markers.items():
@@ -241,7 +242,7 @@ class StageRecovery(Recovery):
             raise of_another_count(self.tp_to_table[next(iter(found))].name, found, self._partitions)
 
     async def _has_marker(self, marker: Marker, state: ChangelogState) -> bool:
-        """Whether the log still has the marker that the local table knows. Checked once per process and partition."""
+        """Return whether the log still has the local table's marker. Checked once per process and partition."""
         at = max(marker.written_at, state.start)
         if state.start > marker.written_at:
             log.error(
@@ -249,7 +250,8 @@ class StageRecovery(Recovery):
                 topic=state.tp.topic,
                 partition=state.tp.partition,
                 starts_at=state.start,
-                remedy="this worker has all rows, but only here: restore the topic from a backup before it moves",
+                remedy="only this worker's local table has all rows: restore the topic from a backup before the "
+                "partition moves to another worker",
             )
             return True
         async with self.app.consumer.changelogs() as changelog:
@@ -279,7 +281,7 @@ class StageRecovery(Recovery):
         consumer.resume_flow()
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
-        """Let events flow. Called when the tables of this assignment are up to date."""
+        """Start the flow of events. Called when the tables of this assignment are up to date."""
         app = self.app
         await app.on_rebalance_complete.send()
         self._set_recovery_ended()
@@ -306,7 +308,7 @@ class StageRecovery(Recovery):
             log.info("worker_ready", app=app.conf.id, partitions=len(app.consumer.assignment()))
 
     async def _start_sources(self, generation_id: int) -> bool:
-        """Seek, resume the flow, then the sources. False when another rebalance began, whose recovery resumes them."""
+        """Seek, then resume the flow and the sources. Return False if another rebalance began; it resumes them then."""
         app, consumer = self.app, self.app.consumer
         if app.consumer_generation_id != generation_id:
             return False
@@ -334,8 +336,8 @@ class StageTableManager(TableManager):
     _recovery: StageRecovery | None = None
 
     async def on_start(self) -> None:
-        # Faust sleeps a second first (`faust/tables/manager.py:138`), for tables that are registered late. Ours are
-        # registered before the app starts, and the sleep would delay every worker.
+        # Faust first sleeps for a second (`faust/tables/manager.py:138`), for tables that are registered late. Our
+        # tables are registered before the app starts, and the sleep would delay every worker.
         await self._update_channels()
         await self.recovery.start()
 

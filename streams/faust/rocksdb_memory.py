@@ -1,14 +1,13 @@
-"""Bound on the memory of a stage's local tables, independent of the number of partitions.
+"""Limit on the memory of a stage's local tables, independent of the number of partitions.
 
-RocksDB has write buffers and a cache for each database, and Faust opens one database a partition. By default the
-buffers of twelve partitions fill for an hour before the first is flushed. A worker that takes over the partitions of
-another one doubles them. So memory grows with time and with each rebalance, although nothing leaks. Here all databases
+RocksDB has write buffers and a cache for each database, and Faust opens one database per partition. By default the
+buffers of twelve partitions fill for an hour before the first is flushed. A worker that takes over another worker's
+partitions doubles them. So memory grows with time and with each rebalance, although nothing leaks. Here all databases
 of a stage share one budget.
 
-RocksDB checks the budget only in a write. It then flushes the buffer of the database that is written, unless a flush of
-that database is running. With a disk slower than the writes more stays in memory: at most two buffers of each
-partition, one being filled and one being flushed. Then the writer waits. Measured with a disk of 3 MB/s: 45 MB for
-twelve partitions.
+RocksDB checks the budget only in a write. It then flushes the buffer of the written database, unless a flush of that
+database is running. If the disk is slower than the writes, more stays in memory: at most two buffers per partition, one
+being filled and one being flushed. Then the writer waits. Measured with a disk of 3 MB/s: 45 MB for twelve partitions.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, Options, Wr
 
 #: bytes of cached blocks, for all partitions together
 CACHE = 4 * 1024 * 1024
-#: bytes that were written and are not in a file yet, for all partitions together
+#: bytes that were written but are not in a file yet, for all partitions together
 BUFFERS = 8 * 1024 * 1024
-#: bytes by which a write buffer grows; also a buffer with a single row has so many
+#: bytes by which a write buffer grows, and so the smallest size of a buffer
 ARENA_BLOCK = 64 * 1024
-#: greatest size in bytes of one partition's write buffer, while the budget has room
+#: maximum size in bytes of one partition's write buffer, while the budget has room
 WRITE_BUFFER = 2 * 1024 * 1024
 
 
 class SharedMemoryOptions(RocksDBOptions):
-    """Faust's store options with one cache and one budget of write buffers. One instance a store."""
+    """Faust's store options with one cache and one budget of write buffers. Each store has its own instance."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(write_buffer_size=WRITE_BUFFER, max_write_buffer_number=2, use_rocksdict=True, **options)
@@ -40,7 +39,7 @@ class SharedMemoryOptions(RocksDBOptions):
         options = super().as_options()
         options.set_write_buffer_manager(self._buffers)
         options.set_arena_block_size(ARENA_BLOCK)
-        options.set_max_file_opening_threads(1)  # of 64 files at most; 16 threads took a third of an opening's time
+        options.set_max_file_opening_threads(1)  # for at most 64 files; 16 threads took a third of the opening time
         blocks = BlockBasedOptions()
         blocks.set_bloom_filter(self.bloom_filter_size, block_based=True)
         blocks.set_index_type(BlockBasedIndexType.binary_search())
@@ -50,5 +49,5 @@ class SharedMemoryOptions(RocksDBOptions):
 
     @property
     def buffered(self) -> int:
-        """Return the bytes that the write buffers of all partitions take now."""
+        """Return the current bytes in the write buffers of all partitions."""
         return int(self._buffers.get_usage())

@@ -1,4 +1,4 @@
-"""The sender of a stage: records go to the producer of its app, and errors of the producer become ours."""
+"""The sender of a stage: it passes records to the app's producer, and translates the producer's errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .app import StageApp
 
 
 def not_sent(record: OutRecord, error: Exception) -> StageError:
-    """Translate an error of the producer: Transient, or Fatal where another attempt cannot help."""
+    """Translate an error of the producer: Transient, or Fatal when another attempt cannot help."""
     cause = error.__cause__ or error
-    if isinstance(cause, Poison):  # of the log on disk
-        return Fatal(f"a record of our own is larger than {record.topic} takes: {cause} (look at max.message.bytes)")
+    if isinstance(cause, Poison):  # from the log on disk
+        return Fatal(f"a record of memstream is larger than {record.topic} accepts: {cause} (check max.message.bytes)")
     return write_error(record.topic, cause, timestamp=record.timestamp)
 
 
@@ -33,11 +33,11 @@ class Sender:
     async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
         """Hand a record to the producer. The future is done when the broker has the record.
 
-        Raises, at once or through the future:
+        Raises, immediately or through the future:
             LeaseLost: other workers may own the partitions of this worker.
-            Transient: the broker did not take the record.
-            Fatal: the broker will never take the record.
-            DeploymentFault: the broker will never take a record there.
+            Transient: the broker did not accept the record.
+            Fatal: the broker permanently refuses the record.
+            DeploymentFault: the broker permanently refuses every record of the topic.
         """
         self._app.check_lease()
         try:
@@ -70,7 +70,7 @@ class Sender:
         return durable
 
     async def durable(self, record: OutRecord) -> None:
-        """Send one record, again while the broker is away, and wait until it is durable."""
+        """Send one record and wait until it is durable. Repeats while the broker is away."""
 
         async def send() -> None:
             await (await self(record))

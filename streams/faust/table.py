@@ -1,7 +1,7 @@
 """Changelog-backed rows of a stage. A row is durable before the event that changed it is acknowledged.
 
 Faust sends a changelog entry and does not wait for it (`faust/tables/base.py:279`). A failed send is only logged, and
-the event is committed nevertheless. Here a write returns when the changelog has its rows, or raises.
+the event is still committed. Here a write returns when the changelog has its rows, or raises.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from .unacked_rows import UnackedRow, UnackedRows
 _OWN_KEYS = OWN_KEYS.encode()
 #: bytes; well below the producer's largest request (4 MiB): a larger value would crash the worker at every restart
 MAX_VALUE = 3 * 1024 * 1024
-#: seconds between two notes of the time at which the local table was complete
+#: seconds between two writes of the time at which the local table was complete
 NOTE_EVERY = 60.0
-#: entries applied to the local store at once in recovery; times MAX_VALUE, so many bytes at most lie in memory
+#: entries applied to the local store together in recovery; at most this number times MAX_VALUE bytes are in memory
 RECOVERY_BUFFER = 100
-#: rows of a page, and bytes of values after which it ends: a page is read in one go
+#: maximum rows of a page, and bytes of values at which it ends: reading a page blocks the event loop
 PAGE_ROWS = 256
 PAGE_BYTES = 256 * 1024
-#: the options of RocksDB that Faust passes on for each partition; rocksdb_memory.py bounds the memory
+#: RocksDB options that Faust sets for each partition; rocksdb_memory.py limits the memory
 ROCKSDB_OPTIONS: Mapping[str, int] = {"target_file_size_base": 16 * 1024 * 1024, "max_open_files": 64}
 
 
 class RowTooLarge(Poison):
-    """A row is larger than the changelog takes. Nothing was written, so the event is refused and nothing else."""
+    """A row is larger than the changelog accepts. Nothing was written, so only the event is refused."""
 
     def __init__(self, message: str) -> None:
         super().__init__("oversized", message)
 
 
 class Writes:
-    """The changelog entries of one write that are not in the changelog and the local store yet."""
+    """The pending changelog entries of one write. An entry settles when changelog and local store have it."""
 
     def __init__(self, count: int) -> None:
         self._left = count
@@ -62,18 +62,18 @@ class Writes:
         self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def settle(self, error: BaseException | None = None) -> None:
-        """Note that one entry is in both, or that it failed."""
+        """Record that one entry is in both, or that it failed."""
         self._left -= 1
         self._error = self._error or error
-        if not self._left and not self._settled.done():  # else nobody waits any more
+        if not self._left and not self._settled.done():  # otherwise the waiter was cancelled
             self._settled.set_result(None)
 
     async def durable(self) -> None:
-        """Wait until none is on its way. Cancelling this wait does not cancel the sends.
+        """Wait until all entries have settled. Cancelling this wait does not cancel the sends.
 
         Raises:
-            Transient: the broker did not take one in time. The handler may run again.
-            DeploymentFault: the broker will never take one.
+            Transient: the broker did not accept an entry in time. The handler may run again.
+            DeploymentFault: the broker permanently refuses an entry.
         """
         await self._settled
         if self._error is not None:
@@ -84,7 +84,7 @@ class Writes:
 def event_scope(event: Any) -> Iterator[None]:
     """Make `event` Faust's current event, so that a table write goes to its partition.
 
-    Faust keeps a weak reference, so the caller keeps the event alive.
+    Faust keeps only a weak reference, so the caller must keep the event alive.
     """
     token = _current_event.set(weakref.ref(event))
     try:
@@ -98,8 +98,8 @@ class DurableTable(faust.Table):
 
     #: bytes
     max_value: int = MAX_VALUE
-    #: The error after which the local store is not used any more. No offset is stored after it either: the offset would
-    #: be ahead of the rows.
+    #: The error after which the local store is no longer used. No offset is stored after it either, because the offset
+    #: would be ahead of the rows.
     broken: BaseException | None = None
     _store_errors: StoreErrors | None = None
 
@@ -107,9 +107,9 @@ class DurableTable(faust.Table):
         super().__init__(*args, **kwargs)
         self._complete_at: dict[int, float] = {}
         self._sending = defaultdict[int, asyncio.Lock](asyncio.Lock)
-        """By partition: its rows are sent in the order of the calls."""
+        """Locks by partition, so that its rows are sent in the order of the calls."""
         if self.key_type is str:
-            self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
+            self.key_serializer = "raw"  # Faust would encode it as JSON, with quotes
         self.unacked_rows = UnackedRows()
 
     def _new_store_by_url(self, url: URL | str) -> Any:
@@ -132,12 +132,12 @@ class DurableTable(faust.Table):
 
     def store_errors(self) -> StoreErrors:
         """Return the context that translates errors of the local store."""
-        if self._store_errors is None:  # Faust computes the folder at each access, a tenth of an event's time
+        if self._store_errors is None:  # cached: Faust computes the folder at each access, a tenth of an event's time
             self._store_errors = StoreErrors(table=self.name, folder=self.app.conf.tabledir)
         return self._store_errors
 
     def check_size(self, key: str, value: bytes) -> None:
-        """Raises `RowTooLarge` for a value that the changelog would not take."""
+        """Raise `RowTooLarge` for a value that the changelog would not accept."""
         if len(value) > self.max_value:
             raise RowTooLarge(
                 f"table {self.name}: the row of {key!r} would have {len(value)} bytes, more than {self.max_value}"
@@ -150,18 +150,18 @@ class DurableTable(faust.Table):
         raise TypeError("Faust's deletion is not durable: use `write`")
 
     async def write(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
-        """Send rows to the changelog in their order; None deletes. `partition`: by default that of the current event.
+        """Send rows to the changelog in their order; None deletes. `partition` defaults to the current event's.
 
-        Returns when the changelog and the local store have them. The local store gets a row when the changelog has it
-        (unacked_rows.py). The rows go straight to the producer: through Faust's buffer each would pass a queue, a task
-        and four further layers.
+        Returns when the changelog and the local store have the rows. The local store gets a row when the changelog has
+        it (unacked_rows.py). The rows go directly to the producer: through Faust's buffer, each row would pass a queue,
+        a task and four further layers.
 
         Raises:
             RowTooLarge: nothing was sent.
             LeaseLost: other workers may own the partition; some rows may have been sent.
-            Transient: the disk has too little room, or the broker did not take them: write the same rows again. Or the
-                local store does not work and the worker ends.
-            DeploymentFault: the broker will never take them.
+            Transient: the disk has too little space, or the broker did not accept the rows: write the same rows again.
+                Or the local store does not work and the worker ends.
+            DeploymentFault: the broker permanently refuses the rows.
         """
         for key, value in rows.items():
             if value is not None:
@@ -170,13 +170,13 @@ class DurableTable(faust.Table):
             return
         if partition is None:
             partition = self.partition_for_key(None)
-            assert partition is not None  # of the current event
+            assert partition is not None  # the current event has one
         self.check_store()
         self.app.check_lease()
         unacked = [self.unacked_rows.add(partition, key, value) for key, value in rows.items()]
-        self.store_errors().check_room()  # after `add`: the decision is not made again
+        self.store_errors().check_room()  # after `add`: the rows are readable, so a retry does not decide again
         writes = Writes(len(unacked))
-        async with self._sending[partition]:  # a send waits when the producer has too much to send
+        async with self._sending[partition]:  # a send waits when the producer's buffer is full
             for row in unacked:
                 self.app.check_lease()
                 sent = await self._send(row)
@@ -219,23 +219,23 @@ class DurableTable(faust.Table):
                 self.note_complete(row.partition, now)
 
     def check_store(self) -> None:
-        """Raise `Transient` when the local store is not used any more."""
+        """Raise `Transient` when the local store is no longer used."""
         if self.broken is not None:
             raise Transient("tables", f"table {self.name} is not used any more: {self.broken}") from self.broken
 
     @contextmanager
     def local_store(self) -> Iterator[None]:
-        """Surround the handlers' calls of the local store.
+        """Surround the handlers' calls of the local store. Raises `Transient`.
 
-        An error of the store ends the worker, which commits nothing more. It does not count as a crash caused by the
-        record, which is redelivered to a worker whose store works. Raises `Transient`.
+        An error of the store ends the worker, which commits nothing more. It does not count as a crash by the record:
+        the record is redelivered to a worker with a working store.
         """
         self.check_store()
         try:
             with self.store_errors():
                 yield
         except (Transient, Fatal) as error:
-            if error.__cause__ is None:  # not of the store: RowTooLarge
+            if error.__cause__ is None:  # not an error of the store: RowTooLarge
                 raise
             self.broken = error
             self.app.add_future(self.app.crash(error))
@@ -247,26 +247,26 @@ class DurableTable(faust.Table):
             await super().on_rebalance(*args, **kwargs)
 
     def marker(self, partition: int) -> Marker | None:
-        """Return the marker that the local table has read from its changelog."""
+        """Return the marker in the local table, which was read from the changelog."""
         return self._own(partition, MARKER_KEY)
 
     def was_whole(self, partition: int) -> bool:
-        """Whether this local table was once found whole. It was not when its first load was cut off."""
+        """Return whether this local table was ever found whole. False if its first load was interrupted."""
         return self._own(partition, WHOLE_KEY) is not None
 
     def note_whole(self, partition: int, marker: Marker) -> None:
-        """Note in the local store that this table was found whole."""
+        """Record in the local store that this table was found whole."""
         with self.store_errors():
             self.data._db_for_partition(partition).put(WHOLE_KEY.encode(), marker.to_bytes())
 
     def complete_at(self, partition: int) -> float:
-        """Return the time at which this local table was last complete; 0.0 where it is not known."""
+        """Return the time at which this local table was last complete; 0.0 if unknown."""
         with self.store_errors():
             raw = self.data._db_for_partition(partition).get(COMPLETE_AT_KEY.encode())
         return 0.0 if raw is None else float(raw)
 
     def note_complete(self, partition: int, at: float) -> None:
-        """Note in the local store the time at which this table was complete."""
+        """Record in the local store the time at which this table was complete."""
         with self.store_errors():
             self.data._db_for_partition(partition).put(COMPLETE_AT_KEY.encode(), b"%.0f" % at)
         self._complete_at[partition] = at
@@ -281,27 +281,27 @@ class DurableTable(faust.Table):
             return Marker.of(self.data._db_for_partition(partition).get(key.encode()))
 
     def written_until(self, partition: int) -> int:
-        """Return the changelog's offset behind the last entry that the local store has."""
+        """Return the changelog offset after the last entry in the local store."""
         with self.store_errors():
             raw = self.data._db_for_partition(partition).get(self.data.offset_key)
         return 0 if raw is None else int(raw) + 1
 
     async def write_marker(self, partition: int, marker: Marker) -> None:
-        """Write a marker durably to the changelog, then with its offset to the local store, like a row.
+        """Write a marker durably, like a row: to the changelog, then with its offset to the local store.
 
         Raises `Transient`, `LeaseLost`.
         """
         await self.write({MARKER_KEY: marker.to_bytes()}, partition=partition)
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        # For standbys. Faust logs an exception of this call and goes on with the next entry. Its offset counts already,
-        # so the table would have a hole. The worker ends instead.
+        # For standbys. Faust logs an exception of this call and continues with the next entry. The offset has already
+        # advanced, so the table would miss an entry. The worker ends instead.
         with suppress(Transient), self.local_store():
             super().apply_changelog_batch(batch)
 
 
 class TableRows:
-    """The rows of one table as a stage uses them. Without a `partition`, a method needs an `event_scope`."""
+    """A stage's access to the rows of one table. Without a `partition`, a method needs an `event_scope`."""
 
     def __init__(self, table: DurableTable) -> None:
         self._table = table
@@ -313,45 +313,47 @@ class TableRows:
         return str(self._table.changelog_topic_name)
 
     def row(self, key: str, *, partition: int | None = None) -> bytes | None:
-        """Read the row of `key` in a partition, by default the current event's."""
+        """Return the row of `key` in a partition, by default the current event's partition."""
         if partition is None:
             partition = self._table.partition_for_key(key)
         sent = self._table.unacked_rows.find(partition, key)
         if sent is not None:
             return sent.value
-        with self._table.local_store():  # not through Faust's store: it remembers the partition of each key for ever
+        with self._table.local_store():  # not through Faust's store: it remembers the partition of each key forever
             value: bytes | None = self._table.data._db_for_partition(partition).get(key.encode())
         return value
 
     async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         """Write rows in their order (None deletes). Return when the changelog and the local store have them.
 
-        `row` reads them from the call on. After an error the changelog may have some of them: write the same rows
+        `row` returns them from the call on. After an error the changelog may have some of them: write the same rows
         again.
 
         Raises:
             RowTooLarge: one row is too large; none was written.
             LeaseLost: other workers may own the partition; some rows may have been written.
-            Transient: the broker did not take them; or the local store did not, and the worker ends.
+            Transient: the broker did not accept them; or the local store failed, and the worker ends.
         """
-        # A tombstone is sent whether or not the row is here: after a crash the local row may be gone although its
-        # tombstone was never sent.
+        # A tombstone is sent even if the local store has no such row: after a crash the local row may be gone although
+        # its tombstone was never sent.
         await self._table.write(rows, partition=partition)
 
     def applied_before(self, partition: int, topic: str, source: int) -> int | None:
-        """Return the offset of a source partition below which everything was applied when rows were moved to
-        `partition`."""
+        """Return the offset of a source partition below which all events were applied at the last growth, or None.
+
+        The growth moved rows to `partition`.
+        """
         marker = self._table.marker(partition)
         return None if marker is None else marker.applied_before(topic, source)
 
     def passed_over(self, topic: str, partition: int) -> Sequence[Range]:
-        """Return the offsets of a source that the group has passed over without handling their records."""
+        """Return the offset ranges of a source that the group passed over without handling their records."""
         marker = self._table.marker(partition)
         return () if marker is None else marker.passed_over(topic, partition)
 
     async def note_lost(self, topic: str, partition: int, lost: Range) -> None:
-        """Note durably that the log lost these records before the group had committed them. Raises as `put`."""
-        async with self._noting:  # events of several topics may note losses in one partition
+        """Record durably that the log lost these records before the group committed them. Raises as `put`."""
+        async with self._noting:  # events of several topics may report losses in one partition
             marker = self._table.marker(partition)
             if marker is not None:
                 at = self._table.written_until(partition)
@@ -359,7 +361,7 @@ class TableRows:
                 await self._table.write_marker(partition, noted)
 
     def page(self, partition: int, *, prefix: str = "", after: str = "") -> Sequence[tuple[str, bytes]]:
-        """Return the next rows of a partition, at most `PAGE_ROWS`, and no more after `PAGE_BYTES` of values."""
+        """Return the next rows of a partition: at most `PAGE_ROWS`, and no further row after `PAGE_BYTES` of values."""
         start, wanted = max(prefix, after + "\0" if after else ""), prefix.encode()
         found: list[tuple[str, bytes]] = []
         size = 0

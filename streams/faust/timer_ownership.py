@@ -1,4 +1,4 @@
-"""Which partitions a stage has its timers of, from one assignment to the next."""
+"""Ownership of timers: the partitions for which a stage has its timers, across assignments."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..engine.handler import Rows, Stage
 
 log = structlog.get_logger(__name__)
 PAUSE: Final = 1.0
-"""Seconds until a partition is looked at again when the log or the group did not answer."""
+"""Seconds until the next try for a partition when the log or the group did not answer."""
 ENDS_PAUSE: Final = 1.0
-"""Seconds between two calls of `Stage.end_rows`. The stage itself says how often it looks."""
+"""Seconds between two calls of `Stage.end_rows`. The stage itself may check less often."""
 
 
 class TimerOwnership:
-    """Lets a stage find what waits in each partition that is new, and drop the timers of those that are lost.
+    """Owner of a stage's timers: it finds waiting work in new partitions, and drops the timers of lost partitions.
 
-    A partition that stays here through every assignment is not looked at again. One that was given away in between is,
-    because another worker has written to it. The work is a task, which ends before another worker can have the
-    partition. Between assignments such a task lets the stage end what is old.
+    A partition that this worker keeps through every assignment is searched only once. A partition that another worker
+    had in between is searched again, because that worker has written to it. The search is a task that ends before
+    another worker can get the partition. Between assignments, a similar task lets the stage end old rows.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class TimerOwnership:
         self._task: asyncio.Task[None] | None = None
 
     def assigned(self, partitions: frozenset[int]) -> None:
-        """Note an assignment, before its tables are recovered: all other partitions are given away."""
+        """Record an assignment, before its tables are recovered. All other partitions are given away."""
         self._known &= partitions
 
     def stop(self) -> None:
-        """End the search: partitions are revoked, or the worker stops."""
+        """Cancel the task: partitions are revoked, or the worker stops."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
     def take(self, partitions: frozenset[int]) -> None:
-        """Take over these partitions, whose tables are recovered. Called again and again."""
+        """Take over these partitions, whose tables are recovered. Called periodically."""
         if self._task is not None and self._task.done():
             self._task = None
         if partitions != self._taken:

@@ -1,13 +1,13 @@
 """Rows that were sent to the changelog and are not acknowledged yet.
 
 Faust writes a row into the local store first and sends it afterwards (`faust/tables/table.py:83`). A worker that is
-killed or frozen in between leaves a row on its disk that the changelog never had. If the partition goes to another
-worker and comes back, recovery overwrites only the rows that the other worker wrote. The remaining rows are state that
-never was. A soak test showed the effect: an owner's row was overwritten, the row with the session's last turn number
-was not. The redelivered turn counted as a duplicate and was never reflected.
+killed or frozen in between leaves a row on its disk that the changelog never had. If the partition moves to another
+worker and back, recovery overwrites only the rows that the other worker wrote. The other rows are then invalid state. A
+soak test showed the effect: an owner's row was overwritten, but the row with the session's last turn number was not.
+The redelivered turn counted as a duplicate and was never reflected.
 
-So the store gets a row when the changelog has it, together with its offset. Until then the row is kept here, in memory,
-for this process and this assignment.
+So the store gets a row, together with its offset, only when the changelog has it. Until then this module keeps the row
+in memory, for this process and this assignment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnackedRow:
-    """A row that was sent. `value` None stands for its deletion."""
+    """A row that was sent. A `value` of None means its deletion."""
 
     partition: int
     key: str
@@ -26,7 +26,7 @@ class UnackedRow:
 
 
 class UnackedRows:
-    """By key the last row that was sent and not acknowledged, or whose sending failed and must be repeated."""
+    """The last unacknowledged row of each key. A row whose sending failed also counts: it must be sent again."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[int, str], UnackedRow] = {}
@@ -40,9 +40,9 @@ class UnackedRows:
         return self._rows.get((partition, key))
 
     def acknowledge(self, row: UnackedRow) -> bool:
-        """Note that the changelog has a row. Return whether it belongs into the local store.
+        """Record that the changelog has a row. Return whether it must be written to the local store.
 
-        The recovery after a rebalance reads the rows from before it from the changelog.
+        A row from before a rebalance is not: the recovery reads it from the changelog.
         """
         if self._rows.get((row.partition, row.key)) is row:
             del self._rows[row.partition, row.key]

@@ -18,12 +18,12 @@ log = structlog.get_logger(__name__)
 
 
 async def run_watched(runners: Sequence[StageRunner], *, stopping: asyncio.Event, watch: HangWatch) -> int:
-    """Run the stages as `run_worker` does, with a watch over the event loop."""
+    """Run the stages as `run_worker` does, with a watchdog over the event loop."""
     hang = watch.last()
     for runner in runners:
         if hang is not None and hang.stage == runner.name:
             runner.note_hang(hang)
-            await runner.tell_hangs()  # before it joins the group: the record may be another worker's by then
+            await runner.tell_hangs()  # before it joins the group: afterwards another worker may get the record
     watch.forget()
     with watch.over([runner.steps for runner in runners]):
         return await run_worker(runners, stopping=stopping)
@@ -62,7 +62,7 @@ async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event)
 
 
 async def _first(*futures: asyncio.Future[Any]) -> None:
-    """Wait until one of them is done, and raise its exception, if any."""
+    """Wait until one of the futures is done, and raise its exception, if any."""
     done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     for future in done:
         future.result()

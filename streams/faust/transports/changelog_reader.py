@@ -1,15 +1,15 @@
-"""Reader of changelogs on Kafka for a bulk load: a consumer of its own, beside the consumer in the group.
+"""Reader of changelogs on Kafka for a bulk load: a separate consumer next to the consumer in the group.
 
 The group's consumer cannot read one partition fast. Its fetcher has one request at a time to a broker. After the wanted
-partition it asks for all other partitions, and for an idle one the broker waits (`fetch_max_wait_ms`, 1.5 s in Faust)
-before the next request may go out. A load read 25 MB/s that way, 0.12 of a plain read.
+partition it requests all other partitions, and for an idle partition the broker waits (`fetch_max_wait_ms`, 1.5 s in
+Faust) before it answers. The next request can only be sent then. A load read 25 MB/s that way, 0.12 of a plain read.
 
 This reader keeps a partition paused except during a read. Otherwise a fetch past the wanted range would find nothing,
-the broker would hold it for `fetch_max_wait_ms`, and the fetch of the next partition would wait behind it on the same
+the broker would hold it for `fetch_max_wait_ms`, and the fetch of the next partition would wait for it on the same
 connection.
 
-It works in a thread: to unpack 2 000 rows takes some sixty milliseconds of processor time, and three stages may restore
-their tables at once. On the worker's event loop, with a busy machine, `/livez` waited four seconds for that.
+It works in a thread: unpacking 2 000 rows takes about sixty milliseconds of processor time, and three stages may
+restore their tables at the same time. On the worker's event loop of a busy machine, `/livez` waited four seconds.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of one partition in one answer, as the broker keeps them; a larger record still comes, alone."""
+"""Maximum (compressed) bytes of one partition in one response. A larger record is still returned, alone."""
 READ_ROWS: Final = 2_000
-"""Rows in one read. An answer is compressed, so its bytes do not bound what is read from it."""
+"""Maximum number of rows in one read. A response is compressed, so its size does not limit the unpacked rows."""
 FETCH_WAIT_MS: Final = 200
 PAUSE: Final = 0.2
 """Seconds between two attempts to reach a broker."""
@@ -49,7 +49,7 @@ class ChangelogReader:
         self._consumer: AIOKafkaConsumer | None = None
         self._at: tuple[TP, int] | None = None
         self._thread: LoopThread | None = None
-        """All but the public methods run there."""
+        """The thread in which all private coroutines run."""
 
     async def __aenter__(self) -> ChangelogReader:
         return self
@@ -65,9 +65,9 @@ class ChangelogReader:
                 await in_thread(thread.stop)
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Any], int]:
-        """Read records from `offset` on, and return them with the offset to read on from.
+        """Read records from `offset` on. Return them with the offset of the next read.
 
-        There may be none after `timeout` seconds, also while no broker answers. Raises Transient when a broker refuses.
+        After `timeout` seconds, or if no broker answers, it returns no record. Raises Transient when a broker refuses.
         """
         return await self._call(self._read(tp, offset, timeout))
 

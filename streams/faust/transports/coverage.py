@@ -1,8 +1,8 @@
-"""What fetches prove: which offsets the log does not have.
+"""Offsets that the log does not have, derived from the fetches.
 
-A fetch answer has every record that a reader may see from its first offset up to the position behind it. Offsets
-between two of its records exist for no reader: markers of transactions, aborted records, what compaction removed. The
-same holds across fetches, as long as each begins where the one before it ended. So nobody has to ask the log.
+A fetch response has every visible record from its first offset up to the next fetch position. Offsets between two of
+its records are not visible to any reader: transaction markers, aborted records, and records removed by compaction. The
+same is true across fetches, if each begins where the previous fetch ended. So no extra request to the log is needed.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ R = TypeVar("R", bound=_Record)
 
 
 class Coverage:
-    """By partition, the chain of fetches that follow each other without a break."""
+    """The chain of consecutive fetches of each partition."""
 
     def __init__(self) -> None:
         self._chains: dict[TP, tuple[int, int]] = {}
-        """(follows, end): the chain has covered [follows, end), and found no record in it."""
+        """(follows, end): the chain has fetched [follows, end), which has no record."""
 
     def extended(self, tp: TP, start: int, end: int, records: Sequence[R]) -> list[tuple[R, int]]:
-        """Note a fetch of [start, end) that found these records. Return each with its `follows`.
+        """Add a fetch of [start, end) that returned these records. Return each record with its `follows`.
 
-        No record lies from the offset `follows` up to the record's own. Before `follows` lies a record that was
-        fetched, or the place to which the consumer sought.
+        There is no record from the offset `follows` up to the record's own offset. `follows` comes directly after the
+        previously fetched record, or is the offset to which the consumer sought.
         """
         follows, known = self._chains.get(tp, (start, start))
-        if start != known:  # sought in between
+        if start != known:  # the consumer sought in between
             follows = start
         found = []
         for record in records:
@@ -45,5 +45,5 @@ class Coverage:
         return found
 
     def clear(self) -> None:
-        """Forget all chains, because it is not known where the next fetches begin."""
+        """Forget all chains, because the start of the next fetches is unknown."""
         self._chains.clear()

@@ -68,7 +68,7 @@ class EmbeddedProducer(base.Producer):
 
         Raises:
             Fatal: the topic does not exist.
-            Poison: the record is too large, or its timestamp too far ahead.
+            Poison: the record is too large, or its timestamp is too far in the future.
         """
         found = self._opened().topic(topic) or self._refreshed_topic(topic)
         packed = _headers(headers)
@@ -109,7 +109,7 @@ class EmbeddedProducer(base.Producer):
             done.set_result(RecordMetadata(tp.topic, tp.partition, tp, appended.result(), stamp, _CREATE_TIME))
 
     async def flush(self) -> None:
-        """Wait until each sent record is durable or has failed (its future has the error)."""
+        """Wait until every sent record is durable or has failed (its future has the error)."""
         await self.buffer.flush()
         await self._settle()
 
@@ -136,7 +136,7 @@ class EmbeddedProducer(base.Producer):
         deleting: bool | None = None,
         ensure_created: bool = False,
     ) -> None:
-        """Create the topic if it does not exist. An existing one is not changed."""
+        """Create the topic if it does not exist. An existing topic is not changed."""
         if not self.app.conf.topic_allow_declare or self._opened().topic(topic) is not None:
             return
         check_topic(topic, partitions)
@@ -188,7 +188,7 @@ class EmbeddedTransport(base.Transport):
 
 
 def url_of(folder: Path) -> str:
-    """Return a folder's address, quoted for Faust, which reads `;` and `,` as a list and `#` as a fragment."""
+    """Return a folder's address. It is quoted, because Faust reads `;` and `,` as a list and `#` as a fragment."""
     return f"embedded://{quote(str(folder))}"
 
 

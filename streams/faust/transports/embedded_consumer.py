@@ -1,9 +1,8 @@
 """Faust's consumer over the log on disk: one process owns all partitions of the group.
 
-Faust's assignor, table recovery and callbacks at an assignment are used as they are. Only the group coordinator is
-replaced: by the group's lock file, and by a rebalance of our own when the subscription or the topics change. A fetched
-record is delivered or given back. The position only goes back to records that were not delivered, so no offset is
-skipped.
+Faust's assignor, table recovery and assignment callbacks are used unchanged. Only the group coordinator is replaced: by
+the group's lock file, and by our own rebalance when the subscription or the topics change. A fetched record is
+delivered or given back. The position only goes back to records that were not delivered, so no offset is skipped.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ class _Cluster:
 class EmbeddedConsumer(AsksLanes, base.Consumer):
     """A consumer that delivers every record of the group's topics in order, from the committed offsets on."""
 
-    #: Bounds of one fetch, per partition.
+    #: Limits of one fetch, per partition.
     max_records: int = 500
     max_bytes: int = 1 << 20
     #: Seconds to wait while another process still holds the group.
     group_wait: float = group_lock.WAIT_SECONDS
-    #: Seconds between two clean-ups of the log (retention, compaction), and the end of every changelog's name.
+    #: Seconds between two clean-ups of the log (retention, compaction), and the suffix of changelog names.
     clean_interval: float = 60.0
     changelog_suffix: str = "-changelog"
 
@@ -115,7 +114,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
 
     def _on_change(self, changed: frozenset[int] | None) -> None:
         if self._log is None:
-            return  # sent before the watch ended
+            return  # a late call from before the watch ended
         if changed is None and self._generation and self._parts != self._current_parts():
             self._rebalance_wanted.set()
         if changed is None or not changed.isdisjoint(self._parts.values()):
@@ -124,7 +123,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
     # -------------------------------------------------------------------------------------------------- assignment
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        """Ask for an assignment and return before it: Faust's callbacks at an assignment wait for this call."""
+        """Request an assignment without waiting for it: Faust's assignment callbacks wait for this call."""
         self._subscribed = frozenset(topics)
         self._rebalance_wanted.set()
 
@@ -145,7 +144,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
             await self._rebalance()
 
     async def _rebalance(self) -> None:
-        """Run the steps of a Kafka rebalance, with this process as the only member."""
+        """Run the steps of a Kafka rebalance with this process as the only member."""
         app, opened = self.app, self._opened()
         opened.refresh()
         app.on_rebalance_start()
@@ -165,7 +164,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
         await self.on_partitions_assigned(set(self._assigned), self._generation)
 
     async def seek_to_committed(self) -> Mapping[TP, int | None]:
-        """Seek the source partitions to their committed offsets. Changelogs stay at the offsets of the recovery."""
+        """Seek the source partitions to their committed offsets. Changelogs keep the offsets of the recovery."""
         return self._seek_committed(tp for tp in self._assigned if not self._is_changelog_tp(tp))
 
     def _seek_committed(self, wanted: Iterable[TP]) -> Mapping[TP, int | None]:
@@ -199,16 +198,16 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
         self._wake.set()
 
     def has_room_again(self) -> None:
-        """Fetch at once of a partition that the lanes had no room for."""
+        """Fetch immediately from a partition for which the lanes had no room."""
         self._wake.set()
 
     # ------------------------------------------------------------------------------------------------------ fetching
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
-        """Deliver records as Faust's method, but give back records that cannot be delivered.
+        """Deliver records as Faust's method does, but give back records that cannot be delivered.
 
         That happens when the flow stops, a partition is paused or a new assignment begins. Faust drops such records,
-        takes the hole for compaction and commits past it.
+        treats the hole as compaction and commits past it.
         """
         if not self.flow_active:
             await self.wait(self.can_resume_flow)
@@ -221,7 +220,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
         for tp, (row, follows) in self.scheduler.iterate(records):
             left[tp] -= 1
             if (
-                tp not in given_back  # no record may overtake one that is given back
+                tp not in given_back  # no record may overtake a record that is given back
                 and self.flow_active
                 and self._generation == generation
                 and (tp in active or tp in self._buffered_partitions)
@@ -239,10 +238,10 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
     async def _getmany(
         self, active_partitions: Iterable[TP] | None, timeout: float
     ) -> dict[TP, list[tuple[LogRow, int]]]:
-        """Fetch records of these partitions as soon as there are any, as far as the lanes have room.
+        """Return records of these partitions as soon as there are any, as far as the lanes have room.
 
-        Each comes with the offset from which on no record lies before it. Returns none after `timeout` seconds, or when
-        the flow or the set of active partitions changes. The caller calls again.
+        Each record comes with its `follows`: there is no record between that offset and the record. Returns no record
+        after `timeout` seconds, or when the flow or the set of active partitions changes; the caller calls again.
         """
         opened = self._opened()
         self._wake.clear()
@@ -349,8 +348,8 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
     async def _clean(self) -> None:
         """Apply retention and compaction.
 
-        Only its own app cleans a changelog, and only when the tables are up to date: a table must see a tombstone
-        before compaction removes it.
+        A changelog is cleaned only by its own app, and only when the tables are up to date: a table must read a
+        tombstone before compaction removes it.
         """
         while not self.should_stop:
             await self.sleep(self.clean_interval)

@@ -1,41 +1,42 @@
 """Faust's Kafka transport with corrections: no fetched record is lost, and no worker writes after it lost its lease.
 
 The corrections use subclass hooks where Faust has them. Elsewhere they wrap methods of one object (coordinator, sender
-or client of aiokafka). No class of the libraries is changed, except two names in aiokafka's fetcher
-(lenient_headers.py). Line numbers are those of faust-streaming 0.15.3 and aiokafka 0.14.0:
+or client of aiokafka). No library class is changed, except two names in aiokafka's fetcher (lenient_headers.py). Line
+numbers refer to faust-streaming 0.15.3 and aiokafka 0.14.0:
 
-- Give-back: `faust/transport/consumer.py:746` drops fetched records when a rebalance comes between. Their position has
-  moved on, so Faust takes the hole for compaction and commits past it. `KafkaConsumer.getmany` seeks back.
+- Give-back: `faust/transport/consumer.py:746` drops fetched records when a rebalance begins before their delivery. The
+  position is already past them, so Faust treats the hole as compaction and commits past it. `KafkaConsumer.getmany`
+  seeks back.
 - Fixed fetch set: `faust/transport/consumer.py:795` passes its live set of partitions. If a rebalance empties the set,
   `aiokafka/consumer/fetcher.py:1221` reads it as "all partitions". `ConsumerThread._fetch_records` passes a copy.
-- Partitions without room are not fetched, one by one, and each record knows what the fetches before it prove
-  (lane_feed.py, coverage.py).
-- Lease: neither library notices that the membership may have lapsed (SIGSTOP, long pause, broker outage). The age of
+- Room: a partition without room in the lanes is not fetched; the others are. Each record comes with the missing offsets
+  before it, as far as the fetches prove them (lane_feed.py, coverage.py).
+- Lease: neither library notices that the membership may have expired (SIGSTOP, long pause, broker outage). The age of
   the last accepted Heartbeat or SyncGroup, counted from its sending, shows it (`StageApp.check_lease`).
-- Never idle: aiokafka leaves the group when nobody has fetched for `max_poll_interval_ms`
-  (`consumer/group_coordinator.py:791`, 1 000 s by Faust's default). A spare fetches nothing, and neither does a worker
-  without room during a long outage of the store. Both are healthy, so for aiokafka a fetch is always under way.
-- Paused changelogs: aiokafka prefetches each assigned partition (`aiokafka/consumer/fetcher.py:637`), but Faust takes
-  no record of the changelogs, as the bulk load has a consumer of its own. An answer of up to 4 MB a partition stayed in
-  memory, and was fetched again after every rebalance. So changelogs are paused.
+- Never idle: aiokafka leaves the group when there was no fetch for `max_poll_interval_ms`
+  (`consumer/group_coordinator.py:791`, 1 000 s by Faust's default). A spare worker fetches nothing, and neither does a
+  worker without room during a long outage of the store. Both are healthy, so aiokafka always sees a running fetch.
+- Paused changelogs: aiokafka prefetches each assigned partition (`aiokafka/consumer/fetcher.py:637`), but Faust reads
+  no record of the changelogs, because the bulk load has a separate consumer. A response of up to 4 MB per partition
+  would stay in memory, and would be fetched again after every rebalance. So changelogs are paused.
 - Held producer: after SIGSTOP and SIGCONT the producer would send its buffer over the new owner's writes
   (`aiokafka/producer/sender.py:277`). Its sends wait while the lease is expired.
-- Takeover: Kafka lets a second process take the place of a static member without a sign to either. It waits for the
-  first one's lease before it learns its partitions (takeover.py).
+- Takeover: Kafka lets a second process take the place of a static member and notifies neither process. The second
+  process waits for the end of the first one's lease before it learns its partitions (takeover.py).
 - Fencing: `aiokafka/consumer/group_coordinator.py:530` joins again as a new member and keeps the old buffer. Here the
   process ends.
-- Rebalance during a stop: Faust answers a rebalance for a stopping worker (`faust/app/base.py:1799`) while it still
-  handles its last events. They would go on although other workers own the partitions, and no LeaveGroup would be sent.
-  Here the group waits until the worker has drained, committed and left.
-- Refused by the group: an error that no repetition mends (another protocol, an access rule, a record that is too large)
-  waits in aiokafka until somebody fetches (`aiokafka/consumer/group_coordinator.py:353`). A worker without partitions
-  never does, and stayed alive and idle. Here it ends.
+- Rebalance during a stop: Faust answers a rebalance for a stopping worker (`faust/app/base.py:1799`) while the worker
+  still handles its last events. These would continue although other workers own the partitions, and no LeaveGroup would
+  be sent. Here the group waits until the worker has drained, committed and left.
+- Refused by the group: aiokafka reports a permanent error (another protocol, an access rule, a record that is too
+  large) only at the next fetch (`aiokafka/consumer/group_coordinator.py:353`). A worker without partitions never
+  fetches, so it would stay alive and idle. Here it ends.
 - Outdated commit: a commit that waits behind a JoinGroup on one connection is refused, because its generation ended.
-  aiokafka takes that for the end of its membership (`aiokafka/consumer/group_coordinator.py:1117`).
-- Idempotent producer: a request that was lost with its connection may reach the broker after its own repetition and
-  after later writes of the same key. The broker drops it by its sequence number.
-- Lost sequence: aiokafka uses up a sequence number also for a batch that it drops
-  (`producer/message_accumulator.py:487`, no leader and too old). The broker refuses every later batch of that
+  aiokafka treats that as the end of its membership (`aiokafka/consumer/group_coordinator.py:1117`).
+- Idempotent producer: a request that was lost with its connection may reach the broker after its own retry and after
+  later writes of the same key. The broker drops it by its sequence number.
+- Lost sequence: aiokafka also uses up a sequence number for a batch that it drops
+  (`producer/message_accumulator.py:487`, no leader and too old). The broker then refuses every later batch of that
   partition. The worker ends, and its successor has a new producer.
 """
 
@@ -89,20 +90,20 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread in which aiokafka's consumer and group coordinator run."""
 
     #: The time at which the last accepted Heartbeat or SyncGroup was sent (`time.monotonic`); 0.0 before the first
-    #: join. Written by this thread, read by others.
+    #: join. Written by this thread, read by other threads.
     lease_start: float = 0.0
-    #: It waits for the lease of another process with the same worker id. Written and read alike.
+    #: True while it waits for the lease of another process with the same worker id. Written and read as `lease_start`.
     taking_over: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._coverage = Coverage()
         self._never_idle = ExitStack()
-        """A fetch that never ends, as aiokafka counts them. Heartbeats alone show that the worker lives."""
+        """A fetch that never ends in aiokafka's count, so that only heartbeats decide whether the worker is alive."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
-        consumer._isolation_level = ISOLATION  # read at its start; Faust couples it to transactions of its own
+        consumer._isolation_level = ISOLATION  # read at its start; Faust sets it only for its own transactions
         back_off_metadata(consumer._client)
         self._never_idle.close()
         self._never_idle.enter_context(consumer._subscription.fetch_context())
@@ -118,9 +119,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
         takeover = self._takeover()
 
-        # The lease counts from the sending, not from the answer: after a SIGSTOP the answer to an older request may
-        # wait in the socket. SyncGroup counts too, because it starts the session of a new generation, and a process
-        # that was stopped inside a rebalance must not take its late answer for a fresh lease.
+        # The lease starts at the sending of a request, not at its response: after a SIGSTOP the response to an older
+        # request may wait in the socket. SyncGroup counts, too, because it starts the session of a new generation, and
+        # a process that was stopped during a rebalance must not treat its late response as a new lease.
         async def send_req(request: Any) -> Any:
             if isinstance(request, JoinGroupRequest) and takeover is not None and not coordinator.member_id:
                 await takeover.before_join(do_send)
@@ -151,23 +152,23 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             await asyncio.wait([coordinator._closing], timeout=seconds)
             if coordinator._closing.done():
                 return False
-            with suppress(KafkaError):  # it is away: the lease shows it
+            with suppress(KafkaError):  # the broker is away; the lease expires then
                 request = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
                 if for_code((await send_req(request)).error_code) is UnknownMemberIdError:
                     coordinator.reset_generation()
                     return False
             return True
 
-        # Every end of the membership passes here, whichever request noticed it. Other workers own the partitions then,
-        # and the producer's buffer would overwrite their records. A leave of our own is harmless after a drain; after a
-        # crash events are still being handled.
+        # Called at every end of the membership, whichever request noticed it. Other workers then own the partitions,
+        # and the producer's buffer would overwrite their records. Our own LeaveGroup is harmless after a drain; after a
+        # crash, events are still being handled.
         def reset_generation() -> None:
             was_member, closing = bool(coordinator.member_id and self.lease_start), coordinator._closing.done()
             do_reset()
             if was_member and not (closing and self.app.idle()):
                 self.app.fenced()
 
-        # A worker that leaves does not join first: it would get partitions, and another rebalance would take them away.
+        # A worker that is leaving does not rejoin: it would get partitions, and another rebalance would take them away.
         # A static member does not leave, and the group waits for its join.
         async def rejoin(subscription: Any) -> bool:
             leaves = coordinator._closing.done() and coordinator._group_instance_id is None
@@ -190,8 +191,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)
         if self.app.should_stop:
-            # Not the rebalance but the stop drains (`StageApp.on_stop`); it closes the coordinator after its commit.
-            # Until then this worker owns the partitions: heartbeats go on, and no other worker gets any.
+            # The stop drains (`StageApp.on_stop`), not the rebalance; it closes the coordinator after its commit. Until
+            # then this worker owns the partitions: heartbeats continue, and no other worker gets a partition.
             await asyncio.wait([self._ensure_consumer()._coordinator._closing])
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
@@ -199,11 +200,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _pause_changelogs(self, assigned: set[TP]) -> None:
-        # Before the first fetch, when no position is known yet. Standbys are read here.
+        # Called before the first fetch, when no position is known yet. The group's consumer reads the standbys.
         consumer, app = self._ensure_consumer(), self.app
         active = assigned - app.assignor.assigned_standbys()
         changelogs = {tp for tp in active if tp.topic in app.tables.changelog_topics}
-        consumer.pause(*(tp for tp in consumer.assignment() if tp in changelogs))  # of aiokafka's own type
+        consumer.pause(*(tp for tp in consumer.assignment() if tp in changelogs))  # `tp` has aiokafka's own type
 
     async def _fetch_records(
         self,
@@ -212,9 +213,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         timeout: float | None = None,
         max_records: int | None = None,
     ) -> Any:
-        """Fetch as soon as there is something, at most `timeout` seconds.
+        """Return records as soon as there are any; wait at most `timeout` seconds.
 
-        Each record comes with the offset from which on no record lies before it (`Coverage`).
+        Each record comes with its `follows`: there is no record between that offset and the record (`Coverage`).
         """
         active = frozenset(active_partitions or ())
         if active_partitions is not None and not active:
@@ -233,25 +234,25 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                 late.cancel()
 
     async def _fetched(self, consumer: Any, wanted: frozenset[TP], max_records: int | None) -> Any:
-        """Take what aiokafka has fetched, without waiting. Positions move only by what is taken."""
+        """Take the records that aiokafka has fetched, without waiting. Positions move only past the taken records."""
         subscription, states = consumer._subscription, {}
         assignment = getattr(subscription.subscription, "assignment", None)
         if assignment is None or subscription.reassignment_in_progress:
-            self._coverage.clear()  # positions are set while aiokafka waits for the end of the rebalance
+            self._coverage.clear()  # positions change while aiokafka waits for the end of the rebalance
         else:
             states = {tp: assignment.state_value(tp) for tp in consumer._fetcher._records if tp in wanted}
         starts = {tp: state.position for tp, state in states.items() if state is not None and state.has_valid_position}
         found = await super()._fetch_records(consumer, wanted, timeout=0, max_records=max_records)
-        told: dict[Any, list[tuple[Any, int]]] = {}
-        for tp, start in starts.items():  # also where the answer had markers alone
-            told[tp] = self._coverage.extended(tp, start, states[tp].position, found.get(tp, ()))
+        covered: dict[Any, list[tuple[Any, int]]] = {}
+        for tp, start in starts.items():  # also if the response had only transaction markers
+            covered[tp] = self._coverage.extended(tp, start, states[tp].position, found.get(tp, ()))
         for tp, records in found.items():
-            if tp not in told:
-                told[tp] = [(record, record.offset) for record in records]
-        return {tp: records for tp, records in told.items() if records}
+            if tp not in covered:
+                covered[tp] = [(record, record.offset) for record in records]
+        return {tp: records for tp, records in covered.items() if records}
 
     def fetch_again(self) -> None:
-        """Let a fetch that waits look at what has room now. Called in another thread."""
+        """Wake a waiting fetch, so that it checks which partitions have room. Called in another thread."""
         if self._consumer is not None and self.thread_loop.is_running():
             self.thread_loop.call_soon_threadsafe(self._wake_fetches)
 
@@ -261,17 +262,17 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                 waiter.set_result(None)
 
     async def rewind(self, offsets: Mapping[TP, int]) -> None:
-        """Give records back: they are fetched again from these offsets on."""
+        """Give records back: the next fetches begin at these offsets."""
         await self.call_thread(self._rewind, offsets)
 
     async def _rewind(self, offsets: Mapping[TP, int]) -> None:
-        # Only backwards, so that it cannot undo a seek to the committed offset.
+        # Seeks only backwards, so that it cannot undo a seek to the committed offset.
         consumer = self._ensure_consumer()
         subscription = consumer._subscription.subscription
         assignment = subscription.assignment if subscription is not None else None
         for tp, offset in offsets.items():
             if assignment is None or not assignment.active or tp not in assignment.tps:
-                continue  # of another worker now, which starts from the committed offset
+                continue  # another worker owns it now and starts from the committed offset
             state = assignment.state_value(tp)
             if state.has_valid_position and state.position > offset:
                 consumer.seek(tp, offset)
@@ -281,10 +282,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 def refusal(group: str, error: BaseException) -> Transient:
-    """Return what a worker ends with when its consumer group does not take it. Its supervisor starts it again."""
+    """Return the error that ends a worker which its consumer group refuses. Its supervisor starts it again."""
     if isinstance(error, InconsistentGroupProtocolError):
-        why = f"another program is a member of the consumer group {group}, and shares partitions in another way"
-        remedy = f"see who: kafka-consumer-groups --describe --members --group {group}; end that program"
+        why = f"another program is a member of the consumer group {group}, and uses another assignment protocol"
+        remedy = f"find it: kafka-consumer-groups --describe --members --group {group}; end that program"
     else:
         why = f"the consumer group {group}: {error!r}"
         remedy = "see the log of the broker: an access rule, or a group larger than its message.max.bytes"
@@ -294,15 +295,15 @@ def refusal(group: str, error: BaseException) -> Transient:
 
 
 def _refuse_outdated(request: Any, response: Any, generation: int) -> None:
-    """Raise `IllegalGenerationError` for a refused commit of an older generation than the present one.
+    """Raise `IllegalGenerationError` for a refused commit of a generation older than the current one.
 
-    The worker is still a member. The commit is repeated, or is the task of another worker now.
+    The worker is still a member. The commit is repeated, or another worker owns the partition now.
     """
     written_in = request._consumer_group_generation_id
     refused = {for_code(code) for _, partitions in response.topics for _, code in partitions}
     if written_in < generation and IllegalGenerationError in refused:
         log.info("commit_outdated", generation=written_in, now=generation)
-        raise IllegalGenerationError(f"a commit of generation {written_in}, and {generation} has begun")
+        raise IllegalGenerationError(f"a commit of generation {written_in}, but generation {generation} has begun")
 
 
 class KafkaConsumer(AsksLanes, driver.Consumer):
@@ -321,7 +322,7 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
         for tp, (record, follows) in self.scheduler.iterate(records):
             left[tp] -= 1
             if (
-                tp not in given_back  # no record may overtake one that is given back
+                tp not in given_back  # no record may overtake a record that is given back
                 and self.flow_active
                 and app.consumer_generation_id == generation
                 and (active is None or tp in active or tp in self._buffered_partitions)
@@ -337,16 +338,16 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
             try:
                 await self._thread.rewind(given_back)
             except (KafkaError, ConsumerNotStarted) as exc:
-                # In a rebalance: the new assignment starts from the committed offsets.
+                # During a rebalance; the new assignment starts from the committed offsets.
                 log.warning("give_back_failed", error=repr(exc))
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        # Faust's check for partitions that are not fetched any more.
+        # Faust's check for partitions that are no longer fetched.
         if not self._is_changelog_tp(tp) and self.has_room(tp):
             super().verify_event_path(now, tp)
 
     def has_room_again(self) -> None:
-        """Fetch at once of a partition that the lanes had no room for."""
+        """Fetch immediately from a partition for which the lanes had no room."""
         self._thread.fetch_again()
 
     def changelogs(self) -> ChangelogReader:
@@ -354,8 +355,8 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
         servers = driver.server_list(self.transport.url, self.transport.default_port)
         return ChangelogReader(servers=servers, client_id=f"{self.app.conf.broker_client_id}-restore")
 
-    # Not by the group's consumer: its fetch of idle partitions is answered after `fetch_max_wait_ms` (1.5 s), and every
-    # other request on that connection waits behind it.
+    # These do not use the group's consumer: its fetch of idle partitions is answered after `fetch_max_wait_ms` (1.5 s),
+    # and every other request on that connection waits for it.
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
         async with self.changelogs() as reader:
             return await reader.ends(partitions)
@@ -367,8 +368,8 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
     async def commit_and_end_transactions(self) -> None:
         """Commit at the end of a stop, but not after a crash.
 
-        After a crash the consumer's thread may have ended, and the worker would hang until its exit timer ends it.
-        Events that are not committed are delivered again.
+        After a crash the consumer's thread may have ended, and a commit would hang until the exit timer ends the
+        worker. Events that are not committed are delivered again.
         """
         if not self.app._crashed.is_set():
             await super().commit_and_end_transactions()
@@ -380,8 +381,8 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
 class KafkaProducer(driver.Producer):
     """A producer that holds its buffer while the lease is expired.
 
-    An accepted heartbeat releases the buffer; a refused one ends the process. This holds in a rebalance, too:
-    heartbeats go on before JoinGroup, and no record has to be sent while JoinGroup waits.
+    An accepted heartbeat releases the buffer; a refused one ends the process. This also works during a rebalance:
+    heartbeats continue before JoinGroup, and no record has to be sent while JoinGroup waits.
     """
 
     def _settings_extra(self) -> Mapping[str, Any]:
@@ -420,7 +421,7 @@ class KafkaProducer(driver.Producer):
         *,
         transactional_id: str | None = None,
     ) -> asyncio.Future[Any]:
-        """Do the same as Faust's, without its signal to nobody and its transactions."""
+        """Send a record as Faust's method does, without Faust's unused signal and its transactions."""
         stamp = None if timestamp is None else int(timestamp * 1000.0)
         if isinstance(headers, Mapping):
             headers = list(headers.items())
@@ -447,7 +448,7 @@ class KafkaTransport(driver.Transport):
 
 
 async def _create_nothing(topic: str) -> None:
-    """Create nothing: `memstream topics create` creates topics, with the right settings.
+    """Create no topic: `memstream topics create` creates topics with the correct settings.
 
     When workers created their own topics, one start in four reported Ready and consumed nothing.
     """

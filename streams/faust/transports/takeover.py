@@ -1,11 +1,12 @@
 """The wait of a static member that takes the place of another process (docs/adr/0063).
 
-Kafka gives a second process with the same MEMSTREAM_WORKER_ID the place of the first one at once, without a rebalance.
-The first one notices at its next heartbeat, and writes until then. So the second one waits until the lease of the first
-one is over, before it learns its partitions: it reads offsets and tables after the last write of the first one.
+Kafka immediately gives a second process with the same MEMSTREAM_WORKER_ID the place of the first process, without a
+rebalance. The first process notices this at its next heartbeat and may write until then. So the second process waits
+until the lease of the first has expired, before it learns its partitions. It then reads offsets and tables after the
+last write of the first process.
 
-A restart does not wait. The process before it is dead, if it had the same folder (each worker locks its folder) and is
-the member that the group shows. Its member id is in the folder.
+A restart does not wait. The previous process is dead if it used the same folder (each worker locks its folder) and is
+the member that the group reports. Its member id is in the folder.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from aiokafka.protocol.admin import DescribeGroupsRequest
 log = structlog.get_logger(__name__)
 
 FILE: Final = "member"
-"""In the folder of the tables: the id that the group gave to the last process that had this folder."""
+"""File in the folder of the tables with the member id of the last process that used this folder."""
 MARGIN: Final = 0.5
-"""Seconds for a request that left the other process before the end of its lease."""
+"""Extra wait in seconds for a request that the other process sent before the end of its lease."""
 _GIVEN = re.compile(r"[\w-]{22}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""What the broker appends to the instance id of a static member."""
+"""Suffix that the broker appends to the instance id of a static member."""
 
 
 def holder_of(instance_id: str, members: Iterable[str]) -> str | None:
-    """Return the member id of the static member with this instance id, None where there is none."""
+    """Return the member id of the static member with this instance id, or None."""
     start = f"{instance_id}-"
     return next((each for each in members if each.startswith(start) and _GIVEN.fullmatch(each[len(start) :])), None)
 
 
 class Takeover:
-    """The joins of one static member. Used in the consumer's thread alone.
+    """The joins of one static member. Used only in the consumer's thread.
 
     Args:
         group: the consumer group.
         instance_id: MEMSTREAM_WORKER_ID.
-        folder: a folder that no other live process has.
+        folder: a folder that no other live process uses.
     """
 
     def __init__(self, *, group: str, instance_id: str, folder: Path) -> None:
@@ -51,15 +52,15 @@ class Takeover:
         self._instance_id = instance_id
         self._file = folder / FILE
         self._taken: str | None = None
-        """The member whose place this process takes. It may be alive."""
+        """The member whose place this process takes. It may still be alive."""
 
     @property
     def waits(self) -> bool:
-        """Whether the next join has to wait for another process."""
+        """True when the next join has to wait for another process."""
         return self._taken is not None
 
     async def before_join(self, ask: Callable[[Any], Awaitable[Any]]) -> None:
-        """Ask the group who has this instance id, before the first JoinGroup of this process."""
+        """Ask the group for the current holder of the instance id, before this process's first JoinGroup."""
         described = (await ask(DescribeGroupsRequest([self._group]))).groups[0]
         if for_code(described[0]) is not NoError:
             self._taken = "unknown"
@@ -71,10 +72,10 @@ class Takeover:
     async def after_join(
         self, member_id: str, *, lease: float, pause: float, beat: Callable[[float], Awaitable[bool]]
     ) -> None:
-        """Wait for the end of the other process's lease, if there may be one. Then note the own member id.
+        """Wait for the end of the other process's lease, if it may be alive. Then write our member id to the folder.
 
-        `lease` and `pause` in seconds. `beat` waits for some seconds, then sends a heartbeat. It returns False when
-        this process stops or has lost its place itself.
+        `lease` and `pause` in seconds. `beat` waits for the given seconds, then sends a heartbeat. It returns False
+        when this process stops or has itself lost its place.
         """
         if self._taken is not None:
             log.warning(
@@ -83,8 +84,8 @@ class Takeover:
                 group=self._group,
                 seconds=round(lease + MARGIN, 1),
                 why="another process has been a member of the group with this MEMSTREAM_WORKER_ID. It may still write, "
-                "so this worker waits until that one's lease is over",
-                remedy="none after a move to an empty folder; else give each worker an id of its own",
+                "so this worker waits until the lease of that process has expired",
+                remedy="none after a move to an empty folder; else give each worker its own id",
             )
             end = time.monotonic() + lease + MARGIN
             while (left := end - time.monotonic()) > 0:

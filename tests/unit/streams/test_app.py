@@ -212,7 +212,7 @@ async def test_ready_means_that_events_flow(app: StageApp) -> None:
     assert app.assigned() == {(TOPIC, 0)}
     assert app.why_not_ready() == ""
     app.rebalancing = True
-    assert "shared out" in app.why_not_ready()
+    assert "assigning partitions" in app.why_not_ready()
     app.rebalancing = False
     app.in_recovery = True
     assert "changelog" in app.why_not_ready()
