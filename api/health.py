@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz` and `/metrics`, the same as a worker's (docs/how-to/monitor.md)."""
+"""`/livez`, `/readyz` and `/metrics`, the same as a worker's (docs/reference/monitoring.md)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A point in the collection `budgets` is the account of one tenant, budget line an
 the account by compare-and-set. It reserves the maximum cost of each call from the slice, without a write. It returns
 the unused rest some seconds after its last call, and on shutdown. A killed process loses its slice for the day: the
 account then counts more than was spent, never less. The rules are in memory/upkeep/budget.py; see
-docs/explanation/budgets.md.
+docs/explanation/size-and-cost.md.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ class BudgetClient:
             )
         again = HELD_AGAIN if refusal == "held" else until_next_day(self._now())
         return OverBudget(
-            why, retry_after=min(again, until_next_day(self._now())), remedy="docs/explanation/budgets.md"
+            why, retry_after=min(again, until_next_day(self._now())), remedy="docs/explanation/size-and-cost.md"
         )
 
 

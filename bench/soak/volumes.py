@@ -1,4 +1,4 @@
-"""The sizes of topic records, table rows and Qdrant points (docs/explanation/scaling.md)."""
+"""The sizes of topic records, table rows and Qdrant points (docs/explanation/size-and-cost.md)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ DEFAULT_SERVER = "https://api.openai.com/v1"
 FIRST = "first"
 BETTER = (
     "for a model set OPENAI_API_KEY; for one of your own (Ollama, llama.cpp, vLLM) set "
-    "OPENAI_BASE_URL=http://host:port/v1 and MEMSTREAM_MODEL (docs/how-to/local-models.md)"
+    "OPENAI_BASE_URL=http://host:port/v1 and MEMSTREAM_MODEL (docs/how-to/model-providers.md)"
 )
 NAMED = 5
 """Models of a server that a failed check names."""

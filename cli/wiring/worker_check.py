@@ -39,4 +39,4 @@ async def check_worker(settings: Settings) -> list[Check]:
     told = [f"{name}: {part.why}" for name, part in parts.items() if part.why or not part.ready]
     if not told:
         return [Check("worker", True, f"{address} is ready, and no tenant is paused")]
-    return [Check("worker", False, "; ".join(told), "docs/how-to/monitor.md says what each answer means")]
+    return [Check("worker", False, "; ".join(told), "docs/reference/monitoring.md says what each answer means")]

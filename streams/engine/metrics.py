@@ -1,4 +1,4 @@
-"""The metrics of a worker, served at /metrics (docs/reference/metrics.md). Each process has one registry."""
+"""The metrics of a worker, served at /metrics (docs/reference/monitoring.md). Each process has one registry."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-READER_FILES = re.compile(r"^(my_chat/.*|hello)\.py$")
+READER_FILES = re.compile(r"^(my_chat/.*|hello|erase)\.py$")
 """Files that a page asks the reader to write."""
 UNKNOWN_TO_USERS = re.compile(
     r"(contracts|memory-model|recall-and-tools|amendments|pipeline|trust|operations)\.md|\.\./shared"

@@ -62,7 +62,7 @@ def test_drift_is_told_by_page(
         ("topics.md", "| 30 days |", "| 31 days |"),
         ("settings.md", "| MEMSTREAM_IN_FLIGHT | 64 |", "| MEMSTREAM_IN_FLIGHT | 65 |"),
         ("cli.md", "[--until-idle ", "[--until-tired "),
-        ("metrics.md", "| `memstream_lag` |", "| `memstream_leg` |"),
+        ("monitoring.md", "| `memstream_events_in_total` |", "| `memstream_events_total` |"),
         ("collections.md", "evidence[].turn_id", "evidence[].turn"),
         ("records.md", "| `turn_number` |", "| `turn_count` |"),
         ("http.md", "| `GET /v1/digest` |", "| `GET /v1/digests` |"),
