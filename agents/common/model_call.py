@@ -73,7 +73,7 @@ class ModelCaller:
             return CallStopped("paused", f"{error}: {error.remedy}", retry_after=error.retry_after)
         except Transient as error:
             remedy = f" ({error.remedy})" if error.remedy else ""
-            why = f"the model is away, it is tried again: {error}{remedy}"
+            why = f"the model cannot be reached, the call is retried later: {error}{remedy}"
             retry_after = error.retry_after if (error.retry_after or 0.0) > self.patience else None
             return CallStopped("deferred", why, retry_after=retry_after)
 

@@ -73,7 +73,7 @@ def protect_observation(observation: Observation, secrets: SecretFilter) -> Obse
 
 
 def _masked(record: Record, value: bytes | None, secrets: SecretFilter, *, key: str | None = None) -> Record:
-    """Return the record with this value and masked headers. A header marks the record as masked if anything changed.
+    """Return the record with this value, masked key and headers. If anything changed, a header marks it as masked.
 
     `key`: the key that follows from the ids in the value. An equal record key is kept, because it names the record.
     """

@@ -70,7 +70,7 @@ class LogTime:
         """The smallest time that was ahead of the worker's clock, by partition."""
 
     def note(self, partition: int, offset: int, seconds: int, *, until: int) -> None:
-        """Record the time of a handled record. `until`: the latest time that the worker's clock allows."""
+        """Store the time of a handled record. `until`: the latest time that the worker's clock allows."""
         times = {seconds, self._ahead.pop(partition, seconds)}
         beyond = [each for each in times if each > until]
         if beyond:

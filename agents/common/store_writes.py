@@ -128,8 +128,8 @@ async def _swap(store: VectorStore, write: SwapPoint) -> None:
     found = (await store.get(write.collection, tenant_id=tenant_id, ids=[write.point.id])).get(write.point.id)
     if not _rebuilt(found, write):
         raise Fatal(
-            f"{write.collection}/{write.point.id}: expected version {write.expected_version} and found neither it nor "
-            f"the cause {write.cause} among those applied: {_why_conflict(found, write)}"
+            f"{write.collection}/{write.point.id}: it has neither the expected version {write.expected_version} nor "
+            f"the cause {write.cause} in `applied`: {_why_conflict(found, write)}"
         )
 
 

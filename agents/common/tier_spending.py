@@ -61,4 +61,4 @@ class TierSpending:
         if not (self._tier.ceiling.forbids and completions.costs_money):
             return None
         why = f"the tier spends nothing on consolidation, and {completions.model} costs money"
-        return SpendingPause(why, "set MEMSTREAM_TIER=standard, or another that may")
+        return SpendingPause(why, "set MEMSTREAM_TIER=standard, or another tier that may spend")

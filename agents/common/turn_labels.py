@@ -51,7 +51,7 @@ async def _apply(store: VectorStore, label: TurnLabel) -> None:
 
 
 async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequence[StoredMessage]) -> None:
-    """Reset the window of each neighbour that more readers may read than the label allows to its own text."""
+    """Reduce the windows of neighbours with a lower sensitivity than the label to their own text."""
     places = {each.session_place for each in messages if each.session_place is not None}
     beside = {place + step for place in places for step in (-1, 1)} - places
     if not beside:

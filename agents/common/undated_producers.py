@@ -15,7 +15,7 @@ PRODUCERS_MAX: Final = 1_000
 
 
 class UndatedProducers:
-    """Log one warning per producer. A tenant and a `ce_source` identify a producer."""
+    """Warnings about producers, one per producer. A tenant and a `ce_source` identify a producer."""
 
     def __init__(self) -> None:
         self._named = LastKeys[tuple[str, str], bool](PRODUCERS_MAX)

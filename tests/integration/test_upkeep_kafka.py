@@ -314,7 +314,7 @@ async def done_once(
         second = hygiene[asked[key].second]
         assert {second[name] for name in COUNTS} == {0}
         (why,) = [part.why for run in rows[key].runs if run.run_id == second["run_id"] for part in run.phases]
-        assert why.startswith("a run was going on"), "not: there was nothing to do"
+        assert why.startswith("another run was active"), "not: there was nothing to do"
         culled = sum(int(str(each.get(n, 0))) for each in hygiene.values() for n in ("pruned", "culled_episodes"))
         assert culled == 1, "by maintenance or by the janitor"
         assert {hygiene[asked[key].first][name] for name in ("merged", "derived", "compacted", "reindexed")} == {0}

@@ -71,7 +71,7 @@ async def test_compare_and_sets_that_follow_each_other_are_asked_together() -> N
 
 async def test_another_writer_is_told_when_the_others_have_ended() -> None:
     store = Store(together=3, rivals=["c", "e"])
-    with pytest.raises(Fatal, match="facts/c: expected version 1"):
+    with pytest.raises(Fatal, match="facts/c: it has neither the expected version 1"):
         await apply(store, swap("c"), swap("d"), swap("e"), insert("f"))
     assert store.ended == ["d"]
     assert "insert f" not in store.calls
