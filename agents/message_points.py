@@ -87,8 +87,7 @@ class TurnMessages:
 
 
 def turn_messages(turns: Sequence[PlacedTurn], before: EarlierMessages) -> TurnMessages:
-    """Return the messages of turns that follow `before` in their session. A window includes messages of neighbouring
-    turns."""
+    """Return the messages of turns that follow `before` in their session. Windows include neighbouring turns."""
     placed = []
     place = before.next_place
     said_until = max((message.occurred_at for message in before.messages), default=None)
@@ -108,8 +107,7 @@ def turn_messages(turns: Sequence[PlacedTurn], before: EarlierMessages) -> TurnM
 def session_writes(
     turns: Sequence[PlacedTurn], made: TurnMessages, before: EarlierMessages, vectors: Vectors
 ) -> tuple[Write, ...]:
-    """Return the writes of consecutive turns: insert the messages, complete the window of the previous message, apply
-    labels.
+    """Return the writes of consecutive turns: messages, the completed window of the previous message, labels.
 
     Each turn is inserted after the previous turn is stored. So a crash never leaves a turn without its predecessors,
     which would make its place unknown.

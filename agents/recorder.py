@@ -150,8 +150,7 @@ class Recorder:
     async def _decide_alone(
         self, work: VerbatimTurn, record: Record, known: Mapping[str, StoredPoint], last: Sequence[StoredPoint]
     ) -> tuple[Write, ...]:
-        """Return the writes of a turn, or none for a duplicate or an expired turn. Some of its messages may be stored
-        already."""
+        """Return a turn's writes, or none for a duplicate or expired turn. Some messages may already be stored."""
         turn = work.turn
         own = [known[each] for each in work.message_ids if each in known]
         first = known.get(work.message_ids[0])
@@ -211,8 +210,7 @@ class Recorder:
     async def _read(
         self, group: Sequence[VerbatimTurn]
     ) -> tuple[dict[str, StoredPoint], list[StoredPoint], frozenset[str]]:
-        """Return the stored messages of these turns, the last messages of their session, and the turns that have a
-        label.
+        """Return the stored messages of these turns, the last messages of their session, and the turns with a label.
 
         Several turns are checked for labels before they are recorded, because a window includes text of the previous
         turn. A single turn gets its label when it is stored.
@@ -257,8 +255,7 @@ class Recorder:
     async def _messages_before(
         self, turn: Turn, first: StoredMessage | None, last: Sequence[StoredPoint]
     ) -> EarlierMessages:
-        """Return the messages before this turn in log order: those before its stored place, or else the session's last
-        ones."""
+        """Return the messages before this turn in log order: before its stored place, or else the last messages."""
         if first is None:
             return _earlier(last)
         if first.first_place is None:
@@ -342,8 +339,7 @@ class Recorder:
             await asyncio.sleep(VISIT_SECONDS)
 
     async def drop_periods(self) -> tuple[str, ...]:
-        """Delete the collections of periods that are over and return their names. Several workers may do this
-        concurrently."""
+        """Delete the collections of periods that are over and return their names. Workers may do this concurrently."""
         opened = await self._store.periods(TURNS_COLLECTION, opened=True)
         end = log_time(self._newest, now=self._now(), opened=opened)
         before = None if end is None else self._retention.dropped_before(end)

@@ -39,8 +39,7 @@ def proposal_commands(results: Sequence[StepResult], request: RunRequest) -> tup
 
 
 def _facts_apply(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
-    """Build `facts.apply` commands of at most 20 changes. A command has changes of one step, with its model and
-    prompt."""
+    """Build `facts.apply` commands of at most 20 changes. Each has changes of one step, with its model and prompt."""
     chunks = [(result, changes) for result in results for changes in split_into_commands(result.changes)]
     return tuple(
         Command(
@@ -95,8 +94,7 @@ def _facts_reject(results: Sequence[StepResult], request: RunRequest, *, after: 
 
 
 def run_result(command: Command, run: RunRecord, why: str) -> CommandResult:
-    """Return a command's result from its run. The reflector's verdicts arrive as results of the commands named in
-    it."""
+    """Return a command's result from its run. The reflector's verdicts are the results of the commands it names."""
     phases: list[JsonValue] = [{"name": part.name, "status": part.status, **dict(part.counts)} for part in run.phases]
     result: dict[str, JsonValue] = {
         "run_id": run.run_id,

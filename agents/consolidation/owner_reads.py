@@ -23,8 +23,7 @@ READ_MAX: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class OwnerReader:
-    """Reader of one owner's records. Every read filters by tenant and owner. Raises Transient when the store is
-    away."""
+    """Reader of one owner's records. Every read filters by tenant and owner. Raises Transient if the store is away."""
 
     store: VectorStore
     calls: Calls

@@ -104,8 +104,7 @@ class Steps:
             FactsStep(reader, caller, policy),
             SummaryEpisodesStep(self.policy.routing.significance),
             PromoteStep(reader, policy),
-            # A pending fact is not believed while it waits, so a tier without a deep phase judges in the standard
-            # phase.
+            # Pending facts are not believed, so a tier without a deep phase judges them in the standard phase.
             JudgeStep(reader, caller, policy, "deep" if "deep" in phases else "standard"),
             InsightsStep(reader, caller, policy),
             ProceduresStep(reader, caller, policy),

@@ -39,8 +39,7 @@ from ..common.outcomes import OutcomeRow
 from ..common.seen_ids import SeenIds
 
 SEEN = 256
-"""Number of recall ids kept per owner. It exceeds the number of recalls in flight, so a redelivery finds all of
-them."""
+"""Number of recall ids kept per owner. More than the recalls in flight, so a redelivery finds them all."""
 COUNTED: Mapping[Tier, str] = {"semantic": FACTS, "episodic": EPISODES}
 """Tiers whose records have recall counters. Messages and the working set have none."""
 

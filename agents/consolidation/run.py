@@ -91,7 +91,7 @@ class RunExecutor:
                 return RunResult(kind, result.status, row, tuple(results), result.why)
         if kind == "consolidate" and "standard" not in phases:
             paused = self.spending.paused("consolidation")
-            why = str(paused) if paused else "the tier leaves out the phase standard"
+            why = str(paused) if paused else "the tier does not run the standard phase"
             return RunResult(kind, "paused", row, tuple(results), why)
         return RunResult(kind, _status(kind, results), row, tuple(results))
 

@@ -20,8 +20,8 @@ from .steps.base import RunRequest
 class ScheduledCommand:
     """A command that consolidation sends to itself.
 
-    Its id is derived from the owner's row and changes only with the row. So a command that any workers send twice is
-    executed once.
+    Its id is derived from the owner's row and changes only with the row. So a command is
+    executed once, even if several workers send it.
     """
 
     command_id: str
@@ -128,8 +128,8 @@ def _pending_run(row: ProgressRow, run: RunResult, request: RunRequest) -> Pendi
 
 # ------------------------------------------------------------------------------------------------ what is next
 def may_try_again(waiting: PendingRun, counters: Counters, policy: ConsolidationPolicy) -> bool:
-    """Return whether a turn may restart a paused run. This takes as many new turns as a run needs; the restart executes
-    the steps without cost. A deferred run has a reminder instead."""
+    """Return whether a turn may restart a paused run. True after as many new turns as a run needs, so that
+    the steps without a model call are executed. A deferred run has a reminder instead."""
     return waiting.status == "paused" and counters.turns - waiting.turns >= policy.turns
 
 

@@ -1,6 +1,6 @@
 """Summaries of a session's turns, for the steps Summary and Compact: the choice of turns, and the model's answer.
 
-A model does not see secret messages, turns with a label, and turns that are the source of a secret episode or fact.
+A model does not see secret messages, turns with a label, or turns that are the source of a secret episode or fact.
 """
 
 from __future__ import annotations

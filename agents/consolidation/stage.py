@@ -131,8 +131,7 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
-        """Return whether this stage writes dead letters for a topic. For commands the reflector, which also reads them,
-        does."""
+        """Return whether this stage writes dead letters for a topic. The reflector writes those of commands."""
         return topic != COMMANDS.name
 
     def route(self, record: Record) -> RoutedEvent[ConsolidationEvent]:

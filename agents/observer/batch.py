@@ -89,8 +89,7 @@ class BatchTurn:
 
 
 def in_log_order(turns: Sequence[BatchTurn], said_until: datetime | None) -> list[BatchTurn]:
-    """Return a session's turns with corrected times. A turn without its own time is never earlier than turns before it
-    in the log."""
+    """Return the turns with corrected times: a turn without its own time is never before earlier turns."""
     ordered: list[BatchTurn] = []
     for turn in turns:
         if said_until is not None and turn.reading.follows_log and turn.occurred_at < said_until:
@@ -113,8 +112,7 @@ class UndecodableTurn:
 
 @dataclass(frozen=True, slots=True)
 class ValidObservation:
-    """A valid item: its places in the answer, the short id of its turn, and its speaker. Repetitions within a turn are
-    merged into one observation."""
+    """A valid item: places in the answer, short id of the turn, speaker. Repetitions within a turn are merged."""
 
     places: tuple[int, ...]
     turn: str
@@ -284,7 +282,7 @@ def _checked(
 ) -> tuple[list[ValidObservation], list[str]]:
     """Return the valid items, and the names of metrics to count.
 
-    A valid item belongs to a shown turn, has a quote from it, and has the subject that its speaker means.
+    A valid item belongs to a shown turn and has a quote from it. Its subject is resolved with its speaker.
     """
     if answer is None:
         return [], []
@@ -481,8 +479,7 @@ def _origin(pending: BatchTurn, observation: Observation, names: _Names) -> Entr
 
 
 def _withdrawn(working: WorkingSet, retractions: Sequence[EntryCandidate]) -> tuple[WorkingSet, dict[str, str]]:
-    """Remove entries that the user asked to forget. Return the working set, and the removed entry's observation by
-    retraction."""
+    """Remove entries that the user asked to forget. Return the set, and the removed observation by retraction."""
     behind: dict[str, str] = {}
     for each in retractions:
         working, gone = withdraw(working, each)

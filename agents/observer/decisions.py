@@ -131,8 +131,7 @@ def answered(
 
 
 def sent_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
-    """Return the decision that sends the command again. Its event has used all its model calls, and turns still
-    wait."""
+    """Return the decision that sends the command again. Its event has no model call left, and turns still wait."""
     record = command_record(command, source=SOURCE)
     return _decision(before, key, Outcome(source=source, records=(record,), tenant_id=command.tenant_id))
 

@@ -44,7 +44,7 @@ from .session_end import sessions_index
 from .waiting_count import WaitingCount
 
 ASKED: Final = 2
-"""Reminders that may be unanswered for each event that may be in flight."""
+"""Maximum number of unanswered reminders per event in flight."""
 AheadOf = Callable[[int], PartitionBacklog | None]
 """Function that returns the backlog of a memory.turns partition, or None when it is unknown."""
 

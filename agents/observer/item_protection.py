@@ -39,7 +39,7 @@ def without_secrets(answer: Answer | None, secrets: SecretFilter) -> Answer | No
 
 
 def with_cut_quotes(candidates: Sequence[EntryCandidate], secrets: SecretFilter) -> list[EntryCandidate]:
-    """Return the observations of one turn, with the other quotes cut so that they reveal no secret observation."""
+    """Return the observations of one turn. Quotes of non-secret observations are cut, so that they reveal no secret."""
     told = [each.observation.evidence for each in candidates if each.observation.sensitivity == "secret"]
     return [each if each.observation.sensitivity == "secret" else _cut(each, secrets, told) for each in candidates]
 

@@ -35,8 +35,7 @@ _SHOWN_FROM: Final = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """A turn as shown in the prompt: only captured roles, with the assistant's text and the whole turn cut to their
-    limits.
+    """A turn as shown in the prompt: captured roles only, with assistant texts and the whole turn cut to limits.
 
     Recalled memories in the turn are left out, so that the model neither learns nor quotes them again.
     """
@@ -143,8 +142,7 @@ class ObservePrompt:
         return self.form.rules.format(max_per_message=self.policy.max_per_message)
 
     def with_offsets(self, answer: JsonValue) -> JsonValue:
-        """Return the answer with the turn's UTC offset added to times without an offset: a model copies the clock of
-        the turn."""
+        """Return the answer with the turn's UTC offset added to times without one: a model copies the turn's clock."""
         if isinstance(answer, list):
             return [self.with_offsets(each) for each in answer]
         if not isinstance(answer, dict):
@@ -160,8 +158,7 @@ class ObservePrompt:
     def messages(self) -> tuple[Message, ...]:
         """Return the rules, the context, and at the end the verbatim turns.
 
-        The assistant message in between is needed: templates of many open models refuse two consecutive messages of one
-        role.
+        The assistant message in between is needed: many model templates refuse two consecutive messages of one role.
         """
         return (
             Message("system", self._rules),

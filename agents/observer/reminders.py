@@ -75,8 +75,7 @@ class SessionReminders:
         retry_after: float = 0.0,
         for_budget: bool = False,
     ) -> None:
-        """Add a session with a deferred turn. `due_in`: seconds from its first deferral. `retry_after`: seconds from
-        now."""
+        """Add a session with a deferred turn. Seconds: `due_in` from its first deferral, `retry_after` from now."""
         self._asked.discard(session_key)
         known = self._waiting.get(session_key)
         now = self._clock()

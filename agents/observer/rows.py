@@ -125,11 +125,9 @@ class SessionRow(CommandedRow):
     seen: SeenIds = SeenIds()
     """The last 1 000 turn ids, including waiting turns and excluding dead letters."""
     turns_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
-    """Marks that recognise redelivered turns after `seen` has dropped their ids. They include refused and waiting
-    turns."""
+    """Marks that recognise redelivered turns, also refused and waiting ones, after `seen` has dropped their ids."""
     refused: tuple[str, ...] = ()
-    """Records that became dead letters, as `<hash of the id>@<offset>`. A dead letter that is put back has a new
-    offset."""
+    """Records that became dead letters, as `<hash of the id>@<offset>`. A redriven one has a new offset."""
     waiting_from: Annotated[int, Field(ge=0)] = 0
     waiting_next: Annotated[int, Field(ge=0)] = 0
     """The waiting turns are the rows `waiting_from` to `waiting_next - 1`."""
@@ -223,8 +221,7 @@ def waiting_key(session_key: str, n: int) -> str:
 
 
 def session_of_waiting_key(key: str) -> str | None:
-    """Return the session key for the key of a waiting turn's row, or None for other keys. A session key has three
-    parts."""
+    """Return the session key of a waiting turn's row key, or None for other keys. A session key has three parts."""
     return key.rpartition("/")[0] if key.count("/") == 3 and not key.startswith(INDEX) else None
 
 

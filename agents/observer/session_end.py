@@ -65,7 +65,7 @@ def ended(session: SessionRow, key: str, *, source: Source) -> StageDecision:
 def trimmed(session: SessionRow, key: str, *, source: Source) -> StageDecision:
     """Return the decision that removes the outcome from the session's row.
 
-    The row then has no outcome, also not of this event. A redelivered event is recognised by its id alone.
+    The row then has no outcome, not even of this event. A redelivered event is recognised by its id alone.
     """
     return StageDecision(Outcome(source=source, tenant_id=ids.split(key)[0]), key, session.trimmed().to_bytes())
 
@@ -92,8 +92,7 @@ async def send_to_old_rows(
 ) -> None:
     """Send a command for each old row of a partition.
 
-    Parked rows are left unchanged. A session with waiting turns does not expire. Index rows of trimmed rows are deleted
-    here.
+    Parked rows stay unchanged. A session with waiting turns does not expire. Index rows of trimmed rows are deleted.
     """
 
     def last_at(raw: bytes) -> int:

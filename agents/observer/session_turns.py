@@ -78,8 +78,7 @@ class TurnReader:
     def oldest(
         self, progress: EventProgress, key: str, rows: Rows, *, at_most: int
     ) -> tuple[BatchTurn, ...] | UndecodableTurn:
-        """Return the waiting turns in order, the event's own turn, and the queued turns, up to the size of one
-        prompt."""
+        """Return waiting turns in order, the event's own turn, then queued turns, as many as fit into one prompt."""
         session, turns = progress.session, list[BatchTurn]()
         for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
             turn = self._waiting(key, n, rows)

@@ -198,13 +198,11 @@ class Observer:
             yield self._command_again(session, work, record) if goes_on else self._answer(session, work, record)
 
     def _awaits_all(self, work: SessionEvent, *, requested: bool) -> bool:
-        """Return whether a caller waits for the command's result, which describes the session after all turns are
-        observed."""
+        """Return whether a caller waits for the result, which describes the session after all turns are observed."""
         return isinstance(work, SessionCommand) and requested and work.command.issued_by != SOURCE
 
     async def _send_again(self, work: SessionEvent, record: Record) -> None:
-        """Send a misplaced turn to its partition. No row is written, because the row is in another partition of the
-        table."""
+        """Send a misplaced turn to its partition. No row is written, because its row is in another partition."""
         await self._send_durably(resent_record(work, record))
         self._metrics.counted("rekeyed")
 

@@ -13,8 +13,7 @@ from ...schemas import ids
 
 
 class WaitingCount:
-    """Counter of waiting turns. `share`: the maximum per tenant and partition; None means no limit. `changed(tenant,
-    by)` updates a metric."""
+    """Counter of waiting turns. `share`: maximum per tenant and partition, or None. `changed(tenant, by)`: a metric."""
 
     def __init__(self, *, share: int | None, changed: Callable[[str, int], None] = lambda tenant_id, by: None) -> None:
         self.share = share
@@ -50,8 +49,7 @@ class WaitingCount:
         return False
 
     def is_first_over(self, partition: int, tenant_id: str) -> bool:
-        """Return whether this is the first refused turn since the ceiling was reached. Call it once per refused
-        turn."""
+        """Return whether this is the first turn refused since there was room. Call it once per refused turn."""
         is_first = (partition, tenant_id) not in self._full
         self._full.add((partition, tenant_id))
         return is_first

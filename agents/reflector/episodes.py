@@ -69,10 +69,9 @@ class Episodes:
         return (InsertPoints(collection=EPISODES, points=points), *room)
 
     async def _make_room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
-        """Delete the owner's oldest consolidated or deleted episodes when there are too many. Others are never deleted
-        here.
+        """Delete the owner's oldest consolidated or deleted episodes when there are too many. Keep all others.
 
-        The store counts the episodes only when the owner has ever had enough of them.
+        The stored episodes are counted only if the owner has ever had more than the limit.
         """
         kept = self.kept(tenant_id)
         if not kept or recorded + added <= kept:
@@ -111,8 +110,7 @@ class Episodes:
     async def from_working_set(
         self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime
     ) -> EpisodeDecision:
-        """Decide about entries of a working set. An observation adds no episode if its episode exists, even if
-        deleted."""
+        """Decide about entries of a working set. An observation with an existing or deleted episode adds none."""
         episodes = [
             build_episode(
                 observation,

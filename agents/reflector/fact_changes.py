@@ -29,7 +29,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class FactChanger:
-    """Changes facts for one event. Each change sees earlier changes through the overlay; nothing is written.
+    """Changer of facts for one event. Each change sees earlier changes through the overlay; nothing is written.
 
     `embed` returns the vectors of texts, by text. `count` increments the metric of this name.
     """

@@ -28,7 +28,7 @@ from ...streams.engine.retry import Calls
 
 Vector = Sequence[float]
 FEW: Final = 8
-"""Rows read from an owner who may have none. With this many rows or more, only the relevant rows are read."""
+"""Rows to read first from an owner who may have none. If there are this many, only the relevant rows are read."""
 SIMILARITY_DIGITS: Final = 6
 """Decimal digits of similarities. The store uses 32-bit floats and this module 64-bit floats; equally near facts must
 compare as equal."""
@@ -69,8 +69,7 @@ class _Nearest:
 
 
 class FactOverlay:
-    """Reader of one owner's facts, including the changes of this outcome. Only `of_others` reads facts of other
-    owners."""
+    """Reader of one owner's facts with the changes of this outcome. Only `of_others` reads other owners' facts."""
 
     def __init__(self, *, store: VectorStore, calls: Calls, tenant_id: str, owner_key: str) -> None:
         self._store = store
@@ -213,8 +212,7 @@ class FactOverlay:
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
     async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
-        """Return the nearest facts of the statement's subject, best first, then by id. `dense`: the statement's
-        vector."""
+        """Return the nearest facts of the statement's subject, best first, then by id. `dense`: its vector."""
         subject = statement.subject
         found = self._known_nearest(statement, limit)
         if found is None:
@@ -234,8 +232,7 @@ class FactOverlay:
         return tuple(sorted(near, key=lambda each: (-similarity[each.fact.fact_id], each.fact.fact_id))[:limit])
 
     def _known_nearest(self, statement: Statement, limit: int) -> Sequence[StoredPoint] | None:
-        """Return the nearest rows as read from the store. Return None when changed rows may have let other rows move
-        up."""
+        """Return the nearest rows as read, or None when changed rows may have let other rows move up."""
         if self._has_all and not self._read:
             return ()
         known = self._nearest.get((statement.subject, statement.content))
@@ -269,8 +266,7 @@ class FactOverlay:
 
     # ------------------------------------------------------------------------------------------------ changes
     def change(self, transition: Transition, dense: Vector | None = None, *, cause: str) -> None:
-        """Apply a change to the stored row. `dense`: the vector of a new text. `cause`: the entry for the row's
-        `applied`.
+        """Apply a change to the stored row. `dense`: the vector of a new text. `cause`: its entry in `applied`.
 
         Raises Fatal for a new fact whose row already exists.
         """

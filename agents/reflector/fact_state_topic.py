@@ -1,7 +1,6 @@
 """The topic memory.facts: the state of every fact, compacted (docs/reference/topics.md).
 
-The last record of a key must have the highest version. So the row is read immediately before the send, and again after
-it.
+The last record of a key must have the highest version. So the row is read just before the send, and again after it.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ async def check_facts_present(*, store: VectorStore, log: Log) -> None:
     behind = await _behind(store, newest)
     if behind:
         raise _lost(
-            f"{len(behind)} of the {len(newest)} newest states in memory.facts are missing, the first of the fact "
+            f"it lacks {len(behind)} of the {len(newest)} newest states in memory.facts, the first of the fact "
             f"{behind[0]}: it is empty, or an older snapshot was restored"
         )
 

@@ -366,8 +366,7 @@ class Reflector:
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 
     def _policy_of(self, observed: Observed) -> MemoryPolicy:
-        """Return the policy by which a turn was observed, or the deployment's policy when its settings are not
-        valid."""
+        """Return the policy by which a turn was observed, or the deployment's policy if its settings are invalid."""
         policy = self._of_turns.of(observed)
         if policy is None:
             self._metrics.counted("settings_refused")

@@ -38,8 +38,7 @@ TOGETHER_MAX: Final = 8
 """Maximum number of queued turns decided with the current turn. More turns of one owner are rare, and the first one
 waits for the effects of all."""
 TOGETHER_BYTES: Final = MAX_VALUE // 8
-"""Size in bytes of the owner's row above which fewer turns are decided together. The owner's next event reads the
-row."""
+"""Size in bytes of the owner's row above which fewer turns are decided together: the next event reads the row."""
 TurnRecord = tuple[ObservedTurn, Record]
 
 
@@ -76,7 +75,7 @@ def turns_together(work: ObservedTurn, record: Record, queued: QueuedEvents[Refl
 
 @dataclass(frozen=True, slots=True)
 class TurnDecider:
-    """Decides turns of one owner together."""
+    """Decider for turns of one owner."""
 
     facts: FactsOfTurn
     embed: Callable[[str, Sequence[str]], Awaitable[Mapping[str, Vector]]]

@@ -35,8 +35,7 @@ class FactsStep:
     part: PartName = "standard"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Ask for proposals. Then count only the remaining episodes; leave the counters unchanged when the model is
-        away."""
+        """Ask for proposals. Then count only the remaining episodes, or count no change when the model is away."""
         episodes, waiting = await self._episodes(request)
         if not episodes:
             return StepResult("nothing", row.model_copy(update={"counters": Counters()}))
@@ -78,7 +77,7 @@ class FactsStep:
     async def _episodes(self, request: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
         """Return the oldest unconsolidated episodes, and the number of all unconsolidated episodes.
 
-        Secret episodes are returned separately from other episodes.
+        The result has either secret episodes or others, never both.
         """
         where = models.Filter(must=[of_owner(request), is_empty("consolidated_at"), is_empty("deleted_at")])
         store, calls, tenant_id = self.reader.store, self.reader.calls, request.tenant_id

@@ -89,8 +89,7 @@ class GistsStep:
         return gists
 
     def _gist(self, episode: StoredEpisode, answer: Completion[str] | CallStopped | None) -> Gist:
-        """Return the model's gist when it is faithful to the text, otherwise an extracted gist. Both keep the answer
-        for its usage."""
+        """Return the model's gist when it is faithful to the text, otherwise an extracted one. Both keep its usage."""
         chars = self.policy.chars
         given = answer if isinstance(answer, Completion) else None
         if given is not None:

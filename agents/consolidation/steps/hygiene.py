@@ -1,5 +1,4 @@
-"""Hygiene step: a visit of the janitor, or a maintenance run for `{"run": "reflect"}`. Also schedules the next
-visit."""
+"""Hygiene step: a visit of the janitor, or a maintenance run for `{"run": "reflect"}`. It schedules visits."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ def with_visits(policy: HygienePolicy, *, consolidates: bool) -> HygienePolicy:
 def after_turn(
     row: ProgressRow, *, at: int, run_id: Callable[[], str], policy: HygienePolicy, now: datetime
 ) -> ProgressRow:
-    """Count a turn on the owner's clock, and schedule the janitor's next visit if the policy bases it on turns or
-    hours.
+    """Count a turn on the owner's clock, and schedule the janitor's next visit if it depends on turns or hours.
 
     `at`: timestamp of the turn's record. `run_id()` returns the id of the visit.
     """

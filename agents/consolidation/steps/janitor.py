@@ -99,7 +99,7 @@ class JanitorStep:
         """Return the next page of episodes that may have reached an age limit, and the row with the start of the
         following page.
 
-        Paging also passes the episodes that stay, so permanent or waiting episodes do not block the others.
+        Pages also advance past episodes that stay, so permanent or waiting episodes do not block the others.
         """
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []

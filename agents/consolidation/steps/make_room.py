@@ -19,8 +19,7 @@ from .janitor import delete_episodes
 
 @dataclass(frozen=True, slots=True)
 class MakeRoomStep:
-    """A step that deletes excess episodes. `kept`: episodes per owner; 0 means all. One run marks at most
-    `READ_MAX`."""
+    """A step that deletes excess episodes. `kept`: episodes per owner, 0 for all. A run marks at most `READ_MAX`."""
 
     reader: OwnerReader
     kept: int

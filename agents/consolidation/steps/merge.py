@@ -30,7 +30,7 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 LOOKED_AT: Final = 200
-"""Number of the youngest facts, and of facts in a page, whose neighbours one run searches."""
+"""One run searches the neighbours of this many youngest facts, and of a page of this many facts."""
 NEIGHBOURS: Final = 4
 
 

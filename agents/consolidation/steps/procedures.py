@@ -1,5 +1,4 @@
-"""Procedures step of the deep phase: a model reads episodes and describes how the user does things. Only this stage
-writes procedures."""
+"""Procedures step of the deep phase: a model reads episodes and describes procedures. Only this stage writes them."""
 
 from __future__ import annotations
 

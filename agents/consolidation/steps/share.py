@@ -1,5 +1,4 @@
-"""Share step of the deep phase: proposes facts that several users have to the group set by the operator. No model is
-asked."""
+"""Share step of the deep phase: proposes facts of several users to the operator's group. No model is asked."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ class ShareStep:
         return StepResult("done", row, {"shared": len(changes)}, changes=changes, to=group)
 
     async def _same_texts(self, request: RunRequest, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
-        """Read all the tenant's facts with these texts, of every owner."""
+        """Read the tenant's facts with these texts, of all owners."""
         texts = sorted({each.content_hash for each in mine})
         where = models.Filter(must=[any_of("content_hash", texts)])
         store, tenant_id = self.reader.store, request.tenant_id

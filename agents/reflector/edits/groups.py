@@ -1,5 +1,4 @@
-"""Edits of groups (docs/reference/edits.md), in the lane of the group. The functions return writes and write
-nothing."""
+"""Edits of groups (docs/reference/edits.md), in the group's lane. The functions return writes and write nothing."""
 
 from __future__ import annotations
 
