@@ -76,8 +76,7 @@ class BoundedLogReads:
         since: datetime | None = None,
         begin: int | None = None,
     ) -> None:
-        """Pass the records of `key` to `take` in order, until it returns True, which means that no later record is
-        needed.
+        """Pass the records of `key` to `take` in order, until it returns True: then no later record is needed.
 
         Records are read from the time `since`, or from the offset `begin` when it is known. If `whole` then reports
         missing data, earlier records are read, and after them the key's former partitions. When a read stops early or

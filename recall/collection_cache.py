@@ -26,7 +26,7 @@ class CollectionCache:
         return collection in self._seen
 
     async def of(self, collections: Collection[str]) -> frozenset[str]:
-        """Return the existing ones among `collections`, requested in parallel.
+        """Return the collections that exist, requested in parallel.
 
         A collection counts as existing when its request fails; reading it then reports the missing part.
         """

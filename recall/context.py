@@ -217,8 +217,7 @@ class ContextService:
         )
 
     async def _digested(self, request: ContextRequest, digest: Digest | None, now: datetime) -> RecallResult:
-        """Return the facts that the digest may include, when the facts section is off: the digest counts as showing
-        them."""
+        """Return the facts behind the digest when the facts section is off: the digest counts as showing them."""
         if digest is None or "semantic" in request.switches or not request.sections & {"working", "episodic"}:
             return RecallResult((), ())
         return await self._recalled(replace(request, cue=None), ("semantic",), now)
@@ -261,8 +260,7 @@ class ContextService:
         return await parts.ask("tasks", read) or ()
 
     def _reads_digest(self, request: ContextRequest) -> bool:
-        """Return whether the digest is read. A read of the past has no digest, because only the current digest
-        exists."""
+        """Return whether the digest is read. A read of the past has none: only the current digest exists."""
         return self._digests is not None and "digest" in request.switches and _is_of_now(request)
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> RenderedContext:

@@ -46,8 +46,7 @@ class DeadlineReads:
     async def ask(
         self, name: str, ask: Callable[[], Awaitable[T]], *, also: Sequence[str] = (), share: float = 1.0
     ) -> T | None:
-        """Return the answer of `ask`. When it fails, refuses or is slow, return None and add `name` to the missing
-        parts.
+        """Return the answer of `ask`, or None when it fails, refuses or is slow. Then `name` is a missing part.
 
         `also`: further parts in the same request. `share`: fraction of the patience for this part, because other parts
         wait for it.

@@ -31,11 +31,11 @@ SHOWN_CEILING: Final[Sensitivity] = "internal"
 
 class ModelChoice:
     """`RecallPort` with answers chosen by a model. It returns only the records that the model names, in the model's
-    order. An item has at most `CHARS_MAX` characters, and its score of the ranked answer.
+    order. An item is cut to `CHARS_MAX` characters and keeps its score from ranking.
 
-    Without a choice to make, the answer is ranked instead: no cue, no tier of facts or episodes in the request, or no
-    record found. It is also ranked when the model is away, silent for `tool.patience` seconds, over its budget, or
-    gives an unusable answer. Then `missing` contains `selection`.
+    The answer is ranked instead when there is no cue, no tier of facts or episodes in the request, or no record found.
+    It is also ranked when the model is away, silent for `tool.patience` seconds, over its budget, or gives an unusable
+    answer. Then `missing` contains `selection`.
     """
 
     def __init__(
@@ -56,8 +56,7 @@ class ModelChoice:
         self._policy = policy
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
-        """Answer one recall with at most `request.limit` items, best first. Raises Fatal when an invariant is
-        broken."""
+        """Answer a recall with at most `request.limit` items, best first. Raises Fatal for a broken invariant."""
         cue = request.search_text
         phrase = ExactPhrase(cue or "")
         tiers = tuple(tier for tier in SHORTLIST_TIERS if tier in request.tiers)

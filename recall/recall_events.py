@@ -35,8 +35,7 @@ SOURCE = "/memstream/recall"
 WAITING_MAX = 1_000
 """Maximum number of queued answers, enough for some seconds of many readers. A reader never waits for space."""
 LINGER_SECONDS = 0.1
-"""Seconds that an answer waits for others. They are appended together, so a folder log is synced once for all of
-them."""
+"""Seconds that an answer waits for others. They are appended together, with one sync of a folder log."""
 AT_ONCE_MAX = 64
 """Maximum number of answers appended together, because the same log also receives turns."""
 PAUSE_SECONDS = 5.0
@@ -48,8 +47,7 @@ CLOSE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRecall:
-    """An answer that a reader received. `items`: tier and id, best first. `owners`: the owners of the memory that was
-    read."""
+    """An answer that a reader received. `items`: tier and id, best first. `owners`: owners of the memory read."""
 
     tenant_id: str
     owners: tuple[Owner, ...]

@@ -29,8 +29,7 @@ SHOWN_BY_NAME: frozenset[FactState] = frozenset(("forgotten", "quarantined"))
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Selection of records to read. An omitted parameter does not restrict it. Raises ValueError for an invalid
-    parameter."""
+    """Selection of records to read. Omitted parameters do not restrict it. Raises ValueError for invalid ones."""
 
     tenant_id: str
     owner: Owner | None = None

@@ -143,8 +143,7 @@ class RecallService:
         self._packs = locales(locale)
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
-        """Answer one recall. Slow and failed parts are listed in the answer. Raises Fatal when an invariant is
-        broken."""
+        """Answer a recall. Slow and failed parts are listed in the answer. Raises Fatal for a broken invariant."""
 
         def best(ordered: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
             return choose(ordered, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
@@ -321,8 +320,7 @@ def _is_open(key: Key, checked: Collection[Tier], seen: Collection[Key]) -> bool
 
 
 def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Key, _Found]]:
-    """Yield candidates without a ranked list. Their match is the share of the cue's words in the text, 0 without a
-    cue."""
+    """Yield candidates without a ranked list. The match is the share of the cue's words in the text, or 0."""
     asked = words(cue) if cue else frozenset[str]()
     for identity, payload in pool.payloads.items():
         content = content_of(payload)
@@ -358,8 +356,7 @@ def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
 
 @dataclass(frozen=True, slots=True)
 class TierFilter:
-    """`RecallPort` that removes disabled tiers from every request. A disabled tier counts as empty even if
-    requested."""
+    """`RecallPort` that removes disabled tiers from every request. They count as empty even if requested."""
 
     inner: RecallPort
     tiers: TiersPolicy

@@ -12,8 +12,7 @@ from .service import RecallPort, RecallResult
 
 
 class TenantRecall:
-    """`RecallPort` that selects the port for the tenant's policy. `make` creates a port, which is kept until the policy
-    changes."""
+    """`RecallPort` that uses the port of the tenant's policy. `make` creates a port, kept until the policy changes."""
 
     def __init__(self, *, policies: TenantPolicies, make: Callable[[MemoryPolicy], RecallPort]) -> None:
         self._policies = policies
