@@ -131,7 +131,7 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
-        """Return whether this stage writes dead letters for a topic. The reflector writes those of commands."""
+        """Return whether this stage writes dead letters for a topic. The reflector writes them for commands."""
         return topic != COMMANDS.name
 
     def route(self, record: Record) -> RoutedEvent[ConsolidationEvent]:
