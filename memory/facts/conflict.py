@@ -75,13 +75,15 @@ class Neighbours:
         replaced = self.replaced
         return replace(
             self,
-            replaced=None if replaced and not statement.is_correction and _over(replaced, statement) else replaced,
-            equal=None if self.equal and _over(self.equal, statement) else self.equal,
-            near=tuple(each for each in self.near if not _over(each.fact, statement)),
+            replaced=None
+            if replaced and not statement.is_correction and _has_ended_before(replaced, statement)
+            else replaced,
+            equal=None if self.equal and _has_ended_before(self.equal, statement) else self.equal,
+            near=tuple(each for each in self.near if not _has_ended_before(each.fact, statement)),
         )
 
 
-def _over(fact: StoredFact, statement: Statement) -> bool:
+def _has_ended_before(fact: StoredFact, statement: Statement) -> bool:
     return has_ended(fact, statement.begins)
 
 
@@ -154,8 +156,8 @@ def resolve(
     neighbours = neighbours.at(statement)
     weighed = relate_neighbour(statement, neighbours.near, policy)
     weighed, equal, confirms = heed_trust(statement, weighed, neighbours.equal)
-    question = ConflictCase(statement, makes_fact, replace(neighbours, equal=equal), weighed, now)
-    found = next(found for stage in STAGES if (found := stage(question)) is not None)
+    case = ConflictCase(statement, makes_fact, replace(neighbours, equal=equal), weighed, now)
+    found = next(found for stage in STAGES if (found := stage(case)) is not None)
     return replace(keep_trust_order(found, statement), confirms=confirms if makes_fact else None)
 
 
@@ -170,8 +172,8 @@ def contradicted_rows(
 ) -> tuple[StoredFact, ...]:
     """Return the rows that cannot be true together with the statement, including rows that were stated later."""
     neighbours = Neighbours(near=near).at(statement)
-    question = ConflictCase(statement, True, neighbours, relate_neighbour(statement, neighbours.near, policy), now)
-    return tuple(each.fact for each in question.contradicted())
+    case = ConflictCase(statement, True, neighbours, relate_neighbour(statement, neighbours.near, policy), now)
+    return tuple(each.fact for each in case.contradicted())
 
 
 def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
@@ -182,13 +184,13 @@ def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: Co
 
 
 # ------------------------------------------------------------------------------------------------------ stages
-def _replaces(question: ConflictCase) -> Resolution | None:
+def _replaces(case: ConflictCase) -> Resolution | None:
     """Resolve a statement that names the row it replaces, without any similarity. Other contradicted rows close too."""
-    old, statement = question.neighbours.replaced, question.statement
+    old, statement = case.neighbours.replaced, case.statement
     if old is None or _same(old, statement):
         return None
-    into = _believed_already(question, old) if question.makes_fact else None
-    others = () if not question.makes_fact else _in_time(question, old)
+    into = _believed_already(case, old) if case.makes_fact else None
+    others = () if not case.makes_fact else _in_time(case, old)
     if statement.is_correction:
         return Resolution(
             "correct",
@@ -196,10 +198,10 @@ def _replaces(question: ConflictCase) -> Resolution | None:
             "corrected: it was never true",
             closes=(old, *others),
             into=into,
-            makes_fact=question.makes_fact,
+            makes_fact=case.makes_fact,
         )
     if is_late(statement, old):
-        if not question.makes_fact:
+        if not case.makes_fact:
             return Resolution("nothing", "replaces", "taken back in a turn older than what is known", closes=(old,))
         if into is not None:
             return None  # the row that states the same takes the evidence; nothing closes
@@ -209,45 +211,45 @@ def _replaces(question: ConflictCase) -> Resolution | None:
     return Resolution(
         "replace",
         "replaces",
-        "replaced by a newer statement" if question.makes_fact else "taken back by the speaker",
+        "replaced by a newer statement" if case.makes_fact else "taken back by the speaker",
         closes=(old, *others),
         into=into,
-        overtaken_by=_newer(question, old) if question.makes_fact and into is None else (),
-        makes_fact=question.makes_fact,
+        overtaken_by=_newer(case, old) if case.makes_fact and into is None else (),
+        makes_fact=case.makes_fact,
     )
 
 
-def _routed_elsewhere(question: ConflictCase) -> Resolution | None:
+def _routed_elsewhere(case: ConflictCase) -> Resolution | None:
     """Stop a statement that makes no fact and closes no row."""
-    return None if question.makes_fact else Resolution("nothing", "route", "makes no fact")
+    return None if case.makes_fact else Resolution("nothing", "route", "makes no fact")
 
 
-def _exact(question: ConflictCase) -> Resolution | None:
-    equal = question.neighbours.equal
+def _exact(case: ConflictCase) -> Resolution | None:
+    equal = case.neighbours.equal
     return None if equal is None else Resolution("dedup", "exact", "said again", into=equal)
 
 
-def _same_statement(question: ConflictCase) -> Resolution | None:
+def _same_statement(case: ConflictCase) -> Resolution | None:
     """Resolve a restatement: other words, less detail or more detail. Other contradicted rows close."""
-    found = question.one_of("reinforce", "updated")
+    found = case.one_of("reinforce", "updated")
     if found is None:
         return None
-    others = _in_time(question, found.fact) if found.fact.state == "active" else ()
+    others = _in_time(case, found.fact) if found.fact.state == "active" else ()
     if others:
         return Resolution("replace", found.stage, found.relation.value, closes=others, into=found.fact, weighed=found)
     kind: Kind = "detail" if found.verdict == "updated" else "dedup"
     return Resolution(kind, found.stage, found.relation.value, into=found.fact, weighed=found)
 
 
-def _contradicts(question: ConflictCase) -> Resolution | None:
+def _contradicts(case: ConflictCase) -> Resolution | None:
     """Close the rows that cannot be true together with the statement, unless the statement is older or begins in the
     future."""
-    against = question.contradicted()
+    against = case.contradicted()
     if not against:
         return None
-    first, statement = against[0], question.statement
+    first, statement = against[0], case.statement
     rows = tuple(each.fact for each in against)
-    if not question.begun:
+    if not case.begun:
         waits = tuple(row for row in rows if row.state == "active")
         return Resolution("pending", first.stage, "it begins in the future", closes=waits, weighed=first)
     if statement.is_correction:
@@ -259,16 +261,16 @@ def _contradicts(question: ConflictCase) -> Resolution | None:
     return Resolution("replace", first.stage, first.relation.value, closes=rows, weighed=first)
 
 
-def _open(question: ConflictCase) -> Resolution | None:
+def _open(case: ConflictCase) -> Resolution | None:
     """Admit as pending a statement that a model must weigh against an active row, or one that begins in the future."""
-    against = question.one_of("pending")
+    against = case.one_of("pending")
     if against is not None and against.fact.state == "active":
         return Resolution("pending", against.stage, against.relation.value, closes=(against.fact,), weighed=against)
-    return None if question.begun else Resolution("pending", "admit", "it begins in the future")
+    return None if case.begun else Resolution("pending", "admit", "it begins in the future")
 
 
-def _admit(question: ConflictCase) -> Resolution:
-    nearest = next(iter(question.weighed), None)
+def _admit(case: ConflictCase) -> Resolution:
+    nearest = next(iter(case.weighed), None)
     return Resolution("admit", "admit", nearest.relation.value if nearest else "new", weighed=nearest)
 
 
@@ -299,23 +301,23 @@ def _same(old: StoredFact, statement: Statement) -> bool:
     return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
 
 
-def _believed_already(question: ConflictCase, old: StoredFact) -> StoredFact | None:
+def _believed_already(case: ConflictCase, old: StoredFact) -> StoredFact | None:
     """Return a row other than the replaced one that states the same: in equal words, other words or other detail."""
-    equal, same = question.neighbours.equal, question.one_of("reinforce", "updated")
+    equal, same = case.neighbours.equal, case.one_of("reinforce", "updated")
     found = equal or (same.fact if same is not None else None)
     return found if found is not None and found.fact_id != old.fact_id else None
 
 
-def _in_time(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
+def _in_time(case: ConflictCase, excluded: StoredFact) -> tuple[StoredFact, ...]:
     """Return the other contradicted rows for which the statement is not late."""
-    rows = (each.fact for each in question.contradicted())
-    return tuple(row for row in rows if row.fact_id != but.fact_id and not is_late(question.statement, row))
+    rows = (each.fact for each in case.contradicted())
+    return tuple(row for row in rows if row.fact_id != excluded.fact_id and not is_late(case.statement, row))
 
 
-def _newer(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
+def _newer(case: ConflictCase, excluded: StoredFact) -> tuple[StoredFact, ...]:
     """Return the other contradicted rows for which the statement is late."""
-    rows = (each.fact for each in question.contradicted())
-    return tuple(row for row in rows if row.fact_id != but.fact_id and is_late(question.statement, row))
+    rows = (each.fact for each in case.contradicted())
+    return tuple(row for row in rows if row.fact_id != excluded.fact_id and is_late(case.statement, row))
 
 
 # -------------------------------------------------------------------------------------------------- transitions

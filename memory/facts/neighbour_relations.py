@@ -21,7 +21,7 @@ from .unread_relations import relate_unread
 
 Verdict = Literal["supersede", "reinforce", "updated", "admit", "pending"]
 
-_WHEREVER: Mapping[Relation, Verdict] = {
+_BY_TEXT_ALONE: Mapping[Relation, Verdict] = {
     Relation.SAME: "reinforce",
     Relation.LESS: "reinforce",
     Relation.MORE: "updated",
@@ -38,10 +38,10 @@ _WHEREVER: Mapping[Relation, Verdict] = {
 }
 """Verdicts that depend on the texts alone. `zone_of` has already put these pairs into the right zone."""
 TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
-    "HOT": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
-    "NEAR-DUP": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
-    "CONFLICT-CHECK": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "pending"},
-    "COLD": {**_WHEREVER, Relation.DIFFERS: "admit", Relation.UNCLEAR: "admit"},
+    "HOT": {**_BY_TEXT_ALONE, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
+    "NEAR-DUP": {**_BY_TEXT_ALONE, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
+    "CONFLICT-CHECK": {**_BY_TEXT_ALONE, Relation.DIFFERS: "pending", Relation.UNCLEAR: "pending"},
+    "COLD": {**_BY_TEXT_ALONE, Relation.DIFFERS: "admit", Relation.UNCLEAR: "admit"},
 }
 """Verdict by zone and relation.
 

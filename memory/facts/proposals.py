@@ -163,7 +163,7 @@ def _updated(
     texts alone justify it."""
     equal = neighbours.equal
     if equal is not None and equal.fact_id != target.fact_id and not is_confirmed(equal, statement):
-        return _became_another(target, equal, statement, stamp, policy, why)
+        return _replaced_by_equal(target, equal, statement, stamp, policy, why)
     if statement.content == target.content and change.category in (None, target.category):
         again = reinforce(
             target, statement, stamp, policy.confidence, reason="said again", decision=Decision(stage="exact")
@@ -171,7 +171,7 @@ def _updated(
         if again is None:
             return ProposalOutcome("duplicate", "it says that already", target.fact_id)
         return ProposalOutcome("applied", "said again", target.fact_id, (again,))
-    against = _held_by_another((target,), statement, neighbours, stamp, policy)
+    against = _refuse_overlap((target,), statement, neighbours, stamp, policy)
     if against is not None:
         return against
     if not moved:
@@ -188,7 +188,7 @@ def _updated(
     return _admitted(statement, neighbours, stamp, policy)
 
 
-def _held_by_another(
+def _refuse_overlap(
     targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> ProposalOutcome | None:
     """Refuse a rewording that contradicts or repeats an active row that the change does not name.
@@ -228,7 +228,7 @@ def _is_worded_by_the_most_trusted(targets: Sequence[StoredFact], statement: Sta
     return any(each.content_hash == statement.content_hash for each in top)
 
 
-def _became_another(
+def _replaced_by_equal(
     target: StoredFact, equal: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, why: str
 ) -> ProposalOutcome:
     """Settle an update whose new text belongs to another row: that row takes the evidence and replaces the target."""
@@ -271,7 +271,7 @@ def _merged(
         return ProposalOutcome(
             "refused", f"fact {equal.fact_id} already has the merged text: name it as a source", equal.fact_id
         )
-    against = _held_by_another(targets, statement, neighbours, stamp, policy)
+    against = _refuse_overlap(targets, statement, neighbours, stamp, policy)
     if against is not None:
         return against
     assert change.content is not None  # validated by Change

@@ -55,7 +55,7 @@ _OPEN = (Relation.REORDERED, Relation.TOUCHED, Relation.GUESSED, Relation.DIFFER
 def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> ClaimRelation:
     """Relate two texts: return the weightiest relation of their claims. Two texts are the same statement only when
     every claim has an equivalent."""
-    table = [[_weighed(mine, theirs, pack) for theirs in new] for mine in old]
+    table = [[_relate_with_change(mine, theirs, pack) for theirs in new] for mine in old]
     found = {relation for row in table for relation in row}
     same = any(_one_predicate(mine, theirs) for mine in old for theirs in new)
     shares = any(set(mine.said) & set(theirs.said) for mine in old for theirs in new if mine.about == theirs.about)
@@ -78,7 +78,7 @@ def _one_predicate(old: Claim, new: Claim) -> bool:
     return old.predicate is not None and (old.about, old.predicate) == (new.about, new.predicate)
 
 
-def _weighed(old: Claim, new: Claim, pack: Locale) -> Relation:
+def _relate_with_change(old: Claim, new: Claim, pack: Locale) -> Relation:
     """Relate two claims. When the texts do not decide, a change that concerns the known claim may have ended it."""
     relation = _relate(old, new, pack)
     undecided = relation in (Relation.APART, Relation.DIFFERS, Relation.UNCLEAR)
@@ -117,7 +117,7 @@ def _concerns(new: Claim, old: Claim, pack: Locale) -> bool:
 def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
     if new.gone and old.about and old.about == new.words:
         return Relation.APART if old.past or old.predicate in pack.lasting else Relation.DENIED
-    if new.former and not old.denied and _gave_way(old, new, pack):
+    if new.former and not old.denied and _names_former_value(old, new, pack):
         return Relation.DENIED
     if old.about != new.about:
         return Relation.APART
@@ -138,7 +138,7 @@ def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
     return _compared(old, new, pack)
 
 
-def _gave_way(old: Claim, new: Claim, pack: Locale) -> bool:
+def _names_former_value(old: Claim, new: Claim, pack: Locale) -> bool:
     """Return whether the new claim's former value (`instead of Netflix`) is the value of the old claim."""
     differ = new.predicate is not None and old.predicate is not None and new.predicate != old.predicate
     one_of_its_kind = new.moved and old.valued != "multi" and old.predicate not in pack.lasting
@@ -178,14 +178,14 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
         if denial.predicate != claim.predicate:
             return not denial.said and bool(denial.words) and denial.words[:1] == claim.words[:1]
         first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
-        if first and _of_others(denial, claim, pack):
+        if first and _names_differ(denial, claim, pack):
             return False  # was married to Ruth: is married to Selma
         said = tuple(word for word in denial.said if not tells_when(word, pack))
         return first or _names(said, claim, pack)
     return bool(denial.words) and _names(denial.words, claim, pack)
 
 
-def _of_others(one: Claim, other: Claim, pack: Locale) -> bool:
+def _names_differ(one: Claim, other: Claim, pack: Locale) -> bool:
     """Return whether two claims name different people or things."""
     mine, theirs = ({name for name in each.names if not tells_when(name, pack)} for each in (one, other))
     return bool(mine) and bool(theirs) and not mine & theirs
@@ -198,16 +198,16 @@ def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
     """
     words = tuple(word for word in words if not tells_when(word, pack)) or words
     every = _with_kinds(_all(claim), pack)
-    words = words if _within(words, every, pack) else _shelled(words, pack)
+    words = words if _within(words, every, pack) else _without_shells(words, pack)
     if not words or not _within(words, every, pack):
         return not words
     things = (*claim.object, claim.about, claim.words[:1])
-    ends = {segment[-1] for each in things for segment in (each, _shelled(each, pack)) if segment}
+    ends = {segment[-1] for each in things for segment in (each, _without_shells(each, pack)) if segment}
     named = claim.names | frozenset(word for segment in claim.object for word in segment if word in claim.names)
     return any(akin(words[-1], end, pack) for end in _with_kinds(tuple(ends | named), pack))
 
 
-def _shelled(words: Segment, pack: Locale) -> Segment:
+def _without_shells(words: Segment, pack: Locale) -> Segment:
     """Return the words without trailing shell words: `gym membership` becomes `gym`."""
     while len(words) > 1 and words[-1] in compared_all(pack.shells, pack):
         words = words[:-1]
@@ -244,7 +244,7 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
     if new.role and new.role == old.role:
         return Relation.OTHER
     if new.object[:1] != old.object[:1] and any(set(each[:1]) & pack.over for each in new.object[:1]):
-        return Relation.BESIDE if _of_others(old, new, pack) else Relation.OTHER
+        return Relation.BESIDE if _names_differ(old, new, pack) else Relation.OTHER
     if old.past or new.valued == "multi":
         again = new.changed and not new.denied and bool(set(old.said) & set(new.said))
         return Relation.DIFFERS if again else Relation.BESIDE

@@ -82,7 +82,7 @@ def create(
     supersedes: str | None = None,
 ) -> Transition:
     """Return a new active row."""
-    fact = _row(statement, stamp)
+    fact = _new_row(statement, stamp)
     fact = fact.model_copy(update={"supersedes": supersedes})
     return Transition("new", fact, None, reason, decision)
 
@@ -92,14 +92,14 @@ def create_pending(
 ) -> Transition:
     """Return a row that is not believed yet. It waits for a judgement against `waits_for`, or (None) only for its
     time."""
-    fact = _row(statement, stamp)
+    fact = _new_row(statement, stamp)
     metadata = {**fact.metadata, WAITS_FOR: waits_for} if waits_for else fact.metadata
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
 
 
 def quarantine(statement: Statement, stamp: Stamp, *, reason: str) -> Transition:
     """Return a row that is kept apart until a person approves it. Only a read of its state returns it."""
-    row = _row(statement, stamp).model_copy(update={"state": "quarantined"})
+    row = _new_row(statement, stamp).model_copy(update={"state": "quarantined"})
     return Transition("quarantined", row, None, reason, Decision(stage=QUARANTINE))
 
 
@@ -108,14 +108,14 @@ def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, re
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
         return None
-    row = _next(fact, stamp, _strengthened(fact, statement, evidence, added, better))
+    row = _next_version(fact, stamp, _evidence_fields(fact, statement, evidence, added, better))
     return Transition("quarantined", row, fact, reason, Decision(stage=QUARANTINE))
 
 
 def forget(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
     """Remove a row from every read. It stays in the log."""
     fields = {"state": "forgotten", "expired_at": _not_before(fact, stamp)}
-    return Transition("forgotten", _next(fact, stamp, fields), fact, reason, decision)
+    return Transition("forgotten", _next_version(fact, stamp, fields), fact, reason, decision)
 
 
 def approve(
@@ -123,7 +123,7 @@ def approve(
 ) -> Transition:
     """Make a pending or quarantined row active, recorded from now on."""
     fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": _not_before(fact, stamp)}
-    return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
+    return Transition("approved", _next_version(fact, stamp, fields), fact, reason, decision)
 
 
 def confirm(
@@ -177,15 +177,15 @@ def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transiti
     action: FactAction = "approved" if new.state == "active" else "superseded"
     if new.state == "pending":
         action = "updated"
-    return Transition(action, _next(pending, stamp, fields), pending, made.reason, made.decision)
+    return Transition(action, _next_version(pending, stamp, fields), pending, made.reason, made.decision)
 
 
 def admit_as_history(
     statement: Statement, stamp: Stamp, *, closed_at: datetime, reason: str, decision: Decision
 ) -> Transition:
     """Return a row that was true before the current facts: closed from the start and linked to no other row."""
-    fact = _row(statement, stamp)
-    ends = {"state": "superseded", "valid_to": _end(fact, closed_at), "closed_at": stamp.now}
+    fact = _new_row(statement, stamp)
+    ends = {"state": "superseded", "valid_to": _end_of_validity(fact, closed_at), "closed_at": stamp.now}
     fact = fact.model_copy(update=ends)
     return Transition("superseded", fact, None, reason, decision)
 
@@ -215,24 +215,26 @@ def reinforce(
         "confidence": _confidence(fact, statement, added, policy),
         "last_reinforced_at": stamp.now if reinforced or lifted else fact.last_reinforced_at,
         "supersedes": fact.supersedes or supersedes,
-        **_strengthened(fact, statement, evidence, added, better),
+        **_evidence_fields(fact, statement, evidence, added, better),
     }
-    return Transition("reinforced" if reinforced else "updated", _next(fact, stamp, update), fact, reason, decision)
+    return Transition(
+        "reinforced" if reinforced else "updated", _next_version(fact, stamp, update), fact, reason, decision
+    )
 
 
 def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
     """Give a row better words or more detail. It keeps its id."""
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     fields = {
-        **_reworded(statement, stamp),
+        **_reworded_fields(statement, stamp),
         "category": statement.category,
         "confidence": statement.confidence,
-        **_begin(fact, statement.valid_from, statement.valid_from_told),
-        **_strengthened(fact, statement, evidence, added, better),
+        **_start_fields(fact, statement.valid_from, statement.valid_from_told),
+        **_evidence_fields(fact, statement, evidence, added, better),
     }
     if added:
         fields["last_reinforced_at"] = stamp.now
-    return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
+    return Transition("updated", _next_version(fact, stamp, fields), fact, reason, decision)
 
 
 def edit(
@@ -250,12 +252,12 @@ def edit(
     if statement is not None:
         evidence, added, _ = add_evidence(fact, statement.evidence, statement)
         changed |= {
-            **_reworded(statement, stamp),
+            **_reworded_fields(statement, stamp),
             "evidence": evidence,
             "reinforcement_count": count_reinforcements(fact, added),
             "trust": statement.trust,
         }
-    return Transition("updated", _next(fact, stamp, changed), fact, reason, decision)
+    return Transition("updated", _next_version(fact, stamp, changed), fact, reason, decision)
 
 
 def add_detail(
@@ -268,8 +270,8 @@ def add_detail(
     decision: Decision,
 ) -> Transition:
     """Give a row the more detailed words of a restatement, and its start when that start is earlier."""
-    fields = {**_reworded(statement, stamp), **_heard_again(fact, statement, stamp, policy)}
-    return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
+    fields = {**_reworded_fields(statement, stamp), **_restated_fields(fact, statement, stamp, policy)}
+    return Transition("updated", _next_version(fact, stamp, fields), fact, reason, decision)
 
 
 def backdate(
@@ -283,7 +285,7 @@ def backdate(
 ) -> Transition:
     """Give a row the earlier start of a restatement; it keeps its words."""
     return Transition(
-        "updated", _next(fact, stamp, _heard_again(fact, statement, stamp, policy)), fact, reason, decision
+        "updated", _next_version(fact, stamp, _restated_fields(fact, statement, stamp, policy)), fact, reason, decision
     )
 
 
@@ -292,20 +294,20 @@ def supersede(
 ) -> Transition:
     """Close a row that was true until `valid_to`. `by` is the row that replaces it; None when the statement was only
     taken back."""
-    gone = _next(fact, stamp, _gave_way(fact, stamp, by=by, valid_to=valid_to))
+    gone = _next_version(fact, stamp, _superseded_fields(fact, stamp, by=by, valid_to=valid_to))
     return Transition("superseded", gone, fact, reason, decision)
 
 
 def invalidate(fact: StoredFact, stamp: Stamp, *, by: str | None = None, reason: str, decision: Decision) -> Transition:
     """Stop believing a row that was never true. Its valid times do not change and are not read."""
     fields = {"state": "invalidated", "expired_at": _not_before(fact, stamp), "superseded_by": by or fact.superseded_by}
-    return Transition("invalidated", _next(fact, stamp, fields), fact, reason, decision)
+    return Transition("invalidated", _next_version(fact, stamp, fields), fact, reason, decision)
 
 
 def prune(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
     """Expire a row that is not worth keeping."""
     fields = {"state": "expired", "expired_at": _not_before(fact, stamp)}
-    return Transition("pruned", _next(fact, stamp, fields), fact, reason, decision)
+    return Transition("pruned", _next_version(fact, stamp, fields), fact, reason, decision)
 
 
 def merge(
@@ -334,7 +336,7 @@ def merge(
         added += more
     episodes = tuple(dict.fromkeys(each for source in sources for each in source.source_episode_ids))
     earliest = min(sources, key=lambda source: source.valid_from)
-    survivor = _next(
+    survivor = _next_version(
         first,
         stamp,
         {
@@ -342,7 +344,7 @@ def merge(
             "predicate": predicate,
             "content_hash": ids.content_hash(content),
             "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
-            **_begin(first, earliest.valid_from, earliest.valid_from_told),
+            **_start_fields(first, earliest.valid_from, earliest.valid_from_told),
             "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITIES.index),
             "trust": max((source.trust for source in sources), key=TRUST.index) if trust is None else trust,
             "tags": tuple(dict.fromkeys(tag for source in sources for tag in source.tags))[:TAGS_MAX],
@@ -355,7 +357,7 @@ def merge(
     gone = tuple(
         Transition(
             "merged",
-            _next(other, stamp, _gave_way(other, stamp, by=first.fact_id, valid_to=other.valid_from)),
+            _next_version(other, stamp, _superseded_fields(other, stamp, by=first.fact_id, valid_to=other.valid_from)),
             other,
             reason,
             Decision(stage=stage, other_fact_id=first.fact_id),
@@ -365,21 +367,21 @@ def merge(
     return (*gone, Transition("merged", survivor, first, reason, Decision(stage=stage)))
 
 
-def _gave_way(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime) -> dict[str, object]:
+def _superseded_fields(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime) -> dict[str, object]:
     return {
         "state": "superseded",
         "superseded_by": by,
-        "valid_to": _end(fact, valid_to),
+        "valid_to": _end_of_validity(fact, valid_to),
         "closed_at": _believed_until(fact, stamp),
     }
 
 
-def _end(fact: StoredFact, valid_to: datetime) -> datetime:
+def _end_of_validity(fact: StoredFact, valid_to: datetime) -> datetime:
     """Return the end of a row that closes: its own end if that is earlier, and never a time before its start."""
     return max(fact.valid_from, valid_to if fact.valid_to is None else min(fact.valid_to, valid_to))
 
 
-def _begin(fact: StoredFact, valid_from: datetime | None, told: bool) -> dict[str, object]:
+def _start_fields(fact: StoredFact, valid_from: datetime | None, told: bool) -> dict[str, object]:
     """Return the new start fields if `valid_from` is earlier than the row's start, or equal and given by a speaker."""
     if valid_from is None or valid_from > fact.valid_from or (valid_from == fact.valid_from and not told):
         return {}
@@ -396,7 +398,7 @@ def _not_before(fact: StoredFact, stamp: Stamp) -> datetime:
     return max(fact.recorded_at, stamp.now)
 
 
-def _row(statement: Statement, stamp: Stamp) -> StoredFact:
+def _new_row(statement: Statement, stamp: Stamp) -> StoredFact:
     evidence, counting, _ = first_evidence(statement.evidence, statement)
     return StoredFact(
         fact_id=statement.fact_id,
@@ -427,7 +429,7 @@ def _row(statement: Statement, stamp: Stamp) -> StoredFact:
     )
 
 
-def _next(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> StoredFact:
+def _next_version(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> StoredFact:
     applied = fact.applied if stamp.cause in fact.applied else (*fact.applied, stamp.cause)[-APPLIED_KEPT:]
     changed = {**fields, "version": fact.version + 1, "applied": applied}
     if fact.state == "pending" and fields.get("state", "pending") != "pending":
@@ -435,7 +437,7 @@ def _next(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> Store
     return fact.model_copy(update=changed)
 
 
-def _strengthened(
+def _evidence_fields(
     fact: StoredFact, statement: Statement, evidence: tuple[Evidence, ...], added: int, better: int
 ) -> dict[str, object]:
     """Return the fields that further evidence changes: evidence, count, sensitivity, trust, tags and source
@@ -462,7 +464,7 @@ def _confidence(fact: StoredFact, statement: Statement, added: int, policy: Conf
     return max(fact.confidence, min(1.0, round(fact.confidence + policy.reinforcement * added, 6)))
 
 
-def _reworded(statement: Statement, stamp: Stamp) -> dict[str, object]:
+def _reworded_fields(statement: Statement, stamp: Stamp) -> dict[str, object]:
     return {
         "content": statement.content,
         "content_hash": statement.content_hash,
@@ -471,11 +473,13 @@ def _reworded(statement: Statement, stamp: Stamp) -> dict[str, object]:
     }
 
 
-def _heard_again(fact: StoredFact, statement: Statement, stamp: Stamp, policy: ConfidencePolicy) -> dict[str, object]:
+def _restated_fields(
+    fact: StoredFact, statement: Statement, stamp: Stamp, policy: ConfidencePolicy
+) -> dict[str, object]:
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     return {
         "confidence": _confidence(fact, statement, added, policy),
-        **_begin(fact, statement.begins, statement.begin_told),
+        **_start_fields(fact, statement.begins, statement.begin_told),
         "last_reinforced_at": stamp.now if added else fact.last_reinforced_at,
-        **_strengthened(fact, statement, evidence, added, better),
+        **_evidence_fields(fact, statement, evidence, added, better),
     }

@@ -127,7 +127,7 @@ def _has_gap(literal: str) -> bool:
 def _pieces(clause: Clause) -> Clause | None:
     """Return one word of each literal, with a space where white space is next to it; None when a word is too common."""
     pieces = frozenset(map(_piece, clause))
-    return pieces if all(map(_tells, pieces)) else None
+    return pieces if all(map(_is_selective, pieces)) else None
 
 
 @lru_cache(maxsize=WORDS_KEPT)
@@ -139,7 +139,7 @@ def _piece(literal: str) -> str:
     return max(pieces, key=lambda piece: len(piece.strip()), default="")
 
 
-def _tells(piece: str) -> bool:
+def _is_selective(piece: str) -> bool:
     bare = piece.strip()
     return len(bare) > 1 or (bool(bare) and not bare.isalnum())
 
@@ -187,8 +187,8 @@ def _sequence(items: Iterable[tuple[Any, Any]]) -> _Read:
             is_exact = False
             clauses.append(run)
             run = read.ending if read.exact is None else read.exact
-    told = tuple(each for each in clauses if each and all(each))
-    return _Read(run, told) if is_exact else _Read(None, told, run)
+    complete = tuple(each for each in clauses if each and all(each))
+    return _Read(run, complete) if is_exact else _Read(None, complete, run)
 
 
 def _item(name: str, value: Any) -> _Read:

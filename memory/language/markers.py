@@ -124,7 +124,7 @@ def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
     past; had to give up → gave up."""
     clause.changed |= any(t.text in pack.markers.changes for t in clause.tokens)
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
-    clause.event |= _tells_of_a_change(clause.tokens, pack)
+    clause.event |= _reports_change(clause.tokens, pack)
     if not _take_auxiliary(clause, pack):
         clause.past = bool(clause.tokens) and clause.tokens[0].tense == "past"
         _take_until(clause, pack)
@@ -132,7 +132,7 @@ def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
         pass
 
 
-def _tells_of_a_change(found: Sequence[Token], pack: Locale) -> bool:
+def _reports_change(found: Sequence[Token], pack: Locale) -> bool:
     """Return whether the main verb is a past verb of change: `passed the test`, `has passed the test`."""
     if len(found) > 1 and found[0].base in pack.auxiliaries and found[1].tense in ("past", "participle"):
         found = found[1:]
@@ -193,7 +193,7 @@ def take_former(clause: MarkedClause, pack: Locale) -> None:
     """Remove the old value of `from X to Y` and keep it in `former`."""
     if not clause.tokens:
         return
-    for _, order, words in sorted(_that_may_begin(clause.tokens[0], index_markers(pack).former), key=itemgetter(1)):
+    for _, order, words in sorted(_candidates_at(clause.tokens[0], index_markers(pack).former), key=itemgetter(1)):
         if not _starts(clause.tokens, 0, words):
             continue
         after = pack.markers.former[order][1]
@@ -207,18 +207,18 @@ def take_former(clause: MarkedClause, pack: Locale) -> None:
 
 
 def begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:
-    return any(_starts(found, 0, words) for _, _, words in _that_may_begin(found[0], index_markers(pack).beginnings))
+    return any(_starts(found, 0, words) for _, _, words in _candidates_at(found[0], index_markers(pack).beginnings))
 
 
 def _contrast_at(found: Sequence[Token], place: int, contrasts: MarkerShelf) -> tuple[str, ...] | None:
     """Return the first phrase of the pack that begins at a position."""
-    may_begin = _that_may_begin(found[place], contrasts)
+    may_begin = _candidates_at(found[place], contrasts)
     if not may_begin:
         return None
     return next((words for _, _, words in sorted(may_begin, key=itemgetter(1)) if _starts(found, place, words)), None)
 
 
-def _that_may_begin(token: Token, shelf: MarkerShelf) -> Collection[tuple[int, int, tuple[str, ...]]]:
+def _candidates_at(token: Token, shelf: MarkerShelf) -> Collection[tuple[int, int, tuple[str, ...]]]:
     if token.base == token.text:
         return shelf.get(token.text, ())
     return {*shelf.get(token.base, ()), *shelf.get(token.text, ())}
@@ -241,7 +241,7 @@ def _take(clause: MarkedClause, phrases: MarkerShelf, *, within: int) -> bool:
         (size, order, place)
         for place, token in enumerate(found[:within])
         if token.base in phrases or token.text in phrases
-        for size, order, words in _that_may_begin(token, phrases)
+        for size, order, words in _candidates_at(token, phrases)
         if _starts(found, place, words)
     ]
     if not matches:

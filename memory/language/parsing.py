@@ -22,7 +22,7 @@ from .word_order import arrange, joined_infinitives, shares_auxiliary
 
 READ_KEPT = 2_048
 """Number of parsed texts in the cache."""
-_WHOSE_AT_MOST = 7
+_SUBJECT_WORDS_MAX = 7
 """Maximum number of words before the verb that name the subject of a clause."""
 
 _NOTHING = Claim((), None, "unsure", (), (), frozenset(), frozenset())
@@ -72,7 +72,7 @@ def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
     for place, token in enumerate(found):
         after = found[place + 1 :]
         joins = token.text in pack.joins and (_begins_clause(after, pack) or shares_auxiliary(clause, after, pack))
-        if (token.is_break and not _names_go_on(found, place)) or joins:
+        if (token.is_break and not _is_location_of_name(found, place)) or joins:
             if clause:
                 yield clause
             clause = []
@@ -91,7 +91,7 @@ def _begins_clause(rest: Sequence[Token], pack: Locale) -> bool:
     return False
 
 
-def _names_go_on(found: Sequence[Token], place: int) -> bool:
+def _is_location_of_name(found: Sequence[Token], place: int) -> bool:
     """Return whether a name after a comma only locates the name before it: `Hackney, London`."""
     after = list(itertools.takewhile(lambda token: not token.is_break, found[place + 1 :]))
     return place > 0 and found[place - 1].is_name and bool(after) and all(token.is_name for token in after)
@@ -117,7 +117,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     clause = MarkedClause(arranged.tokens, added=added, hedged=arranged.planned, ongoing=arranged.announced)
     _strip_subject(clause, pack)
     clause.tokens = _plain_order(clause.tokens, pack)
-    about = _whose(clause.tokens, pack)
+    about = _subject_words(clause.tokens, pack)
     head, clause.tokens = clause.tokens[: len(about)], clause.tokens[len(about) :]
     take_markers(clause, pack)
     take_auxiliaries(clause, pack)
@@ -187,13 +187,13 @@ def _plain_order(found: list[Token], pack: Locale) -> list[Token]:
     return [*value, found[place], *(replace(token, is_name=True) for token in head)]
 
 
-def _whose(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
+def _subject_words(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
     """Return the words before the verb, when the clause does not begin with a verb: `sister` lives in Oslo, `rent` is
     900."""
     if not found or _is_verb(found, 0, pack) or begins_with_marker(found, pack):
         return ()
     joined = False
-    for place in range(1, min(len(found), _WHOSE_AT_MOST + 1)):
+    for place in range(1, min(len(found), _SUBJECT_WORDS_MAX + 1)):
         token = found[place]
         if token.tense in ("present", "past") and token.text != "'s":
             if joined and token.base not in pack.copulas:
@@ -209,7 +209,7 @@ def _is_verb(found: Sequence[Token], place: int, pack: Locale) -> bool:
         return False
     followed = any(each.tense in ("present", "past") for each in found[place + 1 : place + 3])
     if place == 0 and token.tense == "past" and len(found) > 1 and counts(found[1], pack) and found[1].tense is None:
-        near = itertools.takewhile(lambda each: not each.is_break, found[1 : _WHOSE_AT_MOST + 1])
+        near = itertools.takewhile(lambda each: not each.is_break, found[1 : _SUBJECT_WORDS_MAX + 1])
         if any(each.base in pack.copulas and each.tense == "present" for each in near):
             return False  # preferred editor is Vim
     return token.tense != "base" or not followed

@@ -13,7 +13,7 @@ from operator import itemgetter
 from .locales import Locale, PredicateRule
 from .tokenizer import Token, counts, says_how
 
-_STAR_AT_MOST = 2
+_STAR_WORDS_MAX = 2
 """Maximum number of words that `*` matches."""
 _OPEN = frozenset(("#", "*"))
 
@@ -156,9 +156,9 @@ def _aligned(
         return ()
     word, rest = words[0], words[1:]
     passed = 0
-    while passed < len(found) and not first and not _fits(found[passed], word) and _passed_over(found[passed], pack):
+    while passed < len(found) and not first and not _fits(found[passed], word) and _may_be_skipped(found[passed], pack):
         passed += 1
-    for size in range(1, (_STAR_AT_MOST if word == "*" else 1) + 1):
+    for size in range(1, (_STAR_WORDS_MAX if word == "*" else 1) + 1):
         taken = found[passed : passed + size]
         if len(taken) < size or not (word == "*" or _fits(taken[0], word)):
             return None
@@ -174,5 +174,5 @@ def _fits(token: Token, word: str) -> bool:
     return not token.is_name and word in (token.base, token.text, token.word)
 
 
-def _passed_over(token: Token, pack: Locale) -> bool:
+def _may_be_skipped(token: Token, pack: Locale) -> bool:
     return (token.text in pack.stop_words and token.text not in pack.separators) or says_how(token, pack)

@@ -21,17 +21,17 @@ def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], 
     found = clause.tokens = _best_order(clause.tokens, pack)
     shelves = index_phrases(pack)
     ruled = rule_of(found, pack)
-    if _tells_of_an_end(found, pack):
+    if _may_report_end(found, pack):
         ended = match_phrase(found, shelves.ends, pack)
-        work = match_phrase(found, shelves.ends_work, pack, lambda each: _only_says_when(found[each.end :], pack))
+        work = match_phrase(found, shelves.ends_work, pack, lambda each: _is_only_time(found[each.end :], pack))
         if work is not None and work.size >= _size(ended):
             clause.denied, clause.past = True, False
             ends = dict.fromkeys(each.predicate for each in pack.implied)
             return [claim_of(clause, whose, name, "single", (), (), pack) for name in ends]
         if ended is not None and ended.size >= _size(ruled) and not clause.former:
-            return _ended(ended, clause, whose, pack)
+            return _claims_of_end(ended, clause, whose, pack)
     if ruled is None:
-        return _unruled(clause, whose, rest, pack)
+        return _claims_without_rule(clause, whose, rest, pack)
     rule = ruled.phrase.rule
     assert rule is not None
     clause.denied ^= rule.denied
@@ -54,7 +54,7 @@ def _best_order(found: list[Token], pack: Locale) -> list[Token]:
     shelves = index_phrases(pack)
 
     def matched(order: list[Token]) -> tuple[int, bool]:
-        ends = match_phrase(order, shelves.ends, pack) if _tells_of_an_end(order, pack) else None
+        ends = match_phrase(order, shelves.ends, pack) if _may_report_end(order, pack) else None
         ruled = rule_of(order, pack)
         rule = ruled.phrase.rule if ruled is not None else None
         return max(_size(ruled), _size(ends)), rule is not None and rule.named
@@ -66,7 +66,7 @@ def _size(found: PhraseMatch | None) -> int:
     return 0 if found is None else found.size
 
 
-def _tells_of_an_end(found: Sequence[Token], pack: Locale) -> bool:
+def _may_report_end(found: Sequence[Token], pack: Locale) -> bool:
     """Return whether the clause may report an end: `sold honey`, but not `sells honey`, which is a habit."""
     habit = bool(found) and found[0].tense == "present"
     return (
@@ -77,12 +77,12 @@ def _tells_of_an_end(found: Sequence[Token], pack: Locale) -> bool:
     )
 
 
-def _only_says_when(found: Sequence[Token], pack: Locale) -> bool:
+def _is_only_time(found: Sequence[Token], pack: Locale) -> bool:
     said = itertools.takewhile(lambda token: token.text not in pack.reasons, found)
     return all(token.is_number or tells_when(token.word, pack) for token in counted(list(said), pack))
 
 
-def _ended(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Locale) -> list[Claim]:
+def _claims_of_end(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Locale) -> list[Claim]:
     """Return the claims of a clause that reports an end. `Quit smoking` denies smoking; `quit the choir` denies all
     known claims about the choir."""
     after = list(ended.object)
@@ -111,7 +111,7 @@ def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
     return not said or said[0].text in pack.separators
 
 
-def _unruled(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
+def _claims_without_rule(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
     """Return the claims of a clause that matches no rule: a known occupation after `is a`, a replacement, or a claim
     without a predicate."""
     found = clause.tokens
@@ -151,7 +151,7 @@ def _role_and_employer(
             continue
         for place in [place for place, token in enumerate(after) if token.text in each.prepositions]:
             other = after[place + 1 :]
-            if _is_proper(other, pack) if each.named else not _only_says_when(other, pack):
+            if _is_proper(other, pack) if each.named else not _is_only_time(other, pack):
                 return after[:place], [claim_of(clause, whose, each.other, "single", other, (), pack)]
             if not each.named:
                 break
@@ -166,10 +166,10 @@ def _is_proper(after: Sequence[Token], pack: Locale) -> bool:
 
 def rule_of(found: Sequence[Token], pack: Locale) -> PhraseMatch | None:
     """Return the longest rule that matches the beginning of the clause."""
-    return match_phrase(found, index_phrases(pack).rules, pack, lambda each: _has_what_it_needs(each, pack))
+    return match_phrase(found, index_phrases(pack).rules, pack, lambda each: _meets_needs(each, pack))
 
 
-def _has_what_it_needs(each: PhraseMatch, pack: Locale) -> bool:
+def _meets_needs(each: PhraseMatch, pack: Locale) -> bool:
     rule = each.phrase.rule
     if rule is None or not (rule.named or rule.among):
         return True

@@ -186,10 +186,10 @@ def labelled_secrets(text: LabelledText) -> Iterator[Finding]:
         yield from _values(view, text.small, label, reader)
     for reader in text.readers:
         if reader.credentials is not None:
-            yield from _behind_names(view.text, text.small, reader.credentials)
+            yield from _passwords_after_user_names(view.text, text.small, reader.credentials)
 
 
-def _behind_names(text: str, small: str, credentials: re.Pattern[str]) -> Iterator[Finding]:
+def _passwords_after_user_names(text: str, small: str, credentials: re.Pattern[str]) -> Iterator[Finding]:
     for both in credentials.finditer(small):
         end = value_end(text, both.start("value"), "password", named=True, spaced=True)
         if end is not None:
@@ -290,10 +290,10 @@ def _first_value(
     place = _quoted(text, beside.end(), kind, reader) or _plain_value(
         text, small, beside.end(), kind, reader, named=False
     )
-    return place or _behind_what_it_is_for(text, small, label, kind, reader)
+    return place or _value_after_purpose(text, small, label, kind, reader)
 
 
-def _behind_what_it_is_for(
+def _value_after_purpose(
     text: str, small: str, label: re.Match[str], kind: SecretKind, reader: LabelReader
 ) -> tuple[int, int] | None:
     """Return the span of a value after a label and a few words without a connector: `hasło do wifi domek2020`.

@@ -68,7 +68,7 @@ def told_passwords(text: str) -> Iterator[Finding]:
             continue
         if lexicon.GENERIC.search(small, max(0, noun.start() - 32), noun.start()):
             continue
-        is_clear = lexicon.AMBIGUOUS.fullmatch(noun[0]) is None and not _is_of_a_story(small, noun)
+        is_clear = lexicon.AMBIGUOUS.fullmatch(noun[0]) is None and not _is_of_game_or_story(small, noun)
         place = _value_after(text, small, noun.end(), kind, is_clear=is_clear)
         if place is None and kind == "password" and "code" in noun[0]:
             place = _value_after(text, small, noun.end(), "pin", is_clear=True)
@@ -84,7 +84,7 @@ def told_passwords(text: str) -> Iterator[Finding]:
             place = _value(text, small, another.end(), "password", is_named=True, is_direct=None)
             if place is not None:
                 yield Finding("password", *place)
-    yield from _beside_names(text, small)
+    yield from _named_by_syntax(text, small)
 
 
 def _places(stem: str, small: str) -> Iterator[int]:
@@ -111,7 +111,7 @@ def _stands_alone(small: str, noun: re.Match[str]) -> bool:
     return not small[noun.start() - 1 : noun.start()].isalnum() or noun.end() - noun.start() > lexicon.SHORT_NOUN
 
 
-def _is_of_a_story(small: str, noun: re.Match[str]) -> bool:
+def _is_of_game_or_story(small: str, noun: re.Match[str]) -> bool:
     """Return whether the noun means a password of a game, a film or a novel, not a password of the speaker."""
     return (
         lexicon.OF_A_DAY.match(small, noun.end()) is not None
@@ -232,7 +232,7 @@ def _value_before(text: str, small: str, end: int, kind: SecretKind) -> tuple[in
     return (start, start + len(value)) if has_both and len(value) >= 5 else None
 
 
-def _beside_names(text: str, small: str) -> Iterator[Finding]:
+def _named_by_syntax(text: str, small: str) -> Iterator[Finding]:
     """Yield secrets in markup, in command options, and after a user name."""
     if "</" in small:
         for markup in _MARKUP.finditer(small):

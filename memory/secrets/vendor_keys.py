@@ -219,7 +219,9 @@ def vendor_keys(text: str) -> Iterator[Finding]:
         yield from _prefixed_keys(text, long)
     for kind, inner, whole in _INNER:
         if inner in long:
-            yield from (Finding(kind, *match.span()) for match in _compiled(whole).finditer(text) if _is_made(match[0]))
+            yield from (
+                Finding(kind, *match.span()) for match in _compiled(whole).finditer(text) if _looks_generated(match[0])
+            )
 
 
 def _without_line_breaks(text: str) -> str:
@@ -246,13 +248,13 @@ def _end_of_key(text: str, start: int, after_prefix: int, body: re.Pattern[str])
     if text[start - 1 : start].isalnum() and start > 0:
         return None
     if match := body.match(text, after_prefix):
-        return match.end() if _is_made(match[0]) else None
+        return match.end() if _looks_generated(match[0]) else None
     window = text[after_prefix : after_prefix + _WINDOW]
     if "\n" not in window:
         return None
     joined = _LINE_BREAK.sub("", window)
     whole = body.match(joined)
-    if whole is None or not _is_made(whole[0]) or not any(map(str.isdigit, whole[0])):
+    if whole is None or not _looks_generated(whole[0]) or not any(map(str.isdigit, whole[0])):
         return None
     return _place_of(window, whole.end()) + after_prefix
 
@@ -266,7 +268,7 @@ def _place_of(window: str, signs: int) -> int:
     return signs
 
 
-def _is_made(body: str) -> bool:
+def _looks_generated(body: str) -> bool:
     """Return whether the text looks generated: not a word, not a name with hyphens, not one repeated character."""
     if len(set(body)) < _SIGNS_MIN:
         return False
