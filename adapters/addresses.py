@@ -1,4 +1,4 @@
-"""Addresses of servers, as logs and messages may show them."""
+"""Server addresses without secrets, for logs and messages."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _QUERY: Final = re.compile(r"\?[^#]*")
 
 
 def without_credentials(address: str) -> str:
-    """Return the address without user and password, and without the values of its query."""
+    """Return the address without user name, password and query values."""
     return _QUERY.sub("?…", _CREDENTIALS.sub("…@", address))

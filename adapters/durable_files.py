@@ -1,4 +1,4 @@
-"""Files that are on the disk, also after a power cut: syncs, and writes that replace a file as a whole."""
+"""Durable file operations: fsync of files and folders, and atomic replacement of a file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SYNCS_AT_ONCE = 8
-"""Syncs that run beside each other. A file system puts them into one write of its journal."""
+"""Maximum number of concurrent syncs. The file system joins concurrent syncs into one journal write."""
 _sync_data: Callable[[int], object] = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` by `data`. A reader sees the old content or the new one, also after a crash; when this returns,
-    the new content is on disk.
+    """Replace the content of `path` by `data`.
+
+    A reader sees the old content or the new content, never a mixture, also after a crash. The new content is durable
+    when this function returns.
 
     `mode` is the permissions of the new file. By default only the owner may read it, because files with tokens and
     addresses are written here.
@@ -34,13 +36,13 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that this user may still write on the disk of a folder."""
+    """Return the free bytes of the folder's disk that this user may use."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
-    """Create a folder with its parents, on the disk when this returns. FileExistsError when it exists."""
+    """Create a folder and its missing parents durably. Raise FileExistsError when the folder exists."""
     made = [folder, *(parent for parent in folder.parents if not parent.exists())]
     folder.mkdir(mode=mode, parents=True)
     for each in made:
@@ -48,17 +50,17 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder`, and renames, survive a power cut."""
+    """Make the names in `folder` durable: created, renamed and deleted entries."""
     _synced(folder, os.fsync)
 
 
 def sync_file(path: Path) -> None:
-    """Make the content of a file survive a power cut, also what was written through a mapping of it."""
+    """Make the content of a file durable, including writes through a memory mapping."""
     _synced(path, _sync_data)
 
 
 def sync_tree(folder: Path) -> None:
-    """Make a folder with everything in it survive a power cut. Its own name is its parent's to sync."""
+    """Make a folder and everything in it durable. The folder's own name is synced with its parent."""
     with ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="sync") as threads:
         for _ in threads.map(lambda path: _synced(path, os.fsync), _entries(folder)):
             pass

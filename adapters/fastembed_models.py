@@ -1,6 +1,6 @@
-"""Models that fastembed loads (ONNX): one of its own by name, downloaded once, or one in a folder.
+"""Models that fastembed (ONNX) loads: a model from its list, downloaded once, or a model in a local folder.
 
-The embedder and the reranker on this machine both load their model here.
+The local embedder and the local rerankers load their models here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOKENIZER_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "sp
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """What is loaded. fastembed knows a model in a folder under the name `registered_as`."""
+    """A model to load. fastembed finds a model in a folder under the name `registered_as`."""
 
     registered_as: str
     folder: Path | None = None
@@ -27,10 +27,9 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ModelClass:
-    """A class of fastembed, `TextEmbedding` or `TextCrossEncoder`, and the words that error messages use for its
-    models.
+    """A model class of fastembed (`TextEmbedding`, `TextCrossEncoder`) with the words for its error messages.
 
-    In the methods, `setting` is the setting with its value, as the user wrote it.
+    The argument `setting` of the methods is the setting with its value, as the user wrote it.
     """
 
     library: Any
@@ -38,14 +37,14 @@ class ModelClass:
     """The component of `Transient` errors."""
     noun: str
     examples: str
-    """Names that a user may copy."""
+    """Model names that the error message suggests."""
     folder_setting: str
     """How to set a folder, for the remedy of a failed download."""
     model_files: tuple[str, ...]
-    """Where a folder may have its model, the preferred place first."""
+    """Possible paths of the model file in a folder, in order of preference."""
 
     def by_name(self, name: str, *, setting: str) -> Mapping[str, Any]:
-        """Return fastembed's description of its model `name`. ValueError: it has no such model."""
+        """Return fastembed's description of the model `name`. Raise ValueError when fastembed has no such model."""
         for model in self.library.list_supported_models():
             if model["model"].lower() == name.lower():
                 described: Mapping[str, Any] = model
@@ -55,7 +54,7 @@ class ModelClass:
         )
 
     def model_file(self, folder: Path, *, setting: str) -> str:
-        """Return the path of the model within the folder. ValueError: the folder lacks a file that a model needs."""
+        """Return the path of the model file within the folder. Raise ValueError when a required file is missing."""
         found = next((file for file in self.model_files if (folder / file).is_file()), None)
         missing = [file for file in TOKENIZER_FILES if not (folder / file).is_file()]
         if found is None or missing:
@@ -71,21 +70,21 @@ class ModelClass:
         if name not in {model["model"] for model in self.library.list_supported_models()}:
             self.library.add_custom_model(
                 model=name,
-                sources=DownloadSource(hf=name),  # required, but never used: the folder is given when it is loaded
+                sources=DownloadSource(hf=name),  # required but unused: `load` passes the folder
                 model_file=model_file,
                 **options,
             )
         return ModelSource(registered_as=name, folder=folder)
 
     def load(self, source: ModelSource, *, threads: int | None = None) -> Any:
-        """Load the model, and download it first if need be. It runs on so many threads; None: on all cores.
-        `Transient`: the download failed."""
+        """Load the model; download it first when necessary. `threads` is the number of threads; None means all cores.
+        Raise `Transient` when the download fails."""
         options: dict[str, Any] = {"model_name": source.registered_as, "threads": threads}
         if source.folder is not None:
             return self.library(**options, specific_model_path=str(source.folder))
         try:
             return self.library(**options)
-        except (OSError, ValueError) as error:  # fastembed raises these after all its download sources have failed
+        except (OSError, ValueError) as error:  # raised by fastembed after all its download sources have failed
             raise Transient(
                 self.component,
                 f"the {self.noun} {source.registered_as} could not be downloaded: {error}",
@@ -94,15 +93,17 @@ class ModelClass:
 
 
 def model_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
-    """Return the errors which say that a model cannot be loaded or run: its files are damaged, or of another kind;
-    and `more`. onnxruntime's errors have no base class of their own."""
+    """Return the errors of a model that cannot be loaded or run (damaged files, another model type), with `more`.
+
+    The errors of onnxruntime have no common base class.
+    """
     runtime = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
     its = (each for each in runtime.values() if isinstance(each, type) and issubclass(each, Exception))
     return (OSError, ValueError, *more, *its)
 
 
 def require_fastembed(needed_by: str) -> None:
-    """Raise ValueError with the command that installs fastembed when it is missing."""
+    """Raise ValueError with the install command when fastembed is missing."""
     try:
         import fastembed  # noqa: F401
     except ImportError as error:

@@ -1,7 +1,7 @@
-"""Lock that lets one process at a time hold a folder.
+"""Lock on a folder: one process at a time holds it.
 
-The lock is the operating system's (`flock`), so `kill -9` frees it and nobody has to clean up. The holder's name is
-written beside it, for the message that another process prints.
+The lock is the operating system's (`flock`). `kill -9` frees it, so no cleanup is necessary. A file next to the lock
+has the holder's name, for error messages of other processes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PRIVATE = 0o700
 
 
 def _make_private(folder: Path) -> None:
-    """Create the folder for its owner alone. One that an earlier version made, or that is empty, becomes private too;
-    one that holds other things keeps its mode, because it serves others."""
+    """Create the folder with access for its owner only. An existing folder becomes private when it is empty or has a
+    lock file. A folder with other content keeps its mode, because other programs may use it."""
     try:
         make_folder(folder, mode=PRIVATE)
     except FileExistsError:
@@ -56,7 +56,7 @@ class FolderLock:
         return self._lock.is_locked
 
     def try_acquire(self) -> bool:
-        """Acquire the lock if it is free. OSError: the folder cannot be created or written."""
+        """Acquire the lock if it is free. Raise OSError when the folder cannot be created or written."""
         if self.held:
             return True
         _make_private(self._folder)
@@ -68,7 +68,7 @@ class FolderLock:
         return True
 
     async def acquire(self, *, timeout: float) -> bool:
-        """Try to acquire the lock for `timeout` seconds. False: another holder still has it."""
+        """Try to acquire the lock for `timeout` seconds. Return False when another holder still has it."""
         deadline = time.monotonic() + timeout
         while not self.try_acquire():
             remaining = deadline - time.monotonic()
@@ -78,14 +78,14 @@ class FolderLock:
         return True
 
     def release(self) -> None:
-        """Release the lock. Without effect when it is not held."""
+        """Release the lock. Do nothing when it is not held."""
         if self.held:
             (self._folder / HOLDER_FILE).unlink(missing_ok=True)
             self._lock.release()
 
     def holder(self) -> str:
-        """Describe the holder for messages: `pid 4711 (worker all)`, or `another process` while the name cannot be
-        read."""
+        """Describe the holder for messages: `pid 4711 (worker all)`, or `another process` when the holder file cannot
+        be read."""
         return holder_of(self._folder)
 
     def __enter__(self) -> FolderLock:
@@ -98,8 +98,10 @@ class FolderLock:
 
 
 def holder_pid(folder: Path) -> int | None:
-    """Return the process that acquired the lock last. Useful only while the lock is held, because a killed process
-    leaves its id behind."""
+    """Return the id of the process that acquired the lock last.
+
+    Useful only while the lock is held, because a killed process leaves its id in the file.
+    """
     return _holder(folder)[0]
 
 

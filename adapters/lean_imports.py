@@ -1,4 +1,4 @@
-"""Imports of others' packages without the part that costs much and that we do not use."""
+"""Faster imports of third-party packages, without expensive parts that this package does not use."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 FASTEMBED: Final = "fastembed"
-"""qdrant-client imports it where it finds it, with itself and with its first client: a quarter of a second, and 24 MB.
-A local embedder imports it itself."""
+"""qdrant-client imports fastembed when it is installed, both on import and with its first client. This costs 0.25 s and
+24 MB. A local embedder imports fastembed itself."""
 
 
 @contextmanager
 def hidden_package(name: str) -> Iterator[None]:
-    """Let imports of a package fail meanwhile, as where it is not installed. It has no effect once it is imported."""
+    """Make imports of a package fail within the block, as if it were not installed. No effect on a package that is
+    already imported."""
     if name in sys.modules:
         yield
         return
-    sys.modules[name] = None  # type: ignore[assignment]  # what the import system takes for "there is none"
+    sys.modules[name] = None  # type: ignore[assignment]  # the import system treats None as "not installed"
     try:
         yield
     finally:
@@ -29,19 +30,22 @@ def hidden_package(name: str) -> Iterator[None]:
 
 @contextmanager
 def deferred_models(package: str) -> Iterator[None]:
-    """Let a package that is imported meanwhile not complete its pydantic models. Pydantic completes a model by itself
-    where it is used for the first time. qdrant-client completes 340 at once, of which a process uses a part."""
+    """Leave pydantic models incomplete when `package` is imported within the block.
+
+    Pydantic completes such a model on its first use. qdrant-client would complete 340 models on import; a process uses
+    only some of them.
+    """
     complete = BaseModel.__dict__["model_rebuild"]
 
     def deferred(
         cls: type[BaseModel], /, *, raise_errors: bool = True, _parent_namespace_depth: int = 2, **options: Any
     ) -> bool | None:
-        by_itself = not raise_errors  # pydantic, at the first use
+        by_itself = not raise_errors  # the call of pydantic on the first use
         if not by_itself and cls.__module__.startswith(f"{package}."):
             return None
         done: bool | None = complete.__get__(None, cls)(
             raise_errors=raise_errors,
-            _parent_namespace_depth=_parent_namespace_depth + 1,  # this function stands between
+            _parent_namespace_depth=_parent_namespace_depth + 1,  # this function adds one frame
             **options,
         )
         return done

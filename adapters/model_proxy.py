@@ -1,4 +1,4 @@
-"""Proxy between this process and a server of models, as the environment names it."""
+"""Proxy settings from the environment, for calls to a model server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HTTP = ("http", "https")
 
 
 def leaves_out_proxy(base_url: str | None) -> bool:
-    """Tell whether calls leave out the proxy of the environment, because the server is on this machine: a proxy would
-    look for a loopback address on its own. ValueError: the environment names a proxy that model calls cannot use."""
+    """Return whether calls bypass the environment's proxy, because the server is on this machine. A proxy would resolve
+    a loopback address to itself. Raise ValueError when the environment has a proxy that model calls cannot use."""
     url = urlsplit(base_url or f"https://{DEFAULT_HOST}")
     host, proxies = url.hostname or "", getproxies_environment()
     if not proxies:
@@ -24,7 +24,7 @@ def leaves_out_proxy(base_url: str | None) -> bool:
     scheme = urlsplit(proxy).scheme if "://" in proxy else ""
     if scheme and scheme not in HTTP and not proxy_bypass(host):
         raise ValueError(
-            f"the environment names a proxy of the kind {scheme}:// for {host} (HTTPS_PROXY, HTTP_PROXY or ALL_PROXY). "
-            f"Model calls go through http:// and https:// proxies only: name such a proxy, or {host} in NO_PROXY"
+            f"the environment sets a {scheme}:// proxy for {host} (HTTPS_PROXY, HTTP_PROXY or ALL_PROXY). "
+            f"Model calls support http:// and https:// proxies only: set such a proxy, or add {host} to NO_PROXY"
         )
     return False

@@ -1,7 +1,7 @@
-"""Error answers of OpenAI-compatible servers, as the errors of this package, and Retry-After.
+"""Conversion of error responses from OpenAI-compatible servers to this package's errors, and `Retry-After`.
 
-Completions and embeddings use the same kind of server, so one table decides which errors are transient. Nothing is
-retried here: streams/engine/error_boundary.py does that.
+Completions and embeddings use the same kind of server, so one table decides which errors are transient. Retries happen
+in streams/engine/error_boundary.py, not here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from ..schemas.errors import Transient
 from .unicode import replace_surrogates
 
 MAX_RETRY_AFTER: Final = 3600.0
-"""Seconds. A server that asks for more is called again after an hour, so that a wait never looks like a hang."""
+"""Maximum seconds before a retry. A longer wait would look like a hang."""
 
 REFUSED_STATUSES: Final = frozenset({400, 413, 422})
-"""Statuses of a request that the server will never accept (413: it is too large). Other errors may pass by
-themselves."""
+"""Status codes of a request that the server will never accept (413: it is too large). Other errors may be temporary."""
 
 MODEL: Final = "model"
 """The component of a `Transient` about a completion model."""
@@ -43,27 +42,27 @@ _FILTER_CODES: Final = (
     "safety",
     "datainspection",
 )
-"""Parts of codes and types by which servers name a content filter or policy, as `_letters` writes them."""
+"""Parts of error codes and types that mean a content filter or policy, in the normal form of `_letters`."""
 _FILTER_PHRASES: Final = ("contentfilter", "contentpolicy", "contentmanagementpolicy", "usagepolic")
-"""The same in a message: some gateways pass on nothing else."""
+"""Parts of error messages that mean a content filter or policy. Some gateways forward only the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error answer of a server."""
+    """An error response of a server."""
 
     status: int
     message: str
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Keys are in lower case, or the mapping ignores case."""
+    """Response headers. The keys are in lower case, or the mapping ignores case."""
     kinds: tuple[str, ...] = ()
-    """Further names of the kind of error: `type`, and the code of an inner error."""
+    """Further names of the error kind: the field `type`, and the code of an inner error."""
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-    """Read an answer with a status above 299. Servers differ: `{"error": {"message", "code"}}`, `{"error": "…"}`,
-    `{"message": "…"}`, or the HTML page of a proxy."""
+    """Parse a response with a status above 299. Servers use different forms: `{"error": {"message", "code"}}`,
+    `{"error": "…"}`, `{"message": "…"}`, or the HTML page of a proxy."""
     text = body.decode("utf-8", "replace")
     try:
         said = json.loads(text)
@@ -87,8 +86,8 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the seconds that the server asks the client to wait: RFC 9110 `Retry-After`, as seconds or as a date, at
-    most an hour."""
+    """Return the seconds that the server asks the client to wait (RFC 9110 `Retry-After`, as seconds or as a date), at
+    most `MAX_RETRY_AFTER`. Return None when there is no valid value."""
     value = headers.get("retry-after")
     if value is None:
         return None
@@ -106,7 +105,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
 
 
 class ServerFailed(Transient):
-    """The server answered with an error that may pass by itself, or with a change of the settings."""
+    """Server error that may be temporary, or that a change of the settings fixes."""
 
     def __init__(
         self, component: str, message: str, *, status: int, retry_after: float | None = None, remedy: str = ""
@@ -116,38 +115,39 @@ class ServerFailed(Transient):
 
 
 class RateLimited(ServerFailed):
-    """The server answers and asks for a pause (429). This does not mean that the model is unavailable."""
+    """Request for a pause (429). The model still counts as available."""
 
 
 def is_refusal(failure: Failure) -> bool:
-    """Tell whether the server will never accept this request. A wrong key or model reported with status 400 does not
-    count."""
+    """Return whether the server will never accept this request. A wrong key or model that is reported with status 400
+    is not a refusal."""
     return failure.status in REFUSED_STATUSES and failure.code not in _SETTINGS_CODES
 
 
 def is_filtered(failure: Failure) -> bool:
-    """Tell whether a content filter or policy refused the request, so that no other form of it is accepted either."""
+    """Return whether a content filter or policy refused the request. Then no other form of the request is accepted."""
     named = any(name in _letters(kind) for kind in (failure.code or "", *failure.kinds) for name in _FILTER_CODES)
-    said = _letters(shorten(failure.message))  # what `without_echo` has looked at
+    said = _letters(shorten(failure.message))  # the same part of the message that `without_echo` checks
     return is_refusal(failure) and (named or any(phrase in said for phrase in _FILTER_PHRASES))
 
 
 def _letters(text: str) -> str:
-    """Return the letters of the text in lower case: `content_filter`, `ContentFilter` and `content filter` are one."""
+    """Return the letters of the text in lower case, so that `content_filter`, `ContentFilter` and `content filter` are
+    equal."""
     return "".join(filter(str.isalpha, text.lower()))
 
 
 def to_transient(failure: Failure, *, component: str, model: str, setting: str) -> ServerFailed:
-    """Turn an error that is no refusal into `Transient`. Its `remedy` names the setting to check.
+    """Convert an error that is not a refusal into `Transient`. Its `remedy` names the setting to check.
 
     `setting` is the variable that names the model (MEMSTREAM_MODEL, MEMSTREAM_EMBEDDER).
     """
     status, code = failure.status, failure.code
     remedy = ""
     if status in (401, 403) or code == "invalid_api_key":
-        remedy = f"check OPENAI_API_KEY: the server does not let this key use {model} ({setting}, OPENAI_BASE_URL)"
+        remedy = f"check OPENAI_API_KEY: the server does not accept this key for {model} ({setting}, OPENAI_BASE_URL)"
     elif status == 404 or code == "model_not_found":
-        remedy = f"check {setting} ({model}) and OPENAI_BASE_URL (it usually ends with /v1): nothing is there"
+        remedy = f"check {setting} ({model}) and OPENAI_BASE_URL (it usually ends with /v1): the server found nothing"
     elif status == 402 or code == "insufficient_quota":
         remedy = "the account behind OPENAI_API_KEY has no credit left"
     elif status < 500 and status not in (408, 409, 425, 429):
@@ -163,15 +163,15 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
 
 
 ECHO_MIN: Final = 20
-"""Code points in a row that an error answer and the request have in common if the answer repeats the request."""
+"""Minimum number of consecutive code points that an error message shares with the request to count as an echo."""
 ECHO_SHORT: Final = 6
-"""Code points of a whole text that is shorter than that."""
+"""Minimum length of a short text that counts as an echo when the error message contains all of it."""
 ECHO_LEFT_OUT: Final = "its message repeats what was sent, and is left out"
 
 
 def without_echo(failure: Failure, body: Mapping[str, JsonValue]) -> Failure:
-    """Return the failure without a message that repeats what users said: servers that check requests send the input
-    back, and messages of errors stand in logs."""
+    """Return the failure without its message when the message repeats user content. Some servers send rejected input
+    back, and error messages are written to logs."""
     shown = shorten(failure.message)
     sent = [shorten(text, limit=len(text)) for text in _user_texts(body)]
     runs = {shown[at : at + ECHO_MIN] for at in range(len(shown) - ECHO_MIN + 1)}
@@ -182,7 +182,7 @@ def without_echo(failure: Failure, body: Mapping[str, JsonValue]) -> Failure:
 
 
 def _user_texts(body: Mapping[str, JsonValue]) -> list[str]:
-    """Return the texts of a request that are not our own: messages but for the rules, and texts to embed."""
+    """Return the texts of a request that come from users: messages except rules and answers, and texts to embed."""
     messages, texts = body.get("messages"), body.get("input")
     said = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
     found = [each.get("content") for each in said if each.get("role") not in ("system", "assistant")]

@@ -1,10 +1,11 @@
-"""Client for an OpenAI-compatible server: it posts JSON and returns the bytes of the answer. One client keeps its
-connections alive.
+"""Client for an OpenAI-compatible server: it posts JSON and returns the bytes of the response, over persistent
+connections.
 
-Address, keys and headers are those of the `openai` client, and its aiohttp transport sends the request. Its own `post`
-would take twice as long for that (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). The first call imports it,
-beside the event loop, because that takes a quarter of a second of each start. Where a read waits for that call,
-cli/wiring/reranker.py imports it before. Other modules decode the answers; streams/engine/error_boundary.py retries.
+Address, keys and headers come from the `openai` client. Requests use its aiohttp transport directly, because the
+client's own `post` takes twice as long (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). The first call
+imports `openai` in a thread, because the import takes 0.25 s and would slow down each start. Where a read would wait
+for this import, cli/wiring/reranker.py does it earlier. Other modules decode the responses.
+streams/engine/error_boundary.py retries.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from .openai_errors import failure_of, is_filtered, is_refusal, shorten, to_tran
 from .ports import Places
 
 KEEP_ALIVE: Final = 4.0
-"""Seconds that an idle connection is kept. uvicorn (vLLM and others) closes it after 5, and no request may go out on a
-connection that is being closed."""
+"""Seconds that an idle connection is kept. uvicorn (vLLM and others) closes it after 5 seconds, and no request may use
+a connection that is being closed."""
 NO_KEY: Final = "no-key-set"
-"""The client requires a key. Servers that users run themselves often need none."""
+"""Placeholder key. The `openai` client requires a key, but self-hosted servers often need none."""
 JSON: Final = {"Content-Type": "application/json"}
 AZURE_VERSION: Final = "api-version"
 AZURE_KEY: Final = "api-key"
 
 
 class RequestRefused(Exception):
-    """The server refuses this request (400, 413, 422). The message says why."""
+    """The server refuses this request (400, 413, 422). The message has the reason."""
 
 
 class ContentRefused(RequestRefused):
-    """A content filter or policy of the server refuses this request, in whatever form it is sent."""
+    """A content filter or policy of the server refuses this request. No other form of it is accepted."""
 
 
 class NoAnswer(Transient):
-    """No answer was received. The server may have handled the call and charged for it."""
+    """No response was received. The server may have processed the call and charged for it."""
 
 
 class _FirstCome:
-    """`Places` for a program that serves one tenant after the other."""
+    """`Places` in arrival order, for a program that serves one tenant at a time."""
 
     def __init__(self, places: int) -> None:
         self._free = asyncio.Semaphore(places)
@@ -57,22 +58,22 @@ class _FirstCome:
 
 
 class _Connection(NamedTuple):
-    """The aiohttp transport of an openai client, and what each request has of the client."""
+    """The aiohttp transport of an `openai` client, with the address and headers for each request."""
 
     transport: httpx2.AsyncClient
     address: httpx2.URL
-    """With the query that each request has."""
+    """Base address with the query parameters of each request."""
     headers: httpx2.Headers
 
 
 class OpenAIServer:
-    """One server with models.
+    """One model server.
 
     Error messages contain `component` (`model`, `embedder`) and `setting` (the variable that names the model).
-    `timeout` is in seconds for one call, from the first byte to the last; waiting for a free connection does not count.
-    `concurrency` is the limit of connections, `places` that of calls at once. None: as many, first come first served.
-    `headers` and `query` go with each request. With `api-version` in the query the key is also sent as `api-key`, as
-    Azure OpenAI wants it.
+    `timeout` is in seconds for one call, from the first byte to the last; it excludes the wait for a free connection.
+    `concurrency` is the maximum number of connections. `places` limits the concurrent calls; None: `concurrency` calls
+    in arrival order. `headers` and `query` are sent with each request. If the query has `api-version`, the key is also
+    sent as `api-key`, because Azure OpenAI requires it.
     """
 
     def __init__(
@@ -106,8 +107,8 @@ class OpenAIServer:
         self._connection: _Connection | None = None
 
     async def post(self, path: str, body: Mapping[str, JsonValue], *, tenant_id: str) -> bytes:
-        """Post the body and return the body of the answer. Raises `RequestRefused`, and `Transient` for everything
-        else: outage, time-out, overload, wrong settings."""
+        """Post the body and return the body of the response. Raise `RequestRefused` when the server refuses the
+        request, and `Transient` for all other failures: outage, time-out, overload, wrong settings."""
         data = encode_json(body)
         transport, address, headers = await self._connected()
         url = address.copy_with(path=f"{address.path.rstrip('/')}/{path.removeprefix('/')}")
@@ -128,18 +129,18 @@ class OpenAIServer:
         return answer.content
 
     async def _connected(self) -> _Connection:
-        """Return the connection; the first call makes it."""
+        """Return the connection. The first call creates it."""
         if self._connection is None:
             await asyncio.to_thread(importlib.import_module, "openai")
             self._connection = self._connection or self._connect()  # another call may have been faster
         return self._connection
 
     def _connect(self) -> _Connection:
-        """Return the transport, with address and headers of every request: those of the client, which its environment
-        variables change."""
+        """Create the transport with the address and headers of the `openai` client, which reads environment
+        variables."""
         import openai
 
-        transport = openai.DefaultAioHttpClient(  # post() limits the whole call
+        transport = openai.DefaultAioHttpClient(  # without a time-out: post() limits the whole call
             timeout=None, limits=self._limits, trust_env=self._uses_environment
         )
         client = openai.AsyncOpenAI(api_key=self._key, base_url=self._base_url, http_client=transport)
@@ -154,9 +155,9 @@ class OpenAIServer:
         return _Connection(transport, address, headers)
 
     def post_blocking(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
-        """Post as `post` does, but blocking. Used for the one call before the event loop runs (the dimension of an
+        """Post like `post`, but block. Used for the one call before the event loop runs (the dimension of an
         embedder)."""
-        import openai  # as in `_connected`
+        import openai  # a lazy import: see `_connected`
 
         http = None if self._uses_environment else openai.DefaultHttpxClient(trust_env=False)
         with openai.OpenAI(
@@ -179,7 +180,7 @@ class OpenAIServer:
             await self._connection.transport.aclose()
 
     def _refused(self, answer: httpx2.Response, body: Mapping[str, JsonValue]) -> Transient | RequestRefused:
-        """Return the error of an answer with a status above 299."""
+        """Return the error for a response with a status above 299."""
         failure = without_echo(failure_of(answer.status_code, answer.headers, answer.content), body)
         if is_filtered(failure):
             return ContentRefused(shorten(failure.message))
@@ -188,7 +189,7 @@ class OpenAIServer:
         return to_transient(failure, component=self._component, model=self._model, setting=self._setting)
 
     def _unanswered(self, error: BaseException) -> Transient:
-        """Return the error of a request without an answer."""
+        """Return the error for a request without a response."""
         why = shorten(str(error) or type(error).__name__, limit=200)
         not_made = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         kind = Transient if not_made else NoAnswer
@@ -200,15 +201,16 @@ class OpenAIServer:
 
 
 def _check_settings(base_url: str | None, api_key: str | None) -> None:
-    """Refuse at the start what no request can have. With the first call it would be the fault of a turn."""
+    """Check at start-up that the settings can be used in a request. Otherwise the first turn would fail because of
+    them."""
     key = (api_key or "").strip()
     if not (key.isascii() and key.isprintable()):
         raise ValueError("OPENAI_API_KEY has characters that no key has: copy it again")
     try:
         httpx2.URL(base_url or "")
     except httpx2.InvalidURL as error:
-        why = "" if "@" in (base_url or "") else f": {error}"  # it repeats a part of the address
-        raise ValueError(f"OPENAI_BASE_URL is no address{why}") from None
+        why = "" if "@" in (base_url or "") else f": {error}"  # the error repeats a part of the address
+        raise ValueError(f"OPENAI_BASE_URL is not a valid address{why}") from None
 
 
 def encode_json(body: Mapping[str, JsonValue]) -> bytes:

@@ -1,7 +1,7 @@
-"""Ports: the Protocols through which stages use the outside world.
+"""Ports: the Protocols through which stages use external systems.
 
-Each Protocol has one contract suite under tests/contract, which runs on every implementation, fakes included. Every
-error leaves a port as `Transient`, `Poison` or `Fatal` (schemas/errors.py).
+Each Protocol has one contract suite under tests/contract, which runs on every implementation, fakes included. A port
+raises only `Transient`, `Poison` or `Fatal` (schemas/errors.py).
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ W = TypeVar("W")
 # ------------------------------------------------------------------------------------------------ embedders
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
-    """The identity of an embedder. A collection records that of the embedder that filled it, and refuses another
-    one."""
+    """Identity of an embedder. A collection records the identity of the embedder that filled it, and rejects any
+    other."""
 
     name: str
-    """As in MEMSTREAM_EMBEDDER; of a folder only the last part: `hashing`, `fastembed:all-minilm-l6-v2-int8`."""
+    """Name as in MEMSTREAM_EMBEDDER, with only the last part of a folder: `hashing`,
+    `fastembed:all-minilm-l6-v2-int8`."""
     dimension: int
     version: str = "1"
     mostly_zeros: bool = field(default=False, compare=False)
-    """Whether nearly all numbers of a vector are zero. A new collection then stores its vectors as sparse ones."""
+    """True when nearly all numbers of a vector are zero. A new collection then stores its vectors in sparse form."""
 
     @property
     def slug(self) -> str:
@@ -47,9 +48,9 @@ class Embedder(Protocol):
     def identity(self) -> EmbedderIdentity: ...
 
     async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
-        """Return one vector for each text, in the same order. Each has `identity.dimension` floats and length 1.
+        """Return one vector for each text, in the same order. Each vector has `identity.dimension` floats and length 1.
 
-        Raises `Transient` (time-out, 429, 5xx, 401, 403, 404, connection) or `Poison("refused_by_model")`.
+        Raise `Transient` (time-out, 429, 5xx, 401, 403, 404, connection) or `Poison("refused_by_model")`.
         """
         ...
 
@@ -67,8 +68,8 @@ class Message:
 class CompletionRequest(Generic[A]):
     """One task for a model.
 
-    `parse` gets the decoded JSON value of the answer and returns the typed answer. It raises ValueError, with the
-    reason, only when the outer shape is unusable. Single bad items it drops and counts itself.
+    `parse` converts the decoded JSON value of the answer to the typed answer. It raises ValueError with the reason only
+    when the outer shape is unusable. It drops and counts single bad items.
     """
 
     task: str
@@ -76,13 +77,13 @@ class CompletionRequest(Generic[A]):
     tenant_id: str
     messages: tuple[Message, ...]
     json_schema: Mapping[str, JsonValue]
-    """The schema of the outer object, in strict mode: every property is required, and optional ones are nullable."""
+    """Schema of the outer object, in strict mode: every property is required, and optional properties are nullable."""
     parse: Callable[[JsonValue], A]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counted them, over all calls for one answer (a repair is a second call)."""
+    """Tokens that the server counted, summed over all calls for one answer (a repair is a second call)."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -97,51 +98,51 @@ class Completion(Generic[A]):
 
 
 class UsageSink(Protocol):
-    """Receiver of token usage, for each tenant and task."""
+    """Receiver of token usage, by tenant and task."""
 
     def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None: ...
 
 
 class Places(Protocol):
-    """A limit of calls at once. The implementation says whose turn it is."""
+    """Limit of concurrent calls. The implementation decides which tenant gets the next free place."""
 
     def place(self, tenant_id: str) -> AbstractAsyncContextManager[None]:
-        """Hold a place during the block. Waits for one."""
+        """Wait for a place, and hold it during the block."""
         ...
 
 
 class FairShares(Protocol[W]):
-    """Waiting work of many tenants, and the places that each has in use. The implementation says whose turn it is
-    (streams/engine/fair_queue.py)."""
+    """Queued work of many tenants, and the places that each tenant uses. The implementation decides which tenant is
+    next (streams/engine/fair_queue.py)."""
 
     def push(self, tenant: str, work: W) -> None:
-        """Let work wait for a place."""
+        """Add work to the queue of a tenant."""
         ...
 
     def pop(self) -> tuple[str, W] | None:
-        """Give a place to the tenant whose turn it is. Return tenant and work, None when nothing waits."""
+        """Assign a place to the next tenant. Return the tenant and its work; None when no work is queued."""
         ...
 
     def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
-        """Take more work of a tenant into a place that it has."""
+        """Take more queued work of a tenant that has a place, as long as it fits."""
         ...
 
     def release(self, tenant: str) -> None:
-        """Take back a place."""
+        """Return a place of the tenant."""
         ...
 
 
 class Completions(Protocol):
     @property
     def model(self) -> str:
-        """The name that is recorded in `cause.model`."""
+        """The name recorded in `cause.model`."""
         ...
 
     @property
     def costs_money(self) -> bool: ...
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Return the parsed answer. Raises `Transient` (also for 401, 403, 404: `remedy` names the setting), or
+        """Return the parsed answer. Raise `Transient` (also for 401, 403, 404: `remedy` names the setting), or
         `Poison("refused_by_model")` when the answer is still unusable after one repair."""
         ...
 
@@ -151,28 +152,29 @@ class Completions(Protocol):
 # ------------------------------------------------------------------------------------------------ rerankers
 @dataclass(frozen=True, slots=True)
 class RerankCandidate:
-    """What a reranker sees of a memory that a search found."""
+    """A memory from a search, with the fields that a reranker uses."""
 
     tier: Tier
     text: str
     subject: str | None = None
-    """Whom the memory is about. None for a message."""
+    """The subject of the memory. None for a message."""
     by_speaker: bool = False
-    """A message of the speaker whom the cue names."""
+    """True for a message of the speaker whom the cue names."""
 
 
 class Reranker(Protocol):
-    """Reranker: it improves the order of candidates by reading each together with the cue. Without one, Reciprocal Rank
-    Fusion alone orders them."""
+    """Reranker of search results: it compares each candidate with the cue. Without a reranker, only Reciprocal Rank
+    Fusion orders the candidates."""
 
     async def rerank(
         self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
     ) -> list[int]:
-        """Return places in `candidates`, best first, each at most once. They come in recall's own order, best first.
-        Candidates that are not named fit worse than those that are. `as_speaker`: the cue as the speaker whom it names
-        would put it ("Ann's plans": "my plans"), for comparison with messages. None: it names nobody who speaks.
+        """Return places in `candidates`, best first, each at most once. The candidates arrive in recall's own order,
+        best first. A missing place means a worse fit than all returned places. `as_speaker` is the cue in the words of
+        the speaker whom it names ("Ann's plans" becomes "my plans"), for comparison with messages. None: the cue names
+        no speaker.
 
-        Raises `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
+        Raise `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
         """
         ...
 
@@ -182,8 +184,8 @@ class Reranker(Protocol):
 # ------------------------------------------------------------------------------------------------ vector store
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A record to store. Lexical search indexes `text` (the store encodes it). `dense` is the embedding of the record,
-    and `window` that of the record with its neighbours, in collections that have it."""
+    """A record to store. The store encodes `text` for lexical search. `dense` is the embedding of the record. `window`
+    is the embedding of the record with its neighbours, for collections that store it."""
 
     id: str
     payload: Payload
@@ -202,8 +204,8 @@ class NewWindow:
 
 
 class StoredPoint(NamedTuple):
-    """A stored record. `score` is the cosine similarity when a query asked for it. `dense` is set only when asked
-    for. `collection`: of a collection that is kept by period, that of the period; set by `get` and `last`."""
+    """A stored record. `score` is the cosine similarity to the vector of a search. `dense` is set only when requested.
+    `collection` is the period's collection when the collection is partitioned by period; `get` and `last` set it."""
 
     id: str
     payload: Payload
@@ -213,8 +215,8 @@ class StoredPoint(NamedTuple):
 
 
 class RankedPoint(Protocol):
-    """A place in the answer to a ranking, in the form in which the store has it, because a read has hundreds. Scores
-    compare within one answer only."""
+    """One entry of a ranking, as the engine returns it, unconverted: a read has hundreds. Scores are comparable within
+    one answer only."""
 
     @property
     def id(self) -> str: ...
@@ -228,7 +230,7 @@ VectorName = Literal["dense", "window"]
 
 @dataclass(frozen=True, slots=True)
 class DenseRanking:
-    """Ranking by cosine similarity to a vector: of the records themselves, or of the records with their neighbours."""
+    """Ranking by cosine similarity to the vectors of the records, or of the records with their neighbours."""
 
     dense: Sequence[float]
     among: VectorName = "dense"
@@ -247,37 +249,39 @@ OrderDirection = Literal["asc", "desc"]
 
 
 class VectorStore(Protocol):
-    """Qdrant, remote or embedded. Collection names are those of schemas/collections.py (`facts`, `episodes` …).
+    """Vector store: Qdrant, as a server or embedded. schemas/collections.py has the collection names (`facts`,
+    `episodes` …).
 
-    Every read needs a tenant: it is a filter inside the query, and the `tenant_id` of every payload that comes back is
-    checked again (another one is `Fatal`). A write returns when it is durable (embedded: synced to the disk); a
-    time-out is `Transient`. Payload values are JSON. Before they reach the engine, NaN and infinities are refused
-    (`Fatal`), and so is a text with a lone surrogate (`Poison("invalid")`: bad input that the codec accepted).
+    Every read needs a tenant. The tenant is a filter in the query, and the `tenant_id` of every returned payload is
+    checked again (a mismatch is `Fatal`). A write returns when it is durable (embedded: synced to disk); a time-out is
+    `Transient`. Payload values are JSON. The store rejects invalid payloads before they reach the engine: NaN and
+    infinities as `Fatal`, a text with a lone surrogate as `Poison("invalid")`, because it is bad input that the codec
+    accepted.
 
-    A collection that is kept by period (`CollectionSpec.by_period`) is read as one under its name, over all periods
-    that stand. A write may name the collection of a period (`turns_2026q4`, schemas/periods.py). Without a period,
-    points are inserted into the newest, and existing ones are changed wherever they lie.
+    A collection that is partitioned by period (`CollectionSpec.by_period`) is read under its name, over all existing
+    periods. A write may name the collection of a period (`turns_2026q4`, schemas/periods.py). Otherwise, points are
+    inserted into the newest period, and existing points are changed in any period.
     """
 
     async def ensure(self, *collections: str) -> None:
-        """Create what is missing of these collections (by default of all): collection, alias, payload indexes. `Fatal`
-        when a collection was filled by another embedder; the message names both and the remedy.
+        """Create the missing parts of these collections (default: all collections): collection, alias, payload indexes.
+        Raise `Fatal` when another embedder filled a collection; the message names both embedders and the remedy.
 
-        A stage names only the collections that it writes, so that the stage whose `facts` are missing can still notice
-        it.
+        A stage names only the collections that it writes. Thus another stage still notices that its own collection is
+        missing.
         """
         ...
 
     async def exists(self, collection: str) -> bool: ...
 
     async def ping(self) -> None:
-        """Return when the store answers; raise `Transient` when it does not."""
+        """Return when the store answers. Raise `Transient` when it does not."""
         ...
 
     async def get(
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
     ) -> dict[str, StoredPoint]:
-        """Read records by id. Absent ids are left out of the result. More than 1 000 ids are read in pages."""
+        """Read records by id. Absent ids are not in the result. More than 1 000 ids are read in pages."""
         ...
 
     async def select(
@@ -292,9 +296,9 @@ class VectorStore(Protocol):
         from_id: str | None = None,
         fields: Sequence[str] | None = None,
     ) -> list[StoredPoint]:
-        """Return all records that match, in pages inside: ordered by an indexed field when given, otherwise by id, from
-        `from_id` on. With `fields`, payloads contain these fields and `tenant_id` only, for large reads that need
-        little."""
+        """Return all matching records, read in pages. The order is by the indexed field `order_by`, or by id from
+        `from_id` on. With `fields`, payloads contain only these fields and `tenant_id`, for large reads that need
+        little data."""
         ...
 
     async def nearest(
@@ -306,8 +310,8 @@ class VectorStore(Protocol):
     async def lexical(
         self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
     ) -> list[StoredPoint]:
-        """Search by words (BM25), best first. Empty when `text` has no indexed word. Scores compare within one answer
-        only."""
+        """Search by words (BM25), best first. Return an empty list when `text` has no indexed word. Scores are
+        comparable within one answer only."""
         ...
 
     async def search(
@@ -319,9 +323,12 @@ class VectorStore(Protocol):
         where: models.Filter | None = None,
         limit: int,
     ) -> list[Sequence[RankedPoint]]:
-        """Run several rankings of the same records in one request, and return ids and scores of the best `limit` of
-        each, as `nearest` and `lexical` find them. All of them answer, or none. `select` reads the records of those
-        that are wanted: the lists of a search name more of them, and many twice."""
+        """Run several rankings of the same records in one request. Return ids and scores of the best `limit` records of
+        each ranking, as in `nearest` and `lexical`. If one ranking fails, all fail.
+
+        Load the needed records with `select`: the lists contain more records than a caller needs, and many records
+        twice.
+        """
         ...
 
     async def last(
@@ -334,14 +341,14 @@ class VectorStore(Protocol):
         limit: int,
     ) -> list[StoredPoint]:
         """Return the records with the greatest values in an indexed field, greatest first. Records without a value are
-        left out. Concurrent calls share a request."""
+        not returned. Concurrent calls share a request."""
         ...
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int: ...
 
     def writes_together(self) -> AbstractAsyncContextManager[None]:
-        """Let writes share what makes them durable: within the block a write may return before it is durable, and all
-        are when the block ends without an error. After a crash any of them may be there, and any may not."""
+        """Let writes in the block share one sync. A write may return before it is durable; all writes are durable when
+        the block ends without an error. After a crash, any of the writes may be missing."""
         ...
 
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
@@ -349,15 +356,15 @@ class VectorStore(Protocol):
         ...
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
-        """Insert or replace whole points. For projections."""
+        """Insert or replace whole points. Used by projections."""
         ...
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
-        """Write single fields of existing points. Absent points stay absent. For fields that have one writer."""
+        """Write single fields of existing points. Absent points stay absent. Used for fields with one writer."""
         ...
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
-        """Replace vectors of existing points without touching payload or `dense`. Absent points stay absent."""
+        """Replace vectors of existing points. The payload and `dense` stay unchanged. Absent points stay absent."""
         ...
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None: ...
@@ -365,11 +372,11 @@ class VectorStore(Protocol):
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
-        """Write `point` if the stored row has `expected_version` (None: is absent) and does not have this cause yet.
-        The payload carries the new `version`, and `cause` in `applied`. The fields that another stage counts in
-        (`CollectionSpec.counted`) stay as the stored row has them at that moment, whatever the payload says.
+        """Write `point` if the stored row has `expected_version` (None: no row exists) and was not yet changed by
+        `cause`. The payload has the new `version`, and `cause` in `applied`. Counter fields of another stage
+        (`CollectionSpec.counted`) keep their stored values, whatever the payload has.
 
-        `applied`: the row has the cause, from now or before. `conflict`: the row does not have it.
+        Return `applied` when the row has the cause, from this call or an earlier one; `conflict` when it does not.
         """
         ...
 
@@ -377,24 +384,23 @@ class VectorStore(Protocol):
 
 
 class PeriodVectorStore(VectorStore, Protocol):
-    """A vector store that opens and drops periods of a collection that is kept by period. For the collection's
+    """Vector store that opens and drops periods of a collection that is partitioned by period. For the collection's
     writer."""
 
     async def periods(self, collection: str, *, opened: bool = False) -> tuple[Period, ...]:
-        """Return the periods that stand, oldest first, as the store has them now. `opened`: without the one that a
-        collection from before there were periods was given to, as of a worker's clock."""
+        """Return the existing periods from the store, oldest first. `opened`: leave out the period assigned to a
+        collection created before periods existed, because that period comes from a worker's clock."""
         ...
 
     async def open_period(self, collection: str, period: Period, *, newest: Period) -> str:
-        """Return the name of the period's collection, and make it when there is none. Many processes may do this at
-        once.
+        """Create the period's collection if it is missing, and return its name. Concurrent calls of several processes
+        are safe.
 
-        A collection that an earlier version filled, before there were periods, becomes that of `newest` or of `period`,
-        whichever is later.
+        A collection that was filled before periods existed gets the period `newest` or `period`, whichever is later.
         """
         ...
 
     async def drop_periods(self, collection: str, *, before: datetime) -> tuple[str, ...]:
-        """Delete the collections of the periods that ended by then, and return the names of those that are gone now.
-        Deleting them again changes nothing."""
+        """Delete the collections of periods that ended by `before`, and return the names of the deleted collections.
+        The call is idempotent."""
         ...

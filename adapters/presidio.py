@@ -1,4 +1,4 @@
-"""Presidio's analyzer as a recognizer of entities (`memstream[presidio]`). It is loaded when it is made.
+"""Entity recognizer on Presidio's analyzer (`memstream[presidio]`). Presidio is imported when an analyzer is loaded.
 
 Source: https://microsoft.github.io/presidio/analyzer/
 """
@@ -16,7 +16,7 @@ SETTING: Final = "memory.privacy.presidio.analyzer"
 
 @dataclass(frozen=True, slots=True)
 class RecognizedEntity:
-    """A place in a text that Presidio found, with Presidio's name of its kind."""
+    """Position of an entity in a text, with Presidio's name of the entity type."""
 
     name: str
     start: int
@@ -24,7 +24,7 @@ class RecognizedEntity:
 
 
 class Analyzer(Protocol):
-    """What is used of `presidio_analyzer.AnalyzerEngine`."""
+    """The part of `presidio_analyzer.AnalyzerEngine` that is used here."""
 
     supported_languages: list[str]
 
@@ -32,7 +32,7 @@ class Analyzer(Protocol):
 
 
 class PresidioRecognizer:
-    """Recognizer over one analyzer, in each of its languages."""
+    """Recognizer that runs one analyzer in each of its languages."""
 
     def __init__(self, *, analyzer: Analyzer, score: float) -> None:
         self._analyzer = analyzer
@@ -47,9 +47,9 @@ class PresidioRecognizer:
 
 
 def load_analyzer(configuration: str) -> Analyzer:
-    """Make an analyzer from a YAML file of Presidio, or from Presidio's own one (`default`).
+    """Create an analyzer from a YAML file of Presidio, or with Presidio's own configuration (`default`).
 
-    Raises ValueError if the package, the file or a model that it names is missing.
+    Raise ValueError if the package, the file or a model that it names is missing.
     """
     setting = f"{SETTING} = {configuration!r}"
     file = None if configuration == DEFAULT else Path(configuration).expanduser()
@@ -65,16 +65,16 @@ def load_analyzer(configuration: str) -> Analyzer:
             is_configuration = isinstance(yaml.safe_load(file.read_text(encoding="utf-8")), dict)
         except (yaml.YAMLError, ValueError):
             is_configuration = False
-        if not is_configuration:  # Presidio would take its own configuration in its place
-            raise ValueError(f"{setting}: the file is no configuration of an analyzer")
+        if not is_configuration:  # Presidio would use its own configuration instead
+            raise ValueError(f"{setting}: the file is not a valid configuration of an analyzer")
     try:
         analyzer: Analyzer = AnalyzerEngineProvider(
             analyzer_engine_conf_file=None if file is None else str(file)
         ).create_engine()
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{setting}: Presidio cannot make this analyzer: {_told(error)}") from error
+        raise ValueError(f"{setting}: Presidio cannot create this analyzer: {_reason(error)}") from error
     return analyzer
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__

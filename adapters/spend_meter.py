@@ -1,6 +1,6 @@
-"""Port through which a model asks what it may spend before each call, and reports what the call used.
+"""Port for spending limits: a model reserves the cost before each call, and reports the usage afterwards.
 
-The calls are counted at the connection, not in the stages. Only there it is known how many calls an answer takes (a
+Calls are counted at the connection, not in the stages. Only the connection knows how many calls an answer takes (a
 repair, a retry, a fallback with another price), and whether a failed call may have been charged.
 """
 
@@ -13,7 +13,7 @@ from .ports import Usage
 
 
 class Reservation(Protocol):
-    """The amount that is set aside for one call."""
+    """Amount that is reserved for one call."""
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -27,12 +27,12 @@ class Reservation(Protocol):
 
 class Meter(Protocol):
     async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
-        """Set aside the most that one call may cost. `input_tokens` bounds its prompt, and is called only where there
-        is a ceiling. Raises `OverBudget`, and `Transient` when the amount spent so far cannot be read."""
+        """Reserve the maximum cost of one call. `input_tokens` returns an upper bound for its prompt, and is called
+        only when there is a ceiling. Raise `OverBudget`, or `Transient` when the amount spent so far cannot be read."""
         ...
 
 
-class _AsMuchAsItLikes:
+class _UnlimitedReservation:
     @property
     def max_output_tokens(self) -> int | None:
         return None
@@ -41,11 +41,11 @@ class _AsMuchAsItLikes:
         return None
 
 
-UNBOUNDED: Final[Reservation] = _AsMuchAsItLikes()
+UNBOUNDED: Final[Reservation] = _UnlimitedReservation()
 
 
 class Unmetered:
-    """A meter without limits, for commands that are run by hand and deployments without a ceiling."""
+    """Meter without limits, for commands that are run by hand and deployments without a ceiling."""
 
     async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
         return UNBOUNDED

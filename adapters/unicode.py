@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates by U+FFFD. They have no UTF-8 form, so they could not be sent."""
+    """Replace lone surrogates by U+FFFD, because they have no UTF-8 form."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,1 +1,1 @@
-"""Batches of calls that concurrent events make."""
+"""Batching of calls from concurrent events."""

@@ -1,8 +1,8 @@
 """Coalescer: it joins the calls of concurrent callers into batches. Each caller gets its own answer or its own error.
 
-When no call is running, items go out in the next turn of the event loop. While a call is running, new items wait until
-that call ends, a batch is full, or `linger` has passed, whichever comes first. So an idle worker loses no time, and a
-busy one fills its batches by itself. docs/design/batching.md explains more.
+When no call is running, items are sent in the next iteration of the event loop. While a call is running, new items wait
+until that call ends, a batch is full, or `linger` has passed, whichever comes first. Therefore an idle worker adds no
+delay, and a busy worker fills its batches. See docs/design/batching.md.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ NO_KEYS: Final[frozenset[Hashable]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class CoalescePolicy:
-    """When a batch goes out."""
+    """Limits that decide when a batch is sent."""
 
     items: int = 64
-    """The most items (points, ids, texts) in a batch. A member with more goes alone."""
+    """Maximum number of items (points, ids, texts) in a batch. A member with more items is sent alone."""
     weight: int = 8 * 1024 * 1024
-    """The greatest weight (bytes, characters) of a batch. A heavier member goes alone."""
+    """Maximum weight (bytes, characters) of a batch. A heavier member is sent alone."""
     linger: float = 0.01
-    """The most seconds that the first member of a batch waits while other calls are running."""
+    """Maximum seconds that the first member of a batch waits while other calls are running."""
     at_once: int = 4
-    """Calls that run at once. With one, `linger` has no effect."""
+    """Maximum number of concurrent calls. With 1, `linger` has no effect."""
 
     def __post_init__(self) -> None:
         if self.items < 1 or self.weight < 1 or self.linger < 0 or self.at_once < 1:
@@ -46,7 +46,7 @@ class CoalescePolicy:
 
 @dataclass(eq=False, slots=True)
 class Member(Generic[T, A]):
-    """One item that waits for its batch, or is in one."""
+    """One item that waits for its batch or is in a running call."""
 
     item: T
     kind: Hashable
@@ -61,12 +61,12 @@ class Member(Generic[T, A]):
 class Coalescer(Generic[T, A]):
     """A queue of items, and the calls that are running.
 
-    `run` gets the items of one batch, all of one kind, and returns as many answers in the same order. When it raises
-    `Poison` or `Fatal`, each half of the batch is tried by itself, so that only the faulty member is refused;
-    `Transient` goes to all members. `run` must accept items again whose first call failed half way.
+    `run` gets the items of one batch, all of one kind, and returns one answer for each item in the same order. When
+    `run` raises `Poison` or `Fatal`, each half of the batch is tried separately, so that only the faulty member fails.
+    `Transient` goes to all members. `run` must accept an item again when an earlier call with it failed half way.
 
-    Items go out in the order in which they came. With `shares` the next batch is that of the tenant with the fewest
-    calls under way: then `kind` is the tenant, and there are no `keys`.
+    Items are sent in arrival order. With `shares`, the next batch belongs to the tenant with the fewest running calls;
+    then `kind` is the tenant, and `keys` must be empty.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Coalescer(Generic[T, A]):
         weight: int = 0,
     ) -> A:
         """Return the answer for one item. Only items of one `kind` share a batch. Items with a common key in `keys`
-        never run at the same time: they go out in the order in which they were given.
+        never run at the same time; they are sent in arrival order.
 
-        When a caller is cancelled, its item is removed if it has not gone out.
+        When a caller is cancelled, its item is removed if it has not been sent.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
@@ -112,20 +112,20 @@ class Coalescer(Generic[T, A]):
         return answer
 
     async def drain(self) -> None:
-        """Wait until no item waits and no call runs."""
+        """Wait until no item is queued and no call is running."""
         while under_way := self._under_way():
             await asyncio.wait(under_way)
 
     def _under_way(self) -> list[asyncio.Future[Any]]:
         return [*(each.answer for each in self._waiting if not each.answer.done()), *self._calls]
 
-    # ------------------------------------------------------------------------------------------------ when
+    # ------------------------------------------------------------------------------------------------ scheduling
     def _look_soon(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._soon is None:
             self._soon = loop.call_soon(self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send the batches that are due, and schedule the next look at the others."""
+        """Send the batches that are due, and schedule the next check for the other items."""
         self._soon = None
         if self._later is not None:
             self._later.cancel()
@@ -136,7 +136,7 @@ class Coalescer(Generic[T, A]):
                 return
             batch = self._take() if self._shares is None else self._take_turn(self._shares)
             if not batch:
-                return  # the rest waits for a key; the end of that call looks again
+                return  # the other items wait for a key; the end of the running call triggers the next check
             self._busy.update(*(member.keys for member in batch))
             call = loop.create_task(self._outcomes(batch))
             self._calls.add(call)
@@ -148,8 +148,8 @@ class Coalescer(Generic[T, A]):
         return sum(member.size for member in self._waiting) >= self._policy.items
 
     def _take(self) -> list[Member[T, A]]:
-        """Take the next batch: the first member that may go, and the members that fit to it. A member never overtakes
-        an earlier one with the same key."""
+        """Take the next batch: the first member that may be sent, and the members that fit with it. A member never
+        overtakes an earlier member with the same key."""
         batch: list[Member[T, A]] = []
         rest: deque[Member[T, A]] = deque()
         closed = set(self._busy)
@@ -172,7 +172,7 @@ class Coalescer(Generic[T, A]):
         return batch
 
     def _take_turn(self, shares: FairShares[Member[T, A]]) -> list[Member[T, A]]:
-        """Take the next batch of the tenant whose turn it is."""
+        """Take the next batch, for the tenant that `shares` selects."""
         batch: list[Member[T, A]] = []
         while not batch and (turn := shares.pop()) is not None:
             tenant, first = turn
@@ -197,7 +197,7 @@ class Coalescer(Generic[T, A]):
         self._waiting = deque(member for member in self._waiting if not member.gone_out)
         return batch
 
-    # ------------------------------------------------------------------------------------------------ what
+    # ------------------------------------------------------------------------------------------------ calls
     async def _outcomes(self, batch: Sequence[Member[T, A]]) -> list[A | StageError]:
         try:
             answers = await self._run([member.item for member in batch])
@@ -231,12 +231,12 @@ class Coalescer(Generic[T, A]):
                 member.answer.set_exception(_own(outcome))
             else:
                 member.answer.set_result(outcome)
-        self._look_soon(loop)  # after the callers have run, because their next items may join
+        self._look_soon(loop)  # runs after the callers, because their next items may join the batch
 
 
 def _own(error: StageError) -> StageError:
-    """Copy the error for one caller, because each task adds its own frames. All copies have the same cause, so they can
-    be recognised as one failure."""
+    """Copy the error for one caller, because each task adds its own traceback frames. All copies have the same cause,
+    so they can be recognised as one failure."""
     mine = type(error).__new__(type(error), *error.args)
     mine.__dict__.update(error.__dict__)
     mine.__cause__ = error.__cause__ if error.__cause__ is not None else error

@@ -11,22 +11,22 @@ from ..ports import Embedder, EmbedderIdentity, FairShares
 from .coalescer import CoalescePolicy, Coalescer, Member
 
 EmbedderMember = Member[tuple[str, tuple[str, ...]], list[list[float]]]
-"""Texts of one tenant that wait for a call."""
+"""Texts of one tenant in the queue."""
 
 CHARACTERS: Final = 200_000
-"""Characters in one batch: about 50 000 tokens. The largest servers accept 300 000 in one call."""
+"""Maximum characters in one batch: about 50 000 tokens. The largest servers accept 300 000 tokens in one call."""
 REMOTE: Final = CoalescePolicy(items=32, weight=CHARACTERS, linger=0.01, at_once=16)
-"""For a server: several calls run at once. 32 texts are the lowest limit among the common servers."""
+"""Policy for a server, with concurrent calls. 32 texts are the lowest limit among the common servers."""
 LOCAL: Final = CoalescePolicy(items=64, weight=CHARACTERS, at_once=1)
-"""For a model in this process, on one thread: texts that arrive while it computes form the next batch."""
+"""Policy for a model in this process, on one thread. Texts that arrive during a call form the next batch."""
 
 
 class BatchingEmbedder:
-    """`Embedder` around another one. Texts of two tenants never share a call, because usage is counted by tenant. A
-    server that mixes up answers therefore cannot mix up tenants.
+    """`Embedder` that batches the calls to another embedder. Texts of two tenants never share a call, because usage is
+    counted by tenant. Therefore a server that mixes up answers cannot mix up tenants.
 
-    `shares` says whose call is next. Without it, texts go out in the order in which they came, for a program that
-    serves one tenant after the other.
+    `shares` selects the tenant of the next call. Without it, texts are sent in arrival order, for a program that serves
+    one tenant at a time.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class BatchingEmbedder:
         return [vector for piece in vectors for vector in piece]
 
     def _pieces(self, texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Cut the texts into pieces that one call takes, so that others have their turns between them."""
+        """Split the texts into pieces of one call each, so that calls of other tenants can run between them."""
         piece: list[str] = []
         weight = 0
         for text in texts:

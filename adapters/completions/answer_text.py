@@ -1,7 +1,7 @@
-"""Reading of a model's answer: from the texts that a server sent to the JSON value that the task's schema describes.
+"""Parser of a model's answer: from the texts that a server sent to the JSON value that the task's schema describes.
 
-This is the only module that looks for JSON in a text. It is pure, and lenient about everything around and inside the
-JSON. It adds no item: an item of its result is in the text. docs/design/model-answers.md has the rules.
+Only this module looks for JSON in a text. It is pure, and lenient about everything around and inside the JSON. It never
+invents an item: every item of the result is in the text. docs/design/model-answers.md has the rules.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..unicode import replace_surrogates
 from .lenient_json import decode_leniently
 
 MAX_ANSWER: Final = 1_000_000
-"""Code points. A valid answer has a few statements of at most 2 000 code points each."""
+"""Maximum length of an answer in code points. A valid answer has a few statements of at most 2 000 code points each."""
 MAX_REPAIRED: Final = 100_000
-"""Code points of a text that is read leniently."""
+"""Maximum length, in code points, of a text that is parsed leniently."""
 MAX_PLACES: Final = 64
 MAX_REPAIRED_PLACES: Final = 8
-"""Places of one text at which a JSON value may begin; the same where it is read leniently."""
+"""Maximum number of positions in one text where a JSON value may begin, for strict and for lenient parsing."""
 MAX_NESTED: Final = 4
-"""Objects and JSON strings around an answer."""
+"""Maximum nesting of objects and JSON strings around an answer."""
 
 _THOUGHT: Final = (
     r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad|seed:think|internal_monologue)"
@@ -38,26 +38,26 @@ _OPENING_MARK: Final = re.compile(
     re.IGNORECASE,
 )
 _HARMONY: Final = re.compile(r"<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
-"""The head of a message in OpenAI's Harmony format. Its message ends at the next special token."""
+"""Head of a message in OpenAI's Harmony format. The message ends at the next special token."""
 _BARE_HARMONY: Final = re.compile(r"\Aanalysis(?=\S).*assistant\s*final(?:json)?(?=\s*[\[{`])", re.DOTALL)
-"""The same from a server that drops special tokens: `analysis…assistantfinal{…}`."""
+"""Harmony output of a server that drops special tokens: `analysis…assistantfinal{…}`."""
 _SPECIAL_TOKEN: Final = re.compile(r"<\|[\w ]{1,40}\|>")
 _BEGINS: Final = re.compile(r"""\{(?=\s*(?:["'“”}\w]|//|/\*))|\[(?=\s*(?:[\[{"'“”\]]|//|/\*))""")
-"""A bracket that may begin a JSON value: `[t1]` does not."""
+"""A bracket that may begin a JSON value; `[t1]` does not match."""
 _FENCE_BEFORE: Final = re.compile(r"(?:\A|```[\w-]*)\s*\Z")
 _FENCE_AFTER: Final = re.compile(r"\s*(?:\Z|```)")
 
 
 class UnusableReply(ValueError):
-    """The model answered with something unusable. The message says why, in words that a model can act on."""
+    """Unusable answer of a model. The message gives the reason in words that a model can act on."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The outer shape that a schema names."""
+    """Outer shape of the answer that a schema describes."""
 
     lists: Mapping[str, frozenset[str] | None]
-    """The lists, with the names that an item of each may have. None: its items are no objects."""
+    """Names of the lists, each with the property names of its items. None: the items are not objects."""
     texts: tuple[str, ...]
 
     @classmethod
@@ -79,7 +79,8 @@ class _Shape:
         return frozenset((*self.lists, *self.texts))
 
     def list_for(self, items: Sequence[JsonValue], *, least: int = 1) -> str | None:
-        """Return the only list whose items these can be. Of objects each has `least` of the names."""
+        """Return the name of the only list that these items fit, or None. An object fits when it has at least `least`
+        of the property names."""
         fitting = [name for name, known in self.lists.items() if _all_fit(items, known, least)]
         return fitting[0] if len(fitting) == 1 else None
 
@@ -102,10 +103,10 @@ def _all_fit(items: Sequence[JsonValue], known: frozenset[str] | None, least: in
 
 
 def read_answer(texts: Sequence[str], schema: Mapping[str, JsonValue]) -> JsonValue:
-    """Return the answer as a value of the schema's outer shape. The first of `texts` that holds one counts.
+    """Return the answer as a value of the schema's outer shape, from the first text that has a usable value.
 
-    NaN and infinities are refused, and lone surrogates become U+FFFD, because neither can be stored or sent on. Raises
-    `UnusableReply`.
+    NaN and infinities are rejected, and lone surrogates become U+FFFD, because they cannot be stored or sent. Raise
+    `UnusableReply` when no text has a usable value.
     """
     shape = _Shape.of(schema)
     problem: UnusableReply | None = None
@@ -133,15 +134,15 @@ def _read(text: str, shape: _Shape) -> JsonValue:
         return _clean(fitting)
     whole = next((each.value for each in strict if each.is_whole), None)
     if isinstance(whole, dict) and not {"type", "properties"} <= whole.keys() - shape.names:
-        return _clean(whole)  # the task's parser says whether an object without its list is an answer
+        return _clean(whole)  # the task's parser decides whether an object without its list is an answer
     if whole is not None:
         raise UnusableReply(_wanted(shape))
     raise UnusableReply("the answer was not JSON; answer with one JSON object and nothing around it")
 
 
 def _fitting(found: Sequence[_Found], shape: _Shape) -> JsonValue:
-    """Return the last value that fits the schema, with those that it follows line by line, else all values that are
-    single items, as a list. None: none fits."""
+    """Return the last value that fits the schema, joined with the values directly before it. If there is no such value,
+    return the values that are single items as a list. Return None when nothing fits."""
     fitting: JsonValue = None
     items: list[JsonValue] = []
     before: JsonValue = None
@@ -158,7 +159,7 @@ def _fitting(found: Sequence[_Found], shape: _Shape) -> JsonValue:
 
 
 def _joined(one: dict[str, JsonValue], other: dict[str, JsonValue], shape: _Shape) -> dict[str, JsonValue]:
-    """Return the second of two answers with the items of both."""
+    """Join two answers. The lists have the items of both; other properties come from the second answer."""
     joined = {**one, **other}
     for name in shape.lists:
         lists = [each[name] for each in (one, other) if isinstance(each.get(name), list)]
@@ -168,7 +169,7 @@ def _joined(one: dict[str, JsonValue], other: dict[str, JsonValue], shape: _Shap
 
 
 def _wanted(shape: _Shape) -> str:
-    """Say what the outer shape is."""
+    """Describe the expected outer shape for an error message."""
     lists = [f'"{name}": [{"..." if known is None else "{...}"}]' for name, known in shape.lists.items()]
     texts = [f'"{name}": "..."' for name in shape.texts]
     return f"the answer must be an object {{{', '.join((*lists, *texts))}}}, with values"
@@ -177,19 +178,19 @@ def _wanted(shape: _Shape) -> str:
 # ------------------------------------------------------------------------------------------------ candidates
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A decoded value of a text."""
+    """A decoded value in a text."""
 
     value: JsonValue
     is_whole: bool = False
-    """The text, or a code fence in it, has nothing else."""
+    """True when the whole text, or a code fence in it, is this value."""
     follows: bool = False
-    """Nothing is between it and the value before it."""
+    """True when only separators are between this value and the value before it."""
     in_damaged: bool = False
-    """It may be a part of a value that could not be decoded."""
+    """True when it may be a part of a value that could not be decoded."""
 
 
 def _values(said: str, decode: Callable[[str, int], tuple[JsonValue, int]], places: int) -> list[_Found]:
-    """Return the objects and lists of a text, in their order."""
+    """Return the objects and lists in a text, in text order."""
     found: list[_Found] = []
     place, in_damaged, end = 0, False, -1
     for _ in range(places):
@@ -227,12 +228,12 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_no_constant)
-"""Not strict: a line break inside a string is allowed."""
+"""Decoder that is not strict: it allows a line break inside a string."""
 
 
 def _without_reasoning(text: str) -> str:
-    """Return what a model says after its reasoning: of Harmony channels the last final one, and what follows the last
-    closing mark. Reasoning that is never closed hides what follows it."""
+    """Return the text after the model's reasoning. In Harmony format this is the last final channel; otherwise it is
+    the text after the last closing mark. An unclosed reasoning mark removes everything after it."""
     heads = list(_HARMONY.finditer(text))
     if heads:
         final = next((head for head in reversed(heads) if head.group(1) == "final"), None)
@@ -243,14 +244,14 @@ def _without_reasoning(text: str) -> str:
     text = _BARE_HARMONY.sub("", text)
     said = text[max((mark.end() for mark in _CLOSING_MARK.finditer(text)), default=0) :]
     opening, begin = _OPENING_MARK.search(said), _BEGINS.search(said)
-    if opening is not None and (begin is None or opening.start() < begin.start()):  # else it is in a statement
+    if opening is not None and (begin is None or opening.start() < begin.start()):  # else the mark is in a statement
         said = said[: opening.start()]
     return _SPECIAL_TOKEN.sub(" ", said)
 
 
 # ------------------------------------------------------------------------------------------------ shapes
 def _shaped(found: _Found, shape: _Shape, *, nested: int = MAX_NESTED) -> JsonValue:
-    """Return the value in the outer shape of the schema, or None."""
+    """Convert the value to the outer shape of the schema; None when that is not possible."""
     value = found.value
     if nested == 0:
         return None
@@ -263,7 +264,7 @@ def _shaped(found: _Found, shape: _Shape, *, nested: int = MAX_NESTED) -> JsonVa
         if found.in_damaged:
             return None
         shaped = _from_list(value, shape)
-        if shaped is None and len(value) == 1 and isinstance(value[0], dict):  # a list of one call of a tool
+        if shaped is None and len(value) == 1 and isinstance(value[0], dict):  # a list with one tool call
             return _shaped(replace(found, value=value[0]), shape, nested=nested - 1)
         return shaped
     if not isinstance(value, dict):
@@ -276,7 +277,7 @@ def _shaped(found: _Found, shape: _Shape, *, nested: int = MAX_NESTED) -> JsonVa
 
 
 def _is_item(value: JsonValue, shape: _Shape) -> bool:
-    """Return whether a value is one item of the schema's only list: it has two of the names of an item at least."""
+    """Return whether a value is one item of the schema's only list: it has at least two property names of an item."""
     if not isinstance(value, dict) or not shape.names.isdisjoint(value):
         return False
     name = shape.list_for([value], least=2)
@@ -284,7 +285,7 @@ def _is_item(value: JsonValue, shape: _Shape) -> bool:
 
 
 def _with_lists(value: dict[str, JsonValue], shape: _Shape) -> dict[str, JsonValue] | None:
-    """Return an object with its lists as the schema has them; None if one cannot be read."""
+    """Convert the object's lists to the form of the schema; None when a list cannot be read."""
     shaped = dict(value)
     for name in shape.lists.keys() & value.keys():
         known, given = shape.lists[name], value[name]
@@ -306,7 +307,7 @@ def _with_lists(value: dict[str, JsonValue], shape: _Shape) -> dict[str, JsonVal
 
 
 def _opened(given: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return the items of a list whose items are lists, or JSON in texts."""
+    """Flatten a list whose items are lists or JSON strings."""
     opened: list[JsonValue] = []
     for item in given:
         inner = _decoded(item.strip()) if isinstance(item, str) else item
@@ -315,7 +316,8 @@ def _opened(given: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def _items_of(given: dict[str, JsonValue], known: frozenset[str] | None) -> list[JsonValue] | None:
-    """Return the items of an object in the place of a list: it is one item, or has items by name."""
+    """Return the items of an object that is in the place of a list: a single item, or a mapping from names to items.
+    None when it is neither."""
     if known is None:
         return None
     if _all_fit([given], known, least=2):
@@ -333,13 +335,13 @@ def _from_list(value: list[JsonValue], shape: _Shape) -> JsonValue:
 
 
 def _from_inside(value: dict[str, JsonValue], shape: _Shape, *, nested: int) -> JsonValue:
-    """Read an answer that is wrapped in an object, or has another name."""
+    """Read an answer that is wrapped in an object or has another property name."""
     lists = [each for each in value.values() if isinstance(each, list)]
     if len(lists) == 1 and (name := shape.list_for(lists[0])) is not None:
         return {name: lists[0]}
     items = list(value.values())
     if len(items) > 1 and (name := shape.list_for(items, least=2)) is not None and shape.lists[name]:
-        return {name: items}  # items by name
+        return {name: items}  # a mapping from names to items
     for each in value.values():
         if isinstance(each, dict) or (isinstance(each, str) and each.lstrip()[:1] in ("{", "[")):
             shaped = _shaped(_Found(each), shape, nested=nested - 1)

@@ -1,7 +1,7 @@
-"""Decoding of a chat completion: from the bytes of a server's answer to the texts of the model's, or to an error.
+"""Decoder of a chat completion: from the bytes of a server's response to the model's texts, or to an error.
 
-Servers differ in every field that they need not send. A field that has another form than the protocol's counts as
-absent. answer_text.py reads the texts.
+Servers differ in all optional fields. A field with an unexpected type counts as absent. answer_text.py parses the
+texts.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from .answer_text import UnusableReply, read_answer
 
 _CUT: Final = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 _FILTERED: Final = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "recitation"})
-"""Values of `finish_reason`, in lower case. A number says nothing: it means something else on each server."""
+"""Values of `finish_reason`, in lower case. Numeric values are ignored, because servers disagree about their
+meaning."""
 _DONE: Final = "[DONE]"
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
-"""The ends of lines of the protocol. Texts within JSON may have others, such as U+2028."""
+"""Line ends of the protocol. JSON strings may contain other line separators, such as U+2028."""
 _SPOKEN_PARTS: Final = frozenset({"text", "output_text", "json"})
-"""Types of content parts that belong to the answer. Others are reasoning, references and images."""
+"""Content part types that belong to the answer. Other types are reasoning, references and images."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """The used part of a chat completion."""
+    """Fields of a chat completion that are used here."""
 
     texts: tuple[str, ...] = ()
-    """Where the answer may be, in the order in which it is looked for."""
+    """Texts that may have the answer, in search order."""
     is_refused: bool = False
     is_cut: bool = False
     usage: Usage | None = None
-    """The tokens of the call. None: the server does not count."""
+    """Tokens of the call. None: the server reports none."""
 
     @property
     def counted(self) -> Usage:
-        """Return the tokens of this call; zeros when the server does not count."""
+        """Return the tokens of this call; zeros when the server reports none."""
         return self.usage or Usage(calls=1)
 
 
 def decode_reply(body: bytes) -> ChatReply | None:
-    """Decode the body. None: it is no chat completion (a proxy's page, another kind of server)."""
+    """Decode the body. Return None when it is not a chat completion (a proxy's page, another kind of server)."""
     text = body.decode("utf-8", "replace").removeprefix("\ufeff").strip()
     try:
         sent: JsonValue = json.loads(text)
@@ -95,7 +96,7 @@ def _texts(said: dict[str, JsonValue], choice: dict[str, JsonValue]) -> Iterator
 
 
 def _spoken(content: JsonValue) -> str:
-    """Return the text of a content: a text, a list of parts, one part, or the answer itself, decoded."""
+    """Return the text of a content field: a string, a list of parts, one part, or the decoded answer itself."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -118,7 +119,7 @@ def _spoken_part(part: JsonValue) -> str:
 
 
 def _arguments(said: dict[str, JsonValue]) -> Iterator[str]:
-    """Yield the arguments of the functions that the model calls, though none was offered to it."""
+    """Yield the arguments of function calls. Some models call functions although the request offers none."""
     calls = said.get("tool_calls")
     called = [each.get("function") for each in calls if isinstance(each, dict)] if isinstance(calls, list) else []
     for function in (*called, said.get("function_call")):
@@ -134,7 +135,7 @@ def _first_choice(sent: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _usage(sent: JsonValue) -> Usage | None:
-    """Read the usage. None: it is absent, or its numbers are none."""
+    """Read the usage. Return None when it is absent or has no valid numbers."""
     if not isinstance(sent, dict):
         return None
     read = sent.get("prompt_tokens", sent.get("input_tokens"))
@@ -151,10 +152,10 @@ def _is_count(value: JsonValue) -> bool:
 
 # ------------------------------------------------------------------------------------------------ server-sent events
 def _events(text: str) -> Iterator[dict[str, JsonValue]]:
-    """Yield the chunks of a body of server-sent events. Nothing: the body is something else."""
+    """Yield the chunks of a body of server-sent events; nothing when the body has another format."""
     for line in _LINE_END.split(text):
         name, colon, data = line.partition(":")
-        if line.startswith("{"):  # a stream of lines of JSON
+        if line.startswith("{"):  # newline-delimited JSON
             data = line
         elif not colon or name.strip() != "data" or data.strip() == _DONE:
             continue
@@ -167,7 +168,7 @@ def _events(text: str) -> Iterator[dict[str, JsonValue]]:
 
 
 def _joined(chunks: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Join the chunks of a stream to one choice."""
+    """Join the chunks of a stream into one choice."""
     texts: dict[str, list[str]] = {}
     calls: dict[int, list[str]] = {}
     message: dict[str, JsonValue] = {}

@@ -1,4 +1,4 @@
-"""Factory for the models that MEMSTREAM_MODEL and the table [models] name."""
+"""Factory for the models in MEMSTREAM_MODEL and the table [models]."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 OFFLINE: Final = "offline"
 DEFAULT_MODEL: Final = "gpt-5-mini"
 PATIENCE: Final = 60.0
-"""Seconds that a busy model is retried before the next one is called."""
+"""Seconds to retry a busy model before the next model is called."""
 
 
 def create_completions(
@@ -37,12 +37,13 @@ def create_completions(
     meter: Meter | None = None,
     requests: Mapping[str, RequestFields] | None = None,
 ) -> CompletionsByTask:
-    """Create the models. `model` may list several names with commas: the first model and its fallbacks. `models` names
-    those of single tasks. Without a name, the model is gpt-5-mini when there is a key, otherwise the offline rules.
+    """Create the models. `model` may list several names, separated by commas: the first model and its fallbacks.
+    `models` has the model names of single tasks. Without a name, the model is gpt-5-mini when there is a key, otherwise
+    the offline rules.
 
-    Each model has `concurrency` places; `places` makes what says who gets them. `meter` is asked before each call that
-    costs money. `requests` are the request fields of single models. This connects to nothing; ValueError says what is
-    missing.
+    Each model has `concurrency` places; `places` creates the object that assigns them to tenants. `meter` reserves the
+    cost before each paid call. `requests` has the request fields of single models. Nothing connects here. Raise
+    ValueError when a setting is missing.
     """
     made: dict[str, Completions] = {}
 
@@ -54,7 +55,7 @@ def create_completions(
     def paid(name: str, setting: str) -> Completions:
         if not (api_key or base_url):
             raise ValueError(f"{setting} needs OPENAI_API_KEY (or OPENAI_BASE_URL of your own server)")
-        from .openai import OpenAICompletions  # the client takes most of a second to import
+        from .openai import OpenAICompletions  # a lazy import: the client takes most of a second
 
         return OpenAICompletions(
             model=name,
@@ -93,11 +94,11 @@ def create_completions(
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Split a list of names with commas. Each name is returned once, in order."""
+    """Split a comma-separated list of names. Drop duplicates, keep the order."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _offline(sink: UsageSink) -> Completions:
-    from .offline import OfflineCompletions  # its many patterns take a tenth of a second to compile
+    from .offline import OfflineCompletions  # a lazy import: its patterns take 0.1 s to compile
 
     return OfflineCompletions(sink=sink)

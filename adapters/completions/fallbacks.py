@@ -1,14 +1,15 @@
-"""Fallback models: when a model is unavailable the next one is called, and the first again once it may be available.
+"""Fallback models: when a model is unavailable, the next model is called until the first one is available again.
 
-- unavailable (no answer in time, no connection, 5xx, 401, 402, 403, 404): the next model is called at once
+- unavailable (no answer in time, no connection, 5xx, 401, 402, 403, 404): the next model is called immediately
 - busy (429): the call is retried (streams/engine/retry.py); after `patience`, which includes the wait that the server
   asks for, the model counts as unavailable
-- unavailable, and the next model costs nothing: as busy, because rules replace a model during an outage only, not after
-  a single error
+- unavailable, and the next model is free of charge: treated as busy, because the offline rules replace a model only
+  during an outage, not after a single error
 - the model refuses the request or gives an unusable answer: it is available, and no other model is called
 
-An unavailable model is not called for ten seconds (or as long as its server asks, or as long as the failed call took).
-Then one call tests it, while the others go to the next model. When it answers, all calls return to it.
+An unavailable model is not called for ten seconds, or longer if its server asks for it or the failed call took longer.
+Then one call tests it, while other calls go to the next model. When the test call gets an answer, all calls return to
+the model.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ A = TypeVar("A")
 log = structlog.get_logger(__name__)
 
 PROBE_AFTER: Final = 10.0
-"""Seconds that an unavailable model is left alone, at least; the same as a circuit breaker."""
+"""Minimum seconds without calls to an unavailable model; the same as for a circuit breaker."""
 
 
 class _Link:
-    """A model that has a next one, and its state. Times are monotonic, in seconds."""
+    """A model with a fallback, and its state. Times are monotonic, in seconds."""
 
     def __init__(self, completions: Completions, following: Completions, *, patience: float) -> None:
         self.completions = completions
@@ -46,12 +47,12 @@ class _Link:
         return self._away_until is None or (now >= self._away_until and not self._probing)
 
     def begin(self) -> bool:
-        """Begin a call. True: this call tests whether the model is available again."""
+        """Begin a call. Return True when this call tests whether the model is available again."""
         self._probing = self._away_until is not None
         return self._probing
 
     def end(self, probe: bool) -> None:
-        """End a call, whatever its result."""
+        """End a call, with any result."""
         if probe:
             self._probing = False
 
@@ -61,7 +62,7 @@ class _Link:
         self._failing_since = self._away_until = None
 
     def failed(self, failure: Transient, *, began: float, now: float) -> bool:
-        """Record a failed call, and tell whether the next model is called."""
+        """Record a failed call, and return whether the next model is called."""
         if self._failing_since is None:
             self._failing_since = began
         requested_wait = failure.retry_after or 0.0
@@ -80,8 +81,8 @@ class _Link:
 
 
 class FallbackCompletions:
-    """`Completions` of the first of these models that is available. The last one is always called. `patience`: seconds
-    that a model which is busy, or whose next one costs nothing, is retried."""
+    """`Completions` of the first available model. The last model is always called. `patience`: seconds that a call is
+    retried when the model is busy or its fallback is free of charge."""
 
     def __init__(
         self, models: Sequence[Completions], *, patience: float, clock: Callable[[], float] = time.monotonic
@@ -93,16 +94,16 @@ class FallbackCompletions:
 
     @property
     def model(self) -> str:
-        """The first model's name. A completion names the model that answered."""
+        """The first model's name. A completion has the name of the model that answered."""
         return self._first.model
 
     @property
     def costs_money(self) -> bool:
-        """Whether the first model costs money."""
+        """True when the first model costs money."""
         return self._first.costs_money
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Answer a request, as the port says. When all models fail, the failure with the shortest wait is raised."""
+        """Answer a request. When all models fail, raise the failure with the shortest wait."""
         failures: list[Transient | OverBudget] = []
         for link in self._links:
             began = self._clock()
@@ -129,7 +130,7 @@ class FallbackCompletions:
             raise min([*failures, failure], key=lambda each: each.retry_after or 0.0) from failure
 
     async def close(self) -> None:
-        """Does nothing: the creator of the models closes them."""
+        """Do nothing: the creator of the models closes them."""
 
     @property
     def _first(self) -> Completions:

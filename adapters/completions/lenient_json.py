@@ -1,9 +1,9 @@
-"""Decoding of damaged JSON, as models write it.
+"""Decoder of damaged JSON from models.
 
 It tolerates other quotes, quotes inside a string, line breaks, names without quotes, Python's literals, comments, and
-commas and outer brackets that are missing or too many. A text that ends inside a value is an error: the end of a
-statement may turn its meaning around. Libraries for this task complete such a text, and some texts take them time that
-grows with the square of the length. This reader's time grows with the length alone.
+missing or extra commas and outer brackets. A text that ends inside a value is an error, because the missing end of a
+statement may reverse its meaning. Libraries for this task complete such a text, and some take quadratic time for some
+texts. This decoder takes linear time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import JsonValue
 
 MAX_DEPTH: Final = 50
-"""Lists and objects around a value."""
+"""Maximum nesting of lists and objects around a value."""
 
 _IGNORED: Final = re.compile(r"(?:\s+|//[^\n]*|/\*(?:(?!\*/).)*\*/|#[^\n]*)*", re.DOTALL)
 _CLOSERS: Final[Mapping[str, str]] = {
@@ -24,7 +24,7 @@ _CLOSERS: Final[Mapping[str, str]] = {
     **dict.fromkeys("“”„", '“”"'),
     **dict.fromkeys("‘’‚", "‘’'"),
 }
-"""By the quote that opens a string, the ones that close it."""
+"""Closing quotes by opening quote."""
 _PIECE: Final[Mapping[str, re.Pattern[str]]] = {
     quote: re.compile(rf"[^\\{re.escape(closers)}]+") for quote, closers in _CLOSERS.items()
 }
@@ -32,7 +32,7 @@ _AFTER_NAME: Final = re.compile(r"\s*:")
 _AFTER_VALUE: Final = re.compile(
     r"\s*(?:[,}\]]|\Z|//|/\*|(?P<quote>[\"'“”])[\w$ -]{1,64}[\"'“”]\s*:|[\w$-]{1,64}\s*:\s*[\"'“”\[{])"
 )
-"""Text after the quote that ends a value. The last two alternatives are the next name after a missing comma."""
+"""Text after the quote that ends a value. The last two alternatives match the next name after a missing comma."""
 _BARE: Final = re.compile(r"[^\s,:{}\[\]\"'“”]+")
 _NAME: Final = re.compile(r"[\w$-]+")
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -50,17 +50,18 @@ _CODE: Final = re.compile(r"u([0-9a-fA-F]{4})")
 
 
 class DamagedValue(ValueError):
-    """No value begins here, or it is not complete."""
+    """No value begins here, or the value is not complete."""
 
 
 def decode_leniently(text: str, place: int) -> tuple[JsonValue, int]:
-    """Decode the object or list that begins at a place. Return it, and the place after it. Raises `DamagedValue`."""
+    """Decode the object or list that begins at `place`. Return the value and the position after it. Raise
+    `DamagedValue`."""
     reader = _Reader(text, place)
     return reader.value(0), reader.at
 
 
 class _Reader:
-    """Recursive descent over one text."""
+    """Recursive descent parser of one text."""
 
     def __init__(self, text: str, place: int) -> None:
         self.at = place
@@ -99,9 +100,10 @@ class _Reader:
         return found
 
     def _ends(self, own: str, other: str, depth: int) -> bool:
-        """Tell whether a list or an object ends here, and step over its own bracket.
+        """Return whether a list or an object ends here, and skip its closing bracket.
 
-        The bracket may be missing: before the other one, or at the end of the text of the two outer levels.
+        The bracket may be missing before the other kind of bracket, or, for the two outer levels, at the end of the
+        text.
         """
         sign = self._next()
         if sign == ",":
@@ -119,7 +121,7 @@ class _Reader:
         raise DamagedValue("the value is not complete")
 
     def _string(self, after: re.Pattern[str]) -> str:
-        """Read a string. A quote ends it only if `after` matches behind the quote."""
+        """Read a string. A quote ends it only if `after` matches the text after the quote."""
         quote = self._text[self.at]
         piece, closers = _PIECE[quote], _CLOSERS[quote]
         self.at += 1
@@ -166,7 +168,7 @@ class _Reader:
         return found.group()
 
     def _next(self) -> str:
-        """Step over white space and comments. Return the next sign; at the end of the text an empty one."""
+        """Skip white space and comments. Return the next character, or an empty string at the end of the text."""
         found = _IGNORED.match(self._text, self.at)
         self.at = self.at if found is None else found.end()
         return self._text[self.at : self.at + 1]

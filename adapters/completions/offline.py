@@ -1,7 +1,7 @@
-"""Offline model: rules that understand plain English as people type it, and ignore everything else.
+"""Offline model: rules for plain English as people type it. They ignore all other text.
 
-It answers from the same prompt text as any model, through the same parser, so everything behind it works as in
-production. tests/data/offline.jsonl measures its quality. It lets a user try the pipeline without a key, and does not
+It reads the same prompts as any model, and its answers go through the same parser, so the rest of the pipeline works as
+in production. tests/data/offline.jsonl measures its quality. It lets a user try the pipeline without a key; it does not
 replace a language model.
 """
 
@@ -27,11 +27,11 @@ log = structlog.get_logger(__name__)
 
 NAME: Final = "offline-rules/1"
 TOLD_EVERY: Final = 600.0
-"""Seconds between two sentences in the log about how much was read."""
+"""Minimum seconds between two log events about the read counts."""
 
 
 class OfflineCompletions:
-    """`Completions` for the tasks of the stages. Any other task is refused by name."""
+    """`Completions` for the tasks of the stages. Any other task raises `Poison`."""
 
     def __init__(self, *, sink: UsageSink, clock: Callable[[], float] = time.monotonic) -> None:
         self._sink = sink
@@ -46,8 +46,8 @@ class OfflineCompletions:
         return False
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Answer a request. The rules are deterministic, so a repair would give the same answer: what the parser
-        refuses is poison at once."""
+        """Answer a request. The rules are deterministic, so a repair would give the same answer. Therefore an answer
+        that the parser rejects raises `Poison` immediately."""
         prompt = read_prompt(request.messages)
         answer: JsonValue
         match request.task:
@@ -83,7 +83,8 @@ class OfflineCompletions:
 
 
 class _ReadCount:
-    """Tells in the log how much the rules leave unread: counts only, at most once in `TOLD_EVERY` and at the end."""
+    """Counts of statements that the rules read and did not read. It logs counts only, at most every `TOLD_EVERY`
+    seconds and on close."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -109,7 +110,7 @@ class _ReadCount:
 
 
 def _statements(observations: Iterable[JsonValue]) -> Iterator[tuple[str, str]]:
-    """Return (subject, content) of each observation."""
+    """Yield (subject, content) of each observation."""
     for each in observations:
         if isinstance(each, dict):
             yield str(each.get("subject") or "user"), str(each.get("content") or "")

@@ -1,7 +1,7 @@
-"""Short answers and notes: what a message without a sentence says.
+"""Short answers and notes: statements in messages without a full sentence.
 
-"Where do you live?" — "innsbruck" is read as "I live in innsbruck". "29, physio, from bergen" is a list of what
-somebody is. A note that no rule reads afterwards says nothing.
+After "Where do you live?", "innsbruck" is read as "I live in innsbruck". "29, physio, from bergen" is a list of notes
+about the speaker. A note that no rule can read is ignored.
 """
 # ruff: noqa: E501 - a pattern stays on one line
 
@@ -46,11 +46,11 @@ _YES: Final = re.compile(
 )
 MAX_WORDS: Final = 7
 MAX_NOTES: Final = 24
-"""Notes in one sentence; more of them are an enumeration of something else."""
+"""Maximum number of notes in one sentence. A longer list enumerates something else."""
 
 
 def answered(message: str, asked: str) -> Iterator[tuple[str, str]]:
-    """Return the sentence that a short answer to the assistant's question stands for, and the answer verbatim."""
+    """Yield the sentence that a short answer to the assistant's question implies, and the answer verbatim."""
     question = next((each for each in reversed(list(sentences(asked[-600:]))) if each.rstrip().endswith("?")), None)
     if question is None:
         return
@@ -95,10 +95,10 @@ _NOTES: Final = tuple(
 
 
 def noted(text: str) -> list[str]:
-    """Return the sentences that a list of notes about oneself stands for; empty when it is no such list. `text` is
-    plainly spelt.
+    """Return the sentences that a list of notes about the speaker implies; empty when the text is not such a list.
+    `text` has plain spelling.
 
-    Two notes must be read, and the first of the sentence must be among them, so that no sentence is taken for a list.
+    At least two notes must be readable, including the first, so that an ordinary sentence is not read as a list.
     """
     if not 0 < text.count(",") + text.count(" / ") + text.count("|") < MAX_NOTES:
         return []

@@ -1,7 +1,7 @@
-"""Attribute and value of a statement in the third person, and whether the attribute allows one value only.
+"""Attribute and value of a statement in the third person, and the cardinality of the attribute.
 
-The offline rules write such statements; the working set, episodes and facts contain them. One table reads all of them,
-so that "Works at Stripe" is recognised as the replacement of "Works at Google".
+The offline rules write such statements, and the working set, episodes and facts contain them. One table reads all of
+them, so that "Works at Stripe" is recognised as the replacement of "Works at Google".
 """
 # ruff: noqa: E501 - a row of the table stays on one line
 
@@ -86,7 +86,8 @@ _LIKING: Final = {"likes": "+", "loves": "+", "enjoys": "+", "adores": "+", "dis
 
 
 def attribute_of(content: str) -> AttributeValue | None:
-    """Return the attribute that `content` is about. None: only equal texts count as the same statement."""
+    """Return the attribute and value of `content`. None: the content has no known attribute; then only equal texts are
+    the same statement."""
     text = " ".join(content.split()).strip(" .!")
     for pattern, attribute, room, category in _FORMS:
         if match := pattern.fullmatch(text):
@@ -107,12 +108,12 @@ def _folded(value: str) -> str:
 
 
 def canonical(text: str) -> str:
-    """Fold a statement for comparison: case, white space, and the full stop at its end."""
+    """Normalise a statement for comparison: case, white space, and the full stop at its end."""
     return " ".join(text.casefold().split()).strip(" .!")
 
 
 def ends_statement(what: str, content: str) -> bool:
-    """Tell whether the end of `what` is the end of `content`: "works at Google" and "work at Google" both end "Works at
-    Google"."""
+    """Return whether `what` is the statement `content` apart from the verb's ending: both "works at Google" and "work
+    at Google" match "Works at Google"."""
     one, other = canonical(what).split(), canonical(content).split()
     return len(one) == len(other) and one[1:] == other[1:] and one[0].rstrip("s") == other[0].rstrip("s")

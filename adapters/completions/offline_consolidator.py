@@ -1,7 +1,7 @@
 """Offline consolidator: it proposes changes of facts from episodes and known facts.
 
-It recognises texts that say the same, stable statements that are no fact yet, and explicit corrections of a fact. It
-infers nothing, because stale facts are worse than missing ones.
+It recognises texts with the same statement, stable statements that are not yet facts, and explicit corrections of a
+fact. It infers nothing, because stale facts are worse than missing facts.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from .offline_attributes import AttributeValue, Cardinality, attribute_of, canon
 from .offline_prompt import Prompt, ShownItem
 
 MAX_CHANGES: Final = 20
-"""The most changes in one `facts.apply`."""
+"""Maximum number of changes in one `facts.apply`."""
 
 _CORRECTION: Final = re.compile(r"(?P<right>.+?),? (?:and )?not (?P<wrong>[^,.;]{1,60})\.?", re.IGNORECASE)
 _OVER: Final = re.compile(r"(?:no longer|does not) (?P<what>.+?)(?: any ?more)?\.?", re.IGNORECASE)
 
 
 def consolidate(prompt: Prompt) -> list[JsonValue]:
-    """Propose changes by subject, with episodes in the order shown. Each change names the episodes that it comes
-    from."""
+    """Propose changes by subject, with episodes in the order shown. Each change names its source episodes."""
     groups: dict[tuple[str, str], list[ShownItem]] = {}
     for episode in prompt.episodes:
         groups.setdefault((episode.subject, canonical(episode.content)), []).append(episode)
@@ -67,7 +66,7 @@ def _change(episodes: Sequence[ShownItem], facts: Sequence[ShownItem]) -> dict[s
     if form is None:
         return None
     if form.room is not Cardinality.MANY and any(_rivals(attribute_of(fact.content), form) for fact in facts):
-        return None  # nothing here shows which of the two is newer
+        return None  # the order of the two statements is unknown
     return _proposed("new", content, form, episodes, target=None)
 
 

@@ -1,4 +1,4 @@
-"""Checks of the object of an offline rule: a place, a name, an occupation … When in doubt, a check says no."""
+"""Checks of the object of an offline rule: a place, a name, an occupation … When in doubt, a check returns False."""
 # ruff: noqa: E501 - a pattern stays on one line
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ _NO_PLACE: Final = re.compile(
 
 
 _EMPHASIS: Final = re.compile(r"\s+(?:themselves|too|as well|either|both|all)$")
-"""Words after an object that name nothing: allergic to them *themselves*."""
+"""Words after an object that add nothing: allergic to them *themselves*."""
 
 
 def is_plausible(value: str) -> bool:
-    """Accept short texts about the world. Refuse texts about the listener or about the conversation."""
+    """Accept short texts about the world. Reject texts about the listener or about the conversation."""
     return (
         0 < len(value) <= 80
         and len(value.split()) <= 10
@@ -82,7 +82,7 @@ def is_place(value: str) -> bool:
 
 
 def is_somewhere(value: str) -> bool:
-    """Accept a place where one can live or come from."""
+    """Accept a place of residence or origin."""
     return is_place(value) and not _COUNTED.match(value) and (_is_proper_or_bare(value) or _has_word(value, PLACES))
 
 
@@ -95,7 +95,7 @@ def is_proper(value: str) -> bool:
 
 
 def _is_proper_or_bare(value: str) -> bool:
-    """Accept a text with a capital letter, or a bare and short one, as people type who use no capitals."""
+    """Accept a text with a capital letter, or a short text without a determiner, for people who type no capitals."""
     return is_proper(value) or (len(value.split()) <= 2 and not _DETERMINED.match(value) and not _MANNER.match(value))
 
 
@@ -156,7 +156,7 @@ def is_name(value: str) -> bool:
 
 
 def is_spoken_name(value: str) -> bool:
-    """Accept a name after "my name is", also without a capital letter."""
+    """Accept a name after "my name is", with or without a capital letter."""
     return is_name(value.title()) and value.split()[0].lower() not in (
         "not",
         "too",
@@ -169,7 +169,7 @@ def is_spoken_name(value: str) -> bool:
 
 
 def is_past_occupation(value: str) -> bool:
-    """Recognise a former occupation: "a retired judge"."""
+    """Accept a former occupation: "a retired judge"."""
     _, _, rest = value.partition(" ")
     past, _, occupation = rest.partition(" ")
     return past.lower() in ("retired", "former") and is_occupation(occupation)
@@ -234,29 +234,29 @@ def is_field(value: str) -> bool:
 
 
 def is_project(value: str) -> bool:
-    """Accept what somebody builds or writes over weeks: "an old rowing boat"."""
+    """Accept a thing that a person builds or writes over weeks: "an old rowing boat"."""
     head = re.split(r" (?:in|for|with|about|from|at|on|of) ", value.lower())[0]
     return last_word(head) in MADE and bool(_ONE_THING.match(value))
 
 
 def is_practised(value: str) -> bool:
-    """Accept an activity that one does: "yoga", "judo and pilates"."""
+    """Accept a regular activity: "yoga", "judo and pilates"."""
     return any(word.strip(",") in PRACTISED for word in value.lower().split()[:4])
 
 
 def is_tool(value: str) -> bool:
-    """Accept a named tool, or an aid that a person needs."""
+    """Accept a named tool, or a personal aid."""
     return (value[0].isupper() and not _DETERMINED.match(value)) or _has_word(value, AIDS)
 
 
 def is_activity(value: str) -> bool:
-    """Accept something to take up: "swimming in the evenings", "the cello"."""
+    """Accept a new activity: "swimming in the evenings", "the cello"."""
     words = value.lower().split()
     return words[0].endswith("ing") or is_practised(value) or _has_word(value, PLAYED)
 
 
 def is_possession(value: str) -> bool:
-    """Accept a thing that is kept for long: a vehicle, an instrument, a home, an animal."""
+    """Accept a lasting possession: a vehicle, an instrument, a home, an animal."""
     return is_pets(value) or bool(_KEPT.search(value.lower()))
 
 
@@ -274,7 +274,7 @@ def is_described_workplace(value: str) -> bool:
 
 
 def is_workplace(value: str) -> bool:
-    """Accept "bank" in "I'm at the bank": an organisation in one or two words."""
+    """Accept an organisation of at most three words: "bank" in "I'm at the bank"."""
     words = value.lower().split()
     return len(words) <= 3 and words[-1] in ORGANISATIONS - {
         "bar",
@@ -309,7 +309,7 @@ _LASTING: Final = re.compile(
 
 
 def is_lasting(value: str) -> bool:
-    """Accept an activity with how long or how often it is done."""
+    """Accept an activity with a duration or a frequency."""
     return _LASTING.search(value.lower()) is not None
 
 
@@ -322,7 +322,7 @@ def is_sport(value: str) -> bool:
 
 
 def is_level(value: str) -> bool:
-    """Accept an exam of lasting worth: a level of a language, a licence, a degree."""
+    """Accept a lasting qualification: a language level, a licence, a degree."""
     return (
         re.search(
             r"\b(?:[abc][12]|driving (?:test|exam|licen[cs]e)|bar exam|finals|licen[cs]e|diploma|certificate|certification)\b",
@@ -333,7 +333,7 @@ def is_level(value: str) -> bool:
 
 
 def is_plain_trade(value: str) -> bool:
-    """Accept an occupation that stands without an article, as learners of English write it."""
+    """Accept an occupation without an article, as learners of English write it."""
     word = value.lower()
     return word in OCCUPATIONS or (
         word not in NO_OCCUPATIONS and word.endswith(("ionist", "logist", "ician", "artist"))
@@ -356,17 +356,17 @@ def is_project_name(value: str) -> bool:
 
 
 def is_dated(value: str) -> bool:
-    """Accept a day of the year: "May 3"."""
+    """Accept a date with a month: "May 3"."""
     return re.search(rf"\b(?:{MONTHS})\b", value.lower()) is not None
 
 
 def is_origin_place(value: str) -> bool:
-    """Accept where one comes from. A bare word in small letters may be anything: "I come from java"."""
+    """Accept a place of origin. A bare word in small letters may be anything: "I come from java"."""
     return is_somewhere(value) and (is_proper(value) or _has_word(value, PLACES))
 
 
 def is_medicine(value: str) -> bool:
-    """Accept a name such as "ramipril", but not "breaks every hour"."""
+    """Accept the name of a medicine ("ramipril"), but not "breaks every hour"."""
     word = value.lower().split()[0]
     return len(word) > 4 and (
         word.endswith(("pril", "olol", "statin", "formin", "artan", "azole", "idone", "oxin", "epam", "etine", "xine", "azine"))
@@ -376,7 +376,7 @@ def is_medicine(value: str) -> bool:
 
 
 def is_missed(value: str) -> bool:
-    """Accept what it says something about a person not to have: a car, children, pets."""
+    """Accept a thing whose absence says something about a person: a car, children, pets."""
     thing = re.sub(r"^(?:an?|any) ", "", value.lower())
     return is_possession(thing) or thing in HOUSEHOLD | PET_PLURALS | {
         "pets",

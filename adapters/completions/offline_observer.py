@@ -1,4 +1,4 @@
-"""Offline observer: it makes observations from turns and the working set, in the form of any model's answer."""
+"""Offline observer: it makes observations from turns and the working set, in the form of a model's answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ _GONE_FOR_GOOD: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A statement that an observation may replace: a shown working entry, or an earlier observation of this answer."""
+    """A statement that an observation may replace: a working entry of the prompt, or an earlier observation of this
+    answer."""
 
     id: str
     subject: str
@@ -63,15 +64,15 @@ class _Found:
     replaces: _Held | None = None
     is_correction: bool = False
     ends: bool = False
-    """True for an observation that only ends what it replaces: an event of this session, not a fact."""
+    """True for an observation that only ends the replaced statement: an event of this session, not a fact."""
     pinned: bool = False
-    """The speaker asks to remember it."""
+    """True when the speaker asks to remember it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of a prompt's turns. `statements` counts the user's sentences that ask nothing; of `read` of them
-    the rules understood something."""
+    """Result of reading a prompt's turns. `statements` counts the user's sentences that are not questions. `read`
+    counts those sentences from which the rules read an observation."""
 
     observations: list[JsonValue]
     statements: int
@@ -79,8 +80,9 @@ class Reading:
 
 
 def observe(prompt: Prompt) -> Reading:
-    """Read all turns, in order. In an observation `replaces` may name an earlier one (`o1`) of the same answer."""
-    # The latest statement comes first: own observations, then working entries, which are shown by salience.
+    """Read all turns, in order. The `replaces` of an observation may name an earlier observation (`o1`) of this
+    answer."""
+    # The latest statement comes first: observations of this answer, then working entries, which are sorted by salience.
     held = [_Held(item.id, item.subject, item.content, attribute_of(item.content)) for item in prompt.working]
     answer: list[JsonValue] = []
     talks: dict[str, Talk] = {}
@@ -109,7 +111,8 @@ def _by_speaker(turn: ShownTurnText) -> Iterator[tuple[str, tuple[SaidMessage, .
 
 
 def _seen_by(speaker: str, held: Sequence[_Held]) -> list[_Held]:
-    """Return the statements as a speaker sees them: their own are those of `user`, and the user's are nobody's."""
+    """Return the statements as a speaker sees them. A speaker's statements have the subject `user`. The user's
+    statements are left out for other speakers."""
     if speaker == USER:
         return list(held)
     others = (each for each in held if each.subject != USER)
@@ -117,7 +120,7 @@ def _seen_by(speaker: str, held: Sequence[_Held]) -> list[_Held]:
 
 
 def _talk_before(prompt: Prompt, speaker: str) -> Talk:
-    """Return whom the working entries and the earlier messages of a speaker mention."""
+    """Return the people whom the working entries and the earlier messages of a speaker mention."""
     talk = Talk()
     for item in prompt.working:
         if item.subject == speaker and (match := _HAS_NAMED.fullmatch(item.content)):
@@ -133,8 +136,8 @@ def _talk_before(prompt: Prompt, speaker: str) -> Talk:
 def _of_messages(
     messages: Sequence[SaidMessage], held: Sequence[_Held], talk: Talk, *, room: int
 ) -> tuple[set[str], list[_Found], int]:
-    """Return the sentences of one speaker that ask nothing, what the rules found, and how many code points were read,
-    about `room` at most."""
+    """Return the sentences of one speaker that are not questions, the findings of the rules, and the number of code
+    points read. Stop reading after `room` code points."""
     told: set[str] = set()
     found: list[_Found] = []
     beside, compared = Beside(), 0
@@ -182,7 +185,8 @@ def _of_messages(
 
 
 def _forgotten(unwanted: str, clause: SpokenClause, held: Sequence[_Held], talk: Talk) -> list[_Found]:
-    """Return what the speaker asks to forget: the statement itself, and the shown one that says it."""
+    """Return the statements that the speaker asks to forget. If no rule reads the request, return the known statements
+    that mention its words."""
     said = _statements_in(replace(clause, text=unwanted), held, talk)
     found = [_Found(each, clause, replaces=_holding(each, held), ends=True) for each in said]
     if found:
@@ -195,7 +199,7 @@ def _forgotten(unwanted: str, clause: SpokenClause, held: Sequence[_Held], talk:
 
 
 def _holding(statement: SpokenStatement, held: Sequence[_Held]) -> _Held | None:
-    """Return the shown statement that says the same."""
+    """Return the known statement with the same meaning."""
     form = attribute_of(statement.content)
     for each in held:
         equal = each.content.casefold() == statement.content.casefold()
@@ -205,7 +209,7 @@ def _holding(statement: SpokenStatement, held: Sequence[_Held]) -> _Held | None:
 
 
 def _as_told(wanted: str, clause: SpokenClause) -> _Found:
-    """Return what the speaker asks to remember, in its own words: no rule reads it."""
+    """Return an observation with the speaker's own words, for a request to remember that no rule can read."""
     content = capitalised(third_person(without_tail(wanted)))
     return _Found(SpokenStatement("user", content, "knowledge"), clause, pinned=True)
 
@@ -218,9 +222,9 @@ def _statements_in(clause: SpokenClause, held: Sequence[_Held], talk: Talk) -> l
     ]
 
 
-# ------------------------------------------------------------------------------------------------ what is replaced
+# ------------------------------------------------------------------------------------------------ replacements
 def _linked(statement: SpokenStatement, clause: SpokenClause, held: Sequence[_Held]) -> _Found:
-    """Add the earlier statement that this one replaces, if any."""
+    """Add the earlier statement that this statement replaces, if any."""
     form = attribute_of(statement.content)
     if form is None:
         return _Found(statement, clause)
@@ -270,7 +274,7 @@ def _put_in(
 
 
 def _ended(parts: Sequence[SpokenClause], held: Sequence[_Held], *, replaced: set[str]) -> list[_Found]:
-    """Return the statements that the speaker ends without giving a replacement."""
+    """Return the statements that the speaker ends without a replacement."""
     found: list[_Found] = []
     for clause in parts:
         if not _GONE_FOR_GOOD.search(clause.text):
@@ -299,7 +303,7 @@ def _mentions(content: str, value: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------ the answer
 def _without_doubles(found: Sequence[_Found]) -> list[_Found]:
-    """Return each statement once. "Has a puppy" says nothing beside "Has a puppy named Truffle"."""
+    """Remove duplicate statements. "Has a puppy" is redundant when "Has a puppy named Truffle" is present."""
     seen: dict[tuple[str, str], _Found] = {}
     named = {match[1] for item in found if (match := _HAS_ONE_NAMED.fullmatch(item.statement.content))}
     over = [each for each in (item.statement.content for item in found) if each.startswith(_OVER)]

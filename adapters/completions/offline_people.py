@@ -1,6 +1,7 @@
 """Statements of the speaker about other people and animals: "my sister Anna is a nurse" is a statement about anna.
 
-A `Talk` remembers who was mentioned, so that "her name is Truffle" and "she hates fish" find whom they are about.
+A `Talk` records the mentioned people, so that "her name is Truffle" and "she hates fish" resolve to the right person or
+animal.
 """
 # ruff: noqa: E501 - a pattern stays on one line
 
@@ -44,7 +45,7 @@ _OF_A_PERSON: Final = re.compile(
     r"|got (?:married|engaged|divorced)|(?:got|found|started) an? (?:new )?job|retired|studies|left|(?:just )?turned (?=\d)|turns (?=\d)|turning (?=\d))",
     re.IGNORECASE,
 )
-"""Phrases that are said only of people, so the name before them is a person's."""
+"""Phrases that apply to people only, so the name before such a phrase is a person's."""
 _NO_PERSON: Final = re.compile(
     r"(?:we|you|he|she|it|they|this|that|these|those|there|who|what|which|one|everyone|everybody|someone|somebody"
     r"|nobody|people|mum|mom|dad|mother|father|work|life|home)$",
@@ -52,7 +53,7 @@ _NO_PERSON: Final = re.compile(
 )
 _TOGETHER_WITH: Final = re.compile(rf".+ (?:together )?with (?:my|our) {_KIN},? {_NAME}", re.IGNORECASE)
 
-# ------------------------------------------------------------------------------------------------ who is who
+# ------------------------------------------------------------------------------------------------ relations
 _OLD: Final = r"(?:,? \(?(?P<age>\d{1,2})\)?(?=$|[),.;!]| and\b| years old))?"
 _APPOSED: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -98,12 +99,12 @@ _WITHIN: Final = re.compile(
 
 
 _OF_A_THING: Final = re.compile(r"\b(?:an?|the|my|our|old|new|his|her)(?: [a-z]+)? $", re.IGNORECASE)
-"""What stands before a capital that names no person: "an old Volvo"."""
+"""Words before a capitalised word that is not a person's name: "an old Volvo"."""
 
 
 @dataclass(slots=True)
 class Mention:
-    """Someone who was mentioned. `kin` is empty for a bare name."""
+    """A mentioned person or animal. `kin` is empty for a bare name."""
 
     kin: str
     name: str | None = None
@@ -111,13 +112,13 @@ class Mention:
 
 @dataclass(slots=True)
 class Talk:
-    """Who was mentioned so far, by name, and last."""
+    """People and animals mentioned so far, by name, and the last mention."""
 
     named: dict[str, str] = field(default_factory=dict)
-    """The kin by the name in small letters."""
+    """Kin by name in small letters."""
     last: Mention | None = None
     plays: bool = False
-    """The speaker plays a role since an earlier message."""
+    """True when the speaker has played a role since an earlier message."""
 
     def mention(self, kin: str, name: str | None) -> None:
         self.last = Mention(kin, name)
@@ -126,7 +127,8 @@ class Talk:
 
 
 def relations(plain: str, talk: Talk) -> list[SpokenStatement]:
-    """Find who is who in a sentence, also in a question: "what could I give my wife Ada?". Remembers whom it names."""
+    """Find the relations of people and animals in a sentence, also in a question: "what could I give my wife Ada?".
+    Record the mentions in `talk`."""
     found = list(_relations(plain, talk))
     if not found and _NEW_PARTNER.search(plain):
         talk.mention("partner", None)
@@ -183,12 +185,12 @@ def is_kin(words: str) -> bool:
     return last in RELATIONS | PETS | ROLES or (last in CHILDREN and last not in KIN_PLURALS)
 
 
-# ------------------------------------------------------------------------------------------------ what they do
+# ------------------------------------------------------------------------------------------------ statements
 def statements_about_people(
     clause: str, *, subjects: Collection[str], talk: Talk | None = None
 ) -> list[SpokenStatement]:
-    """Find statements about people. A bare first name counts when the prompt shows it among `subjects`, when it was
-    said who that is, or where only a person can be meant."""
+    """Find statements about people. A bare first name counts when it is in `subjects`, when the talk introduced the
+    person, or when the phrase applies to people only."""
     talk = talk if talk is not None else Talk()
     for pattern in _NAMED:
         if (match := pattern.fullmatch(clause)) and is_kin(match["kin"]) and is_name(match["name"]):
@@ -222,7 +224,7 @@ def _of_unnamed(kin: str, rest: str) -> list[SpokenStatement]:
 
 
 def companions(clause: str) -> list[SpokenStatement]:
-    """Find people who are named beside a statement: "I live in Ghent with my brother Paul"."""
+    """Find a person who is named next to a statement: "I live in Ghent with my brother Paul"."""
     match = _TOGETHER_WITH.fullmatch(without_tail(clause))
     if match and is_kin(match["kin"]) and is_name(match["name"]):
         return [_relation(match["kin"], match["name"])]
@@ -240,7 +242,7 @@ def _relation(kin: str, name: str) -> SpokenStatement:
 
 
 def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
-    """Return the statements about this person. An animal has none."""
+    """Return the statements about this person; none for an animal."""
     if not rest or (kin and is_pets(kin)):
         return []
     parts = [_first_person(part) for part in _AND.split(rest)]
@@ -254,8 +256,8 @@ def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
 
 
 def _first_person(rest: str) -> str:
-    """Turn the text into the first person ("works at Google" → "I work at Google"), so that the same rules read
-    both."""
+    """Convert the text to the first person ("works at Google" → "I work at Google"), so that the same rules read both
+    forms."""
     verb, _, objects = rest.partition(" ")
     if verb.lower() in ("already", "also", "now", "just", "still", "really", "absolutely", "both") and objects:
         return _first_person(objects)

@@ -1,6 +1,6 @@
 """Reader of prompts in the format of docs/reference/models.md: short ids, headings, turns in the last message.
 
-The offline model gets the same text as any model, and nothing else.
+The offline model gets the same text as any other model, and no other input.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..ports import Message
 USER: Final = "user"
 
 MAX_TURN: Final = 65_536
-"""Code points of a turn that are read. A longer turn is a pasted document, not a person's statement about
-themselves."""
+"""Maximum code points of a turn that are read. A longer turn is a pasted document, not a statement about the
+speaker."""
 
 MAX_HEADING: Final = 256
-"""Code points of a heading that are read. The longest name has 128."""
+"""Maximum code points of a heading that are read. The longest name has 128."""
 
 _ITEM: Final = re.compile(r"\[([wcefp][0-9]+)\][ ]?(.*)")
 _TURN: Final = re.compile(r"\[(t[0-9]+)\]\s*")
@@ -34,28 +34,28 @@ _NO_WORD: Final = re.compile(r"[^\w\s'’.-]+")
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """A line that the answer may refer to."""
+    """A line of the prompt that the answer may refer to."""
 
     id: str
     subject: str
     content: str
     speaker: str = USER
-    """The speaker's own subject, for an earlier message of a user."""
+    """The subject of the speaker, for an earlier message of a user."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaidMessage:
-    """A message of the user, and what the assistant said right before it."""
+    """A message of the user, and the assistant's message directly before it."""
 
     text: str
     asked: str = ""
     speaker: str = USER
-    """The subject of what its speaker says of themselves."""
+    """The subject for the speaker's statements about themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTurnText:
-    """What the user said in a turn, message by message. Other roles are left out."""
+    """The user's messages in a turn. Messages of other roles are left out."""
 
     id: str
     messages: tuple[SaidMessage, ...]
@@ -72,11 +72,11 @@ class Prompt:
     episodes: tuple[ShownItem, ...]
     facts: tuple[ShownItem, ...]
     context: tuple[ShownItem, ...] = ()
-    """Earlier messages, oldest first; the subject is the role. Nothing is extracted from them."""
+    """Earlier messages, oldest first. Their subject is the role. Nothing is extracted from them."""
 
 
 def read_prompt(messages: Sequence[Message]) -> Prompt:
-    """Read the prompt. Instructions (system messages) are skipped, because their examples look like real data."""
+    """Parse the prompt. Skip instructions (system messages), because their examples look like real data."""
     users = [message.content for message in messages if message.role == "user"]
     known: dict[str, ShownItem] = {}
     turns: dict[str, list[str]] = {}
@@ -121,7 +121,7 @@ def _of_kind(known: dict[str, ShownItem], letter: str) -> tuple[ShownItem, ...]:
 
 
 def _subject_of(heading: str) -> str:
-    """Return the subject of a heading, which may be marked up: all of `## mary ann`, the last word of `About anna:`."""
+    """Return the subject of a heading, with or without markup: all of `## mary ann`, the last word of `About anna:`."""
     heading = heading[:MAX_HEADING]
     text = " ".join(_NO_WORD.sub(" ", _PARENTHESES.sub(" ", heading)).split()).strip(" .-").lower()
     if heading.lstrip().startswith("#") and not _INTRODUCED.match(text):
@@ -134,19 +134,19 @@ def _subject_of_name(name: str) -> str:
 
 
 def _speaker_of(heading: str) -> str:
-    """Return the speaker in the heading over earlier messages: `## user (Ana)`."""
+    """Return the speaker from the heading over earlier messages: `## user (Ana)`."""
     match = _OF_SPEAKER.fullmatch(heading[:MAX_HEADING])
     return USER if match is None else _subject_of_name(match[1])
 
 
 def _without_name(text: str, name: str) -> str:
-    """Return a text without the name of its speaker before it: relays of chats write it there."""
+    """Remove the speaker's name from the beginning of a text. Chat relays add it."""
     begins = re.match(rf"\s*{re.escape(name)}\s?:\s+", text, re.IGNORECASE) if name else None
     return text if begins is None else text[begins.end() :]
 
 
 def _messages(lines: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Return (role, name, text) of each message. A text without any speaker is the user's."""
+    """Return (role, name, text) of each message. A text without a role belongs to the user."""
     messages: list[tuple[str, str, list[str]]] = [(USER, "", [])]
     left = MAX_TURN
     for line in lines:

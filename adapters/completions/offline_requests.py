@@ -26,14 +26,14 @@ _WORDS_MIN: Final = 3
 
 
 def to_remember(plain: str) -> str | None:
-    """Return what an unfolded sentence asks memory to keep; None when it asks for nothing."""
+    """Return the text that an unfolded sentence asks memory to keep; None when it does not ask for this."""
     match = _REMEMBER.fullmatch(plain)
     what = match["what"].strip(" .!") if match else ""
     return what if len(what.split()) >= _WORDS_MIN else None
 
 
 def to_forget(plain: str) -> str | None:
-    """Return what an unfolded sentence asks memory to forget; None when it asks for nothing."""
+    """Return the text that an unfolded sentence asks memory to forget; None when it does not ask for this."""
     match = _FORGET.fullmatch(plain)
     what = _FROM_MEMORY.sub("", match["what"]).strip(" .!") if match else ""
     return what or None

@@ -1,7 +1,7 @@
 """Statements that the speaker ends: "I quit my job at Acme", "I don't have a dog any more".
 
-The rules that read the positive statement find it here as well, and it is then stated as no longer true. The prompt
-does not have to show it, because it may have been said in an earlier session.
+The rules for positive statements read the ended statement, and the result is its negation. The prompt does not have to
+show the statement, because it may come from an earlier session.
 """
 # ruff: noqa: E501 - a pattern stays on one line
 
@@ -75,19 +75,19 @@ _IN_OWN_WORDS: Final[tuple[tuple[str, str, Category], ...]] = (
 _OWN_WORDS: Final = tuple(
     (re.compile(pattern, re.I), content, category) for pattern, content, category in _IN_OWN_WORDS
 )
-"""Ends for which no positive statement has to be known: the conflict pipeline finds what they end."""
+"""Endings without a known positive statement. The conflict pipeline finds the facts that they end."""
 _STOPPED: Final = re.compile(
     rf"{_BEGINS}(?:stopped|quit|given up|gave up) (?P<doing>[a-z]{{2,}})ing(?P<x> .+)?", re.IGNORECASE
 )
 
 
 class Beside:
-    """The subjects of the statements of one text, read once: each clause of the text is compared with them."""
+    """Attributes of the statements of one text, read once. Each clause of the text is compared with them."""
 
     def __init__(self) -> None:
         self._attributes: set[tuple[str, str]] = set()
         self.has_profession = False
-        """Whether one of them is about the work of the user."""
+        """True when a statement is about the user's work."""
 
     def add(self, statements: Iterable[SpokenStatement]) -> None:
         for each in statements:
@@ -96,7 +96,8 @@ class Beside:
                 self._attributes.add((each.subject, form.attribute))
 
     def gives_new_value(self, over: SpokenStatement) -> bool:
-        """Return whether one of them is about the attribute that has ended, which has room for one value."""
+        """Return whether a statement has a new value of the ended attribute, and the attribute allows one value
+        only."""
         mine = attribute_of(_positive(over.content))
         if mine is None or mine.room is Cardinality.MANY:
             return False
@@ -104,7 +105,7 @@ class Beside:
 
 
 def endings(clause: str, *, beside: Beside) -> list[SpokenStatement]:
-    """Return what a clause without hedges says is no longer true; empty when no rule fits. If a statement in `beside`
+    """Return the statements that a clause without hedges ends; empty when no rule fits. If a statement in `beside`
     gives the new value, that statement replaces the old one instead: "I left Acme and joined Globex"."""
     return [each for each in _over(clause) or _in_own_words(clause, beside) if not beside.gives_new_value(each)]
 
@@ -114,7 +115,7 @@ def _in_own_words(clause: str, beside: Beside) -> list[SpokenStatement]:
     for pattern, content, category in _OWN_WORDS:
         if match := pattern.fullmatch(short) or pattern.fullmatch(clause):
             if category == "profession" and beside.has_profession:
-                return []  # the new value says that the old one is over
+                return []  # the new value implies the end of the old one
             words = {name: third_person(value) for name, value in match.groupdict().items() if value is not None}
             if "x" in words and not is_plausible(words["x"]):
                 return []

@@ -1,10 +1,10 @@
-"""Rules that turn first-person English clauses into statements in the third person. They read simple sentences only,
-and say nothing when in doubt.
+"""Rules that convert first-person English clauses into statements in the third person. They read simple sentences only.
+When in doubt, they return nothing.
 
-A rule has a pattern for an unfolded clause, the statement in the third person, and the kind of that statement. Rules
+A rule has a pattern for an unfolded clause, the statement in the third person, and the category of the statement. Rules
 are general: no rule may exist for a single sentence of a test.
 """
-# ruff: noqa: E501 - a rule stays on one line, pattern beside meaning
+# ruff: noqa: E501 - a rule stays on one line, with its pattern and its meaning
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _always(_value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SentenceRule:
-    """One rule. `content` uses the groups of `pattern`: {x} the object, {y} a second one, {v} a conjugated verb."""
+    """One rule. `content` uses the groups of `pattern`: {x} the object, {y} a second object, {v} a conjugated verb."""
 
     pattern: re.Pattern[str]
     content: str
@@ -93,7 +93,7 @@ class SentenceRule:
     permanent: bool = False
     keep_tail: bool = False
     own: bool = False
-    """Its clauses begin with "I" or "we"."""
+    """True when its clauses begin with "I" or "we"."""
 
 
 # ------------------------------------------------------------------------------------------------ rules
@@ -122,7 +122,7 @@ def _rule(
 
 
 _RULES: Final = (
-    # who
+    # identity
     _rule(r"my (?:(?:full|first|real|given) )?name is (?:spel(?:led|t) )?(?P<x>.+)", "Name is {x}", "identity", is_spoken_name, permanent=True),
     _rule(r"(?:you (?:can|may) )?call me (?P<x>.+)", "Name is {x}", "identity", is_name, permanent=True),
     _rule(r"(?:everyone|everybody|people|(?:(?:all )?my )?(?:friends|family|colleagues)(?: all)?) calls? me (?P<x>.+)", "Name is {x}", "identity", is_name, permanent=True),
@@ -232,7 +232,7 @@ _RULES: Final = (
     _rule(rf"{_I} go (?P<x>[a-z]+ing(?: .+)?)", "Goes {x}", "pattern", is_sport, keep_tail=True),
     _rule(rf"{_I} (?:do|practi[sc]e) (?P<x>.+)", "Does {x}", "pattern", is_practised, keep_tail=True),
     _rule(rf"{_I} (?P<v>coach|foster|volunteer|mentor) (?P<x>.+)", "{v} {x}", "attribute"),
-    # the rest of a person
+    # attributes and other categories
     _rule(rf"{_I} (?:am|are|have been) (?P<y>building|restoring|renovating|making|sewing|knitting|designing|developing|converting|recording) (?P<x>.+)", "Is {y} {x}", "attribute", is_project),
     _rule(rf"{_I} (?:have )?(?:bought|got|inherited|own) (?:myself |ourselves )?(?P<x>an? .+)", "Has {x}", "attribute", is_possession),
     _rule(rf"{_I} (?:have )?(?:adopted|rescued|bought|got) (?P<x>an? (?:[\w-]+ ){{0,2}}?[\w-]+?)(?:,? (?:too|as well|to|from|at|for|because|so) ?.*)?", "Has {x}", "relationship", is_pets),
@@ -313,9 +313,9 @@ _RULES: Final = (
 
 
 def statements(clause: str, *, introduces: bool = False) -> list[SpokenStatement]:
-    """Return what a clause without hedges says about its speaker; empty when no rule fits.
+    """Return the statements about the speaker in a clause without hedges; empty when no rule fits.
 
-    `introduces`: "I am Maria" counts as a name only where people introduce themselves.
+    `introduces`: the clause may introduce the speaker, so "I am Maria" counts as a name.
     """
     if (
         introduces
@@ -334,7 +334,7 @@ def statements(clause: str, *, introduces: bool = False) -> list[SpokenStatement
 
 
 def _filled(rule: SentenceRule, match: re.Match[str]) -> list[SpokenStatement]:
-    """Fill the groups into the rule's statements. Empty when the rule does not accept a group."""
+    """Fill the groups into the rule's statements. Return nothing when a check rejects a group."""
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     if "v" in groups:
         groups["v"] = conjugated(groups["v"].lower())
@@ -358,7 +358,7 @@ def _filled(rule: SentenceRule, match: re.Match[str]) -> list[SpokenStatement]:
 
 
 def _cut(value: str) -> str:
-    """Cut what goes beyond a short statement, at a comma."""
+    """Shorten a text at its commas until it is plausible."""
     while not is_plausible(value) and "," in value:
         value = value.rpartition(",")[0].strip()
     return value

@@ -14,30 +14,32 @@ from .offline_typing import FACE, PICTURE, plainly_spelt
 from .offline_words import CHILDREN, NUMBERS, PETS, RELATIONS
 
 KEPT_MESSAGE: Final = 1_000
-"""Code points of a message of which the sentences are kept for the next prompts."""
+"""Maximum code points of a message whose sentences are cached for the next prompts."""
 MAX_LOOK: Final = 16_384
-"""Code points of a message that are read. A longer message is a pasted document."""
+"""Maximum code points of a message that are read. A longer message is a pasted document."""
 MAX_READ: Final = 6_000
-"""Code points after which no further sentence of a message, and no further message of a turn, is read. The longest of
-the tests' conversations has half of that."""
+"""Code points after which no further sentence of a message, and no further message of a turn, is read. The longest
+conversation in the tests has half of it."""
 MAX_SENTENCES: Final = 60
-"""Sentences of a message that are read. A longer message is a document, and no more than a few statements are kept."""
+"""Maximum number of sentences of a message that are read. A longer message is a document, and only a few statements are
+kept."""
 MAX_SENTENCE: Final = 400
-"""Code points. Evidence holds 500, and a longer sentence is not simple."""
+"""Maximum code points of a sentence. Evidence has at most 500, and a longer sentence is not simple."""
 MAX_CLAUSES: Final = 16
-"""Clauses of a sentence that are read. People write at most nine; more of them are an enumeration."""
+"""Maximum number of clauses of a sentence that are read. People write at most nine; more clauses are an enumeration."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenClause:
-    """A part of a sentence with its own subject, unfolded. `sentence` is the whole sentence verbatim, for evidence."""
+    """A part of a sentence with its own subject, unfolded. `sentence` is the whole sentence verbatim, for the
+    evidence."""
 
     text: str
     sentence: str
     wrong: str | None = None
-    """What the sentence denies: `Lyon` in "I live in Nantes, not Lyon"."""
+    """The value that the sentence denies: `Lyon` in "I live in Nantes, not Lyon"."""
     corrects: bool = False
-    """The speaker corrects an earlier statement ("I meant", "that's wrong", "sorry")."""
+    """True when the speaker corrects an earlier statement ("I meant", "that's wrong", "sorry")."""
     opens: bool = False
     """True for the first clause of a message, where people introduce themselves."""
 
@@ -48,7 +50,7 @@ _NO_END: Final = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|mt|e\.g|i\.e|etc|vs|no|a
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Split a text into verbatim, trimmed sentences. A line break ends a sentence, an abbreviation does not."""
+    """Split a text into verbatim, trimmed sentences. A line break ends a sentence; an abbreviation does not."""
     start = 0
     for match in _END.finditer(text):
         if "\n" not in match.group() and _NO_END.search(text[max(start, match.start() - 12) : match.start()]):
@@ -67,7 +69,8 @@ _QUOTED_SENTENCES: Final = re.compile(
     r"[\"“„«](?>[^\"”“»„«]{0,4000}?[.!?]\s)[^\"”“»„«]{0,4000}+[\"”“»]"
     r"|(?<!\w)['‘](?:[^'‘’\n]|(?<=\w)['‘’](?=\w)){1,4000}+['’](?!\w)"
 )
-"""Quotations of several sentences. They go before the message is split, since no single sentence has both marks."""
+"""Quotations of several sentences. They are removed before the message is split, because no single sentence has both
+quotation marks."""
 
 _MAKE_BELIEVE: Final = re.compile(
     r"\b(?:imagine|suppose|supposing|assume|assuming|pretend (?:that|to be|you|i am|i'm|im|we)|let us say|let's say|role-?play\w*|hypothetical\w*"
@@ -77,7 +80,7 @@ _MAKE_BELIEVE: Final = re.compile(
     r"|just what i (?:needed|wanted)|what a (?:joy|treat|surprise not)|sarcasm|lucky me)\b|(?:^|\s)/s(?:\s|$)",
     re.IGNORECASE,
 )
-"""Signs that a message is fiction, a joke or sarcasm: nothing in it counts as a statement."""
+"""Signs of fiction, a joke or sarcasm. Nothing in such a message counts as a statement."""
 
 _PLAY: Final = re.compile(
     r"\blet(?:'s| us)? (?:play (?:pretend|a role|roles|:|,)|role-?play|pretend)|\brole-?play with me|\bpretend (?:to be|you are|you're)"
@@ -90,7 +93,7 @@ _TEXT_WORK: Final = re.compile(
     r"|reply|respond|make (?:this|it)|turn (?:this|it)|answer this|help with my (?:novel|story|script|essay))\b",
     re.IGNORECASE,
 )
-"""Requests to work on a text: what follows them is material, not a statement."""
+"""Requests to work on a text. The following text is material, not a statement."""
 
 _OTHERS: Final = (
     r"(?:he|she|they|someone|somebody|people|everyone|everybody|nobody|(?:my|our|the|a|an|his|her|their)\s+"
@@ -109,7 +112,7 @@ _BLOCKED: Final = re.compile(
     r"|\bcharacter\b|\blast night i dream",
     re.IGNORECASE,
 )
-"""Questions, conditions, hearsay, fiction: a sentence with one of these is ignored."""
+"""Signs of questions, conditions, hearsay and fiction. A sentence with such a sign is ignored."""
 
 _LEAD: Final = re.compile(
     r"(?P<told>(?:(?:hi|hey|hello|ok|okay|so|well|and|but|also)[ ,!]+)*(?:i|we|my|our|(?-i:[A-Z][a-z]+) (?:is|has|can not|loves|hates))\b[^,;?]+?)\s*(?:,|;|\s-|–|—)\s*"
@@ -117,7 +120,7 @@ _LEAD: Final = re.compile(
     r"|should|any|got)\b) .*\?[\"'”’)]*$",
     re.IGNORECASE,
 )
-"""A statement that leads to a question: "I'm allergic to nuts, can I eat this?"."""
+"""A statement before a question: "I'm allergic to nuts, can I eat this?"."""
 
 _HEDGED: Final = re.compile(
     r"\b(?:would|could|might|maybe|perhaps|(?<!of )(?<!in )(?<!since )(?<!from )(?<!until )(?<!\d )may (?!\d)|should|probably|possibly|likely|almost|nearly|kind of|sort of|not sure|unsure"
@@ -127,7 +130,7 @@ _HEDGED: Final = re.compile(
     r"|tried to|failed to|interview(?:ed|ing)? (?:at|with|for)|appl(?:y|ied|ying) (?:to|for|at))\b",
     re.IGNORECASE,
 )
-"""Plans and hedges: a clause with one of these is ignored."""
+"""Signs of plans and hedges. A clause with such a sign is ignored."""
 
 CHANGES: Final = re.compile(
     r"\b(?:now|new|switched|changed|moved|joined|started|turned|became|relocated|any ?more|no longer|nowadays"
@@ -199,11 +202,11 @@ _NO_LONGER_AFTER: Final = re.compile(
     r"|(?:and |but )?not (?:at|in|with|for|on) [^,.;!?]{1,60}? any ?more)$",
     re.IGNORECASE,
 )
-"""What the new value replaces: "I live in Turin, no longer in Rome"."""
+"""The old value that the new value replaces: "I live in Turin, no longer in Rome"."""
 _NO_MORE: Final = re.compile(
     r"^(?:am )?not (?P<what>[\w-]+(?: [\w-]+){0,3}?) any ?(?:more|longer)\b(?: (?:btw|by the way))?", re.I
 )
-"""An end without its subject: "not vegan any more"."""
+"""An ended state without a subject: "not vegan any more"."""
 _WRONG_BEFORE: Final = re.compile(
     r"^(?:it is |that is )?not (?:at |in |with |for )?(?P<wrong>[^,.;!?]{1,60}?)[,;:–—-]+\s*(?:but |it is |rather )?",
     re.I,
@@ -242,7 +245,7 @@ _ASIDE: Final = re.compile(
     r"|he|she|they|there|one|else|ideas?|tips?|recommendations?|suggestions?|advice)\b[^,;]*$",
     re.IGNORECASE,
 )
-"""A question after a statement, also without its question mark."""
+"""A question after a statement, with or without a question mark."""
 _OWN: Final = re.compile(
     r"(?:(?:and|but|so|oh|also|yes|yeah|well) )*(?:i|we)\b|(?!(?:my|our|the|his|her|their)\b)[a-z]+\b", re.IGNORECASE
 )
@@ -260,7 +263,7 @@ _NO_POSSESSIVE: Final = re.compile(
     r"|(?:shoe size|ring size|blood type|birthday|native language|mother tongue|favourite [\w-]+) is\b",
     re.IGNORECASE,
 )
-"""Family without "my": "husband is a bricklayer"."""
+"""A relative or an attribute without "my": "husband is a bricklayer"."""
 _WHERE_I_LIVE: Final = re.compile(
     r"\b(?:in|from|to) (?:[a-z]+ )?(?P<place>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?), where (?:i|we) (?:now |currently )?"
     r"(?:live\b|am living|are living|have (?:been living|lived)\b)",
@@ -292,7 +295,7 @@ _MATERIAL_FOLLOWS: Final = re.compile(
     r"[^.!?:]{0,30}:$",
     re.IGNORECASE,
 )
-"""A sentence that announces another's text: what follows is nobody's own."""
+"""A sentence that introduces another person's text. The following text is not the speaker's own."""
 
 
 _NAMED_LATER: Final = re.compile(
@@ -302,7 +305,7 @@ _NAMED_LATER: Final = re.compile(
 
 
 def unfolded(text: str) -> str:
-    """Return `text` in full words: "I'm" → "I am", "im" → "I am"."""
+    """Expand contractions and short forms: "I'm" → "I am", "im" → "I am"."""
     text = plainly_spelt(text.replace("’", "'"))
     for pattern, full in _CONTRACTIONS if "'" in text or "cannot" in text else ():
         text = pattern.sub(full, text)
@@ -311,19 +314,19 @@ def unfolded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SpokenSentence:
-    """A sentence of the speaker's own. `plain` is its unfolded text without quotations."""
+    """A sentence in the speaker's own words. `plain` is its unfolded text without quotations."""
 
     verbatim: str
     plain: str
     asks: bool
-    """It ends with a question mark."""
+    """True when the sentence ends with a question mark."""
     clauses: tuple[SpokenClause, ...]
-    """Its statements; none in a question, a condition or hearsay."""
+    """Statements in the sentence; none in a question, a condition or hearsay."""
 
 
 def spoken_sentences(message: str) -> Sequence[SpokenSentence]:
-    """Return the sentences of a user's message that are the user's own. The next prompts show it again as context, so
-    what was read of a short message is kept for a while."""
+    """Return the sentences of a message in the user's own words. Short messages are cached, because the next prompts
+    show them again as context."""
     return _lately_read(message) if len(message) <= KEPT_MESSAGE else tuple(_read(message))
 
 
@@ -333,7 +336,7 @@ def _lately_read(message: str) -> tuple[SpokenSentence, ...]:
 
 
 def _read(message: str) -> Iterator[SpokenSentence]:
-    """Return the sentences of a user's message that are the user's own: no fiction, sarcasm or material to work on."""
+    """Yield the sentences in the user's own words, without fiction, sarcasm and material to work on."""
     message = message[:MAX_LOOK]
     if _MAKE_BELIEVE.search(message):
         return
@@ -365,19 +368,19 @@ def _read(message: str) -> Iterator[SpokenSentence]:
 
 
 def starts_a_play(message: str) -> bool:
-    """Whether the speaker proposes to play roles: what follows in the conversation is not about them."""
+    """Return whether the speaker proposes a role play. Then the rest of the conversation is not about the speaker."""
     return _PLAY.search(message[:MAX_LOOK]) is not None
 
 
 def clauses(message: str) -> Iterator[SpokenClause]:
-    """Return the clauses of a user's message that state something about the speaker."""
+    """Yield the clauses of a user's message that state something about the speaker."""
     for sentence in spoken_sentences(message):
         yield from sentence.clauses
 
 
 def _own_lines(message: str) -> Iterator[tuple[str, str]]:
-    """Return each sentence verbatim and as it is read. Quoted lines and code are left out. A list takes the words that
-    introduce it: "I speak:" and "- Urdu" are read as "I speak Urdu"."""
+    """Yield each sentence verbatim, and in the form to read. Quoted lines and code are left out. List items get the
+    words that introduce the list: "I speak:" and "- Urdu" are read as "I speak Urdu"."""
     head = shown = ""
     for line in _CODE.sub("\n", message).splitlines():
         item = _ITEM.match(line)
@@ -385,7 +388,7 @@ def _own_lines(message: str) -> Iterator[tuple[str, str]]:
             continue
         if item is not None:
             text = line[item.end() :].strip()
-            if head:  # the words that introduce the list belong to the quote
+            if head:  # the evidence quotes the introducing words too
                 shown = f"{shown} {line.strip()}"
                 yield shown if len(shown) <= MAX_SENTENCE else line.strip(), f"{head} {text}"
             else:
@@ -399,8 +402,8 @@ def _own_lines(message: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(sentence: str, *, of_another: bool = False) -> Iterator[tuple[str, str | None]]:
-    """Return the clauses of an unfolded sentence without filler words and without hedged clauses, each with what it
-    denies. `of_another`: the clause before was about somebody else, who may be meant where no subject is said."""
+    """Yield the clauses of an unfolded sentence without filler words and hedged clauses, each with the value that it
+    denies. `of_another`: the clause before was about another person, who may be the subject of a clause without one."""
     goes_on = _GOES_ON.match(sentence) is not None
     if match := _WHERE_I_LIVE.search(sentence):
         yield f"I live in {match['place']}", None
@@ -450,7 +453,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _with_subject(text: str) -> str:
-    """Add the "I" that people leave out: "moved to Lisbon" → "I moved to Lisbon"."""
+    """Add the omitted "I" or "my": "moved to Lisbon" → "I moved to Lisbon"."""
     text = _FIRST_ADVERB.sub("", text)
     if match := _NO_SUBJECT.match(text):
         verb = "am " if match["ongoing"] else "have " if match["been"] else "was " if match["was"] else ""
@@ -467,7 +470,7 @@ def _with_children(text: str) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """Remove greetings and fillers at the beginning, and adverbs after the subject that change nothing."""
+    """Remove greetings and fillers at the beginning, and adverbs after the subject that do not change the meaning."""
     text = _FLUFF.sub("", text.strip(" ,;:-–—"))
     while (shorter := _ADVERBS.sub(r"\1", text)) != text:
         text = shorter

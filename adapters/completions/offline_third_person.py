@@ -1,4 +1,4 @@
-"""Words of the offline model's statements: the third person, without what belongs to the turn."""
+"""Wording of the offline model's statements: the third person, without time and reason."""
 # ruff: noqa: E501 - a pattern stays on one line
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 from .offline_words import MONTHS, NUMBERS
 
 MAX_TAILS: Final = 8
-"""Endings that are removed from a clause. People say one or two."""
+"""Maximum number of endings removed from a clause. People use one or two."""
 
 _TAIL: Final = re.compile(
     r"[\s,]+(?:now|right now|currently|these days|at the moment|at present|nowadays|today|yesterday|any ?more|recently"
@@ -40,14 +40,15 @@ _PERSONS: Final = tuple(
 
 
 def third_person(text: str) -> str:
-    """Turn `text` into the third person: "with my wife" → "with their wife"."""
+    """Convert `text` to the third person: "with my wife" → "with their wife"."""
     for pattern, third in _PERSONS:
         text = pattern.sub(third, text)
     return re.sub(r"\bI\b", "they", text)
 
 
 def without_tail(text: str) -> str:
-    """Remove since when, until when or why something holds. That belongs to the turn, not to the statement."""
+    """Remove time and reason at the end of a text (since, until, because), because they belong to the turn, not to the
+    statement."""
     text = text.strip(" ,;:.!…-–—\"'")
     for _ in range(MAX_TAILS):
         shorter = _TAIL.sub("", text)

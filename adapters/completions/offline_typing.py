@@ -1,7 +1,7 @@
-"""Plain spelling for the offline rules: what people type in a hurry becomes the English that the rules read.
+"""Plain spelling for the offline rules: it converts hastily typed text to the English that the rules read.
 
-"im maya n this is my dog rex 🐶" → "I am maya and this is my dog Rex". A name gets its capital only beside a word that
-makes it a name ("called", "my sister", "live in"); there is no list of names.
+"im maya n this is my dog rex 🐶" → "I am maya and this is my dog Rex". A name gets a capital only next to a word that
+marks a name ("called", "my sister", "live in"). There is no list of names.
 """
 # ruff: noqa: E501 - a pattern stays on one line
 
@@ -78,7 +78,7 @@ _NAME_FOLLOWS: Final = tuple(
 
 
 def plainly_spelt(sentence: str) -> str:
-    """Return the sentence with full words and capitals. Its meaning and the order of its words stay."""
+    """Return the sentence with full words and capitals. Its meaning and word order stay the same."""
     text = re.sub(rf"(?:{PICTURE}|{FACE})+", " ", sentence)
     text = _LAUGHTER.sub("", text)
     text = _IS_AFTER_NAME.sub(r"\1 is", text)
@@ -102,7 +102,7 @@ def _full(match: re.Match[str]) -> str:
 
 
 def with_names(text: str) -> str:
-    """Give names their capital, where the words beside them show that they are names."""
+    """Capitalise names, when the words next to them mark them as names."""
     for pattern in _NAME_FOLLOWS:
         text = pattern.sub(_capital, text)
     return text
@@ -117,7 +117,7 @@ def _capital(match: re.Match[str]) -> str:
 
 
 def may_be_name(word: str) -> bool:
-    """Whether a word in small letters may be a name: no common word and no form of a verb or an adverb."""
+    """Return whether a word in small letters may be a name: it is not a common word, a verb form or an adverb."""
     plain = word.lower().removesuffix("'s")
     return (
         len(plain) > 1

@@ -1,7 +1,7 @@
 """Offline rules for upkeep: judging pairs of facts, pruning, digests and summaries.
 
-Each rule compares words only: two values of an attribute that allows one, a text inside another, equal texts.
-Everything else stays: a pair coexists, a fact is kept, and a digest repeats facts and adds nothing.
+Each rule compares words only: two values of an attribute with one value, a text inside another, equal texts. In all
+other cases a pair coexists and a fact is kept. A digest repeats facts and adds nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .offline_attributes import Cardinality, attribute_of, canonical, ends_state
 from .offline_prompt import Prompt, ShownItem
 
 PER_SENTENCE: Final = 4
-"""Statements in one sentence of a digest."""
+"""Maximum number of statements in one sentence of a digest."""
 _PAIR: Final = re.compile(r"\[(p[0-9]+)\]\s*\nknown: ?(.*)\nnew: ?(.*)")
 _OVER: Final = re.compile(r"(?:no longer|does not|doesn't) (?P<what>.+?)(?: any ?more)?", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
@@ -87,14 +87,14 @@ def _why_it_goes(fact: ShownItem, others: Sequence[ShownItem], newer: Sequence[S
 
 # ------------------------------------------------------------------------------------------------ digest, summary
 def digest(prompt: Prompt) -> str:
-    """Write the digest: the facts by subject, then episodes that no fact repeats."""
+    """Write the digest: the facts by subject, then the episodes that repeat no fact."""
     said = {canonical(fact.content) for fact in prompt.facts}
     happened = [each for each in prompt.episodes if canonical(each.content) not in said]
     return " ".join((*_sentences("About {who}", prompt.facts), *_sentences("Recently, of {who}", happened)))
 
 
 def summary(observations: Iterable[tuple[str, str]]) -> str:
-    """Write a summary of (subject, statement) pairs in their order; empty when there are none."""
+    """Write a summary of (subject, statement) pairs in their order; empty when there are no pairs."""
     known = [ShownItem(id="", subject=subject, content=content) for subject, content in observations]
     return " ".join(_sentences("About {who}", known))
 

@@ -27,7 +27,7 @@ ROLES: Final = _words(
     lodger physio pianist professor singer student supervisor teacher tenant therapist trainer tutor vet
     """
 )
-"""People one has without being related: "my landlord Mr Frey"."""
+"""People with a role in the speaker's life who are not relatives: "my landlord Mr Frey"."""
 
 CHILDREN: Final = _words(
     """
@@ -44,7 +44,7 @@ KIN_PLURALS: Final = {
     "nieces": "niece", "grandkids": "grandchild", "grandchildren": "grandchild", "cousins": "cousin",
     "hamsters": "hamster", "budgies": "budgie", "ponies": "pony", "guinea pigs": "guinea pig", "parrots": "parrot",
 }  # fmt: skip
-"""Several relatives or animals, and what one of them is."""
+"""Plural words for relatives and animals, with the singular term for one of them."""
 
 HOUSEHOLD: Final = CHILDREN | _words(
     """
@@ -225,7 +225,7 @@ COMMON_WORDS: Final = _words(
     spring summer autumn winter weekend week month year day morning evening night school
     """
 )
-"""Words that are no name when they are typed in small letters after "I am" or "my brother"."""
+"""Words that are not a name in small letters after "I am" or "my brother"."""
 
 FIELDS: Final = _words(
     """
@@ -261,14 +261,14 @@ MADE: Final = _words(
     tractor barn clock dissertation jumper sweater blanket library
     """
 )
-"""What people build, restore or write for weeks: a project, not a moment."""
+"""Things that people build, restore or write for weeks: a project, not a moment."""
 
 HOBBYISTS: Final = (
     "runner|swimmer|hiker|climber|cyclist|gamer|reader|birdwatcher|birder|knitter|surfer|skier|sailor|smoker|non-smoker"
     "|beekeeper|angler|rower|skater|boulderer|night owl|early bird|homebody|introvert|extrovert"
     "|(?:morning|night|cat|dog|coffee|tea|beach|mountain) person|atheist|agnostic|quaker|pagan|only child"
 )
-"""What people are without working as it."""
+"""Descriptions of people that are not occupations."""
 
 SKILLS: Final = (
     "knit|sew|crochet|surf|ski|snowboard|sail|paint|draw|fish|hunt|skate|box|fence|climb|hike|meditate|juggle|fly|freedive"

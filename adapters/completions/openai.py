@@ -1,9 +1,9 @@
 """Chat completions from any OpenAI-compatible server, with structured outputs, fallback formats and one repair.
 
-A request waits for a free place (the limit of calls at once), is sent in the best format that the server accepts, and
-its answer is decoded and passed to `request.parse`. An unusable answer is asked for once more; after that it is poison.
-A request that a content filter refuses is poison at once.
-See docs/reference/models.md and docs/design/model-answers.md.
+A request waits for a free place (the limit of concurrent calls). It is sent in the best format that the server accepts.
+The answer is decoded and passed to `request.parse`. After an unusable answer, the model is asked once more; a second
+unusable answer raises `Poison`. A request that a content filter refuses raises `Poison` immediately. See
+docs/reference/models.md and docs/design/model-answers.md.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ log = structlog.get_logger(__name__)
 SETTING: Final = "MEMSTREAM_MODEL"
 PATH: Final = "/chat/completions"
 LIMIT_NAMES: Final = ("max_completion_tokens", "max_tokens")
-"""Names of the limit of an answer's length: the present one, and the older one that some servers require."""
+"""Names of the field that limits the answer's length: the current name, and the older name that some servers
+require."""
 FORMAT_STATUSES: Final = frozenset({403, 404, 500, 501})
-"""Statuses by which some servers answer a format that they do not know."""
+"""Status codes of some servers for an unknown answer format."""
 FORMAT_FAILURES: Final = 2
-"""Such answers in a row after which the next format is tried, as long as no format has worked."""
+"""Consecutive failures before the next format is tried. Counted only while no format has worked."""
 _STREAM_ONLY: Final = re.compile(r"\bstream", re.IGNORECASE)
-"""A refusal with this word is about a call that is no stream."""
+"""Word in a refusal of a call that is not a stream."""
 STREAM: Final[Mapping[str, JsonValue]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 class AnswerFormat(IntEnum):
-    """Formats of the answer, best first. A server that refuses one is asked in the next."""
+    """Formats of the answer, best first. If a server refuses a format, the next one is tried."""
 
     JSON_SCHEMA = 0
     JSON_MODE = 1
@@ -54,9 +55,9 @@ class AnswerFormat(IntEnum):
 class OpenAICompletions:
     """`Completions` over the chat completions protocol.
 
-    `timeout` is in seconds for one call, from the first byte to the last; waiting for a free place does not count.
-    `concurrency` is the limit of calls at once in this process, `places` says who gets them. `meter` is asked before
-    each call, and receives its usage. `fields` are added to each request.
+    `timeout` is in seconds for one call, from the first byte to the last; it excludes the wait for a free place.
+    `concurrency` is the maximum number of concurrent calls in this process; `places` assigns them to tenants. `meter`
+    reserves the cost before each call, and receives its usage. `fields` are added to each request.
     """
 
     def __init__(
@@ -104,8 +105,7 @@ class OpenAICompletions:
         return True
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Answer a request, as the port says. A time-out, a busy or failing server and wrong credentials are
-        `Transient`."""
+        """Answer a request. A time-out, a busy or failing server and wrong credentials raise `Transient`."""
         spent, problem = Usage(), ""
         answer_format: AnswerFormat | None = None
         for attempt in ("first", "repair"):
@@ -122,7 +122,7 @@ class OpenAICompletions:
                     value = request.parse(answer_of(reply, request.json_schema))
                     self._heed(request.task, answer_format, repaired=attempt == "repair")
                     return Completion(value=value, model=self._model, usage=spent)
-                except ValueError as error:  # `UnusableReply`, or the parser's complaint about the outer shape
+                except ValueError as error:  # `UnusableReply`, or the parser's error about the outer shape
                     problem = shorten(str(error), limit=500)
             log.warning("model_answer_unusable", task=request.task, model=self._model, attempt=attempt, why=problem)
         raise Poison("refused_by_model", f"{self._model} gave no usable answer for {request.task}: {problem}")
@@ -136,12 +136,12 @@ class OpenAICompletions:
         return self._fields.names
 
     def answer_format(self, task: str) -> AnswerFormat | None:
-        """Return the format that worked first for a task. None: none has."""
+        """Return the format that worked first for a task. None: no format has worked."""
         return self._formats.get(task)
 
     def _heed(self, task: str, answer_format: AnswerFormat, *, repaired: bool) -> None:
-        """Count repairs in a row of answers to a schema that the server may have ignored. After enough of them the
-        schema is in the first prompt, as in JSON mode."""
+        """Count consecutive repairs of answers in the format JSON_SCHEMA, because the server may ignore the schema.
+        After `FORMAT_FAILURES` repairs, change to JSON mode, which includes the schema in the first prompt."""
         if not repaired or answer_format is not AnswerFormat.JSON_SCHEMA:
             self._repairs.pop(task, None)
             return
@@ -150,7 +150,7 @@ class OpenAICompletions:
             self._formats[task] = AnswerFormat.JSON_MODE
 
     async def _ask_in_any_format(self, request: CompletionRequest[A]) -> tuple[AnswerFormat, ChatReply]:
-        """Ask in the first format that the server accepts, beginning with the one that worked before."""
+        """Ask in the first format that the server accepts, starting with the format that worked before."""
         refusal, failure = RequestRefused(""), None
         for answer_format in AnswerFormat:
             if answer_format < self._formats.get(request.task, AnswerFormat.JSON_SCHEMA):
@@ -165,7 +165,7 @@ class OpenAICompletions:
                 if not self._may_be_the_format(request.task, error):
                     raise failure from error
                 continue
-            # The first format that worked stays: a later refusal concerns one request, not the format.
+            # The first format that works is kept: a later refusal concerns one request, not the format.
             self._formats.setdefault(request.task, answer_format)
             self._format_failures.pop(request.task, None)
             return answer_format, reply
@@ -173,14 +173,16 @@ class OpenAICompletions:
         raise failure or refusal
 
     def _may_be_the_format(self, task: str, error: ServerFailed) -> bool:
-        """Count an error that may be about the format. Tell whether there were enough to try the next one."""
+        """Count an error that the format may have caused. Return whether there were enough errors to try the next
+        format."""
         if task in self._formats or error.status not in FORMAT_STATUSES:
             return False
         self._format_failures[task] += 1
         return self._format_failures[task] >= FORMAT_FAILURES
 
     async def _ask(self, request: CompletionRequest[A], answer_format: AnswerFormat, problem: str = "") -> ChatReply:
-        """Make one call. Its usage is recorded even if its answer is unusable. A content filter's refusal is Poison."""
+        """Make one call. Its usage is recorded even if its answer is unusable. Raise `ContentFiltered` when a content
+        filter refuses the request."""
         wanted = _response_format(request, answer_format)
         body: dict[str, JsonValue] = {
             "model": self._model,
@@ -192,7 +194,7 @@ class OpenAICompletions:
             reply = await self._metered(request, body)
         except ContentRefused as refused:
             why = f"a content filter or policy of {self._model} refused the request for {request.task}: {refused}"
-            raise ContentFiltered(why) from None  # a dead letter would tell the cause alone
+            raise ContentFiltered(why) from None  # a dead letter would report the cause instead of this message
         if reply is None:
             raise Transient(
                 MODEL,
@@ -203,8 +205,8 @@ class OpenAICompletions:
         return reply
 
     async def _metered(self, request: CompletionRequest[A], body: Mapping[str, JsonValue]) -> ChatReply | None:
-        """Reserve the most that the call may cost, make the call, and settle its usage. None: the answer is no chat
-        completion."""
+        """Reserve the maximum cost of the call, make the call, and settle its usage. Return None when the response is
+        not a chat completion."""
         reserved = await self._meter.reserve(
             tenant_id=request.tenant_id,
             task=request.task,
@@ -225,7 +227,7 @@ class OpenAICompletions:
             reserved.settle(used)
 
     async def _bounded(self, tenant_id: str, body: Mapping[str, JsonValue], max_output_tokens: int | None) -> bytes:
-        """Post with a limit of the answer's length, under the name that this server knows."""
+        """Post with a limit of the answer's length, in the field that this server accepts."""
         if max_output_tokens is None:
             return await self._posted(tenant_id, body)
         for name in self._limit_names:
@@ -240,7 +242,7 @@ class OpenAICompletions:
         return await self._posted(tenant_id, body)
 
     async def _posted(self, tenant_id: str, body: Mapping[str, JsonValue]) -> bytes:
-        """Post, as a stream where the server answers nothing else."""
+        """Post; use a stream when the server accepts only streams."""
         if not self._streams:
             try:
                 return await self._server.post(PATH, body, tenant_id=tenant_id)
@@ -271,8 +273,8 @@ def _response_format(request: CompletionRequest[A], answer_format: AnswerFormat)
 
 
 def _wire_messages(request: CompletionRequest[A], answer_format: AnswerFormat, problem: str) -> list[JsonValue]:
-    """Build the messages to send. Additions go to the end of the first system message: many chat templates refuse a
-    second system message or two messages of one role in a row, and the last user message must stay unchanged."""
+    """Build the messages to send. Additions go to the end of the first system message. Many chat templates reject a
+    second system message or two consecutive messages of one role, and the last user message must stay unchanged."""
     notes: list[str] = []
     if problem or answer_format is not AnswerFormat.JSON_SCHEMA:  # some servers ignore a format without an error
         schema = json.dumps(request.json_schema, ensure_ascii=False)

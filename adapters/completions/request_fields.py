@@ -1,4 +1,4 @@
-"""Request fields of one model: what the table `[models.NAME.request]` adds to each of its calls."""
+"""Request fields of one model: the settings in the table `[models.NAME.request]`, added to each of its calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 OURS: Final = frozenset({"model", "messages", "response_format", "n"})
-"""Fields that a request has from us."""
+"""Fields that memstream sets itself."""
 SECRET_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"}
 )
@@ -31,12 +31,12 @@ class RequestFields:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all fields. Values are not for logs."""
+        """The names of all fields. Values must not be logged."""
         return (*self.body, *self.headers, *self.query)
 
 
 def request_fields(table: object, *, path: str) -> tuple[RequestFields, list[str]]:
-    """Read the fields from a table. Return them, and what is wrong with the table, by name."""
+    """Read the fields from a table. Return them and a list of problems, each with its name."""
     if not isinstance(table, Mapping):
         return RequestFields(), [f"{path}: expected a table [{path}]"]
     problems: list[str] = []
@@ -45,7 +45,7 @@ def request_fields(table: object, *, path: str) -> tuple[RequestFields, list[str
     query |= _texts({name: table[name] for name in QUERY_NAMES if name in table}, path, problems)
     for name, value in headers.items():
         if name.lower() in SECRET_HEADERS:
-            problems.append(f"{path}.headers.{name}: secrets belong into the environment, as OPENAI_API_KEY")
+            problems.append(f"{path}.headers.{name}: secrets belong in the environment, as OPENAI_API_KEY")
         elif name.lower() in OWN_HEADERS:
             problems.append(f"{path}.headers.{name}: memstream sets this header")
         elif not (_HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()):
@@ -56,7 +56,7 @@ def request_fields(table: object, *, path: str) -> tuple[RequestFields, list[str
         body = _BODY.validate_python(body)
     except ValidationError as error:
         wrong = sorted({str(item["loc"][0]) for item in error.errors(include_input=False, include_url=False)})
-        problems += [f"{path}.{name}: expected a value that JSON has" for name in wrong]
+        problems += [f"{path}.{name}: expected a JSON value" for name in wrong]
     return RequestFields(body, headers, query), problems
 
 

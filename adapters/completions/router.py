@@ -1,4 +1,4 @@
-"""Router: it chooses the model by the task."""
+"""Router that selects the model by task."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ A = TypeVar("A")
 
 
 class CompletionsByTask:
-    """`Completions` that uses a task's own model, or `default` when it has none. `made` lists all models, each once;
-    they are closed at the end."""
+    """`Completions` that uses a task's own model, or `default` when the task has none. `made` has every model once;
+    `close` closes them."""
 
     def __init__(
         self, *, default: Completions, by_task: Mapping[Task, Completions], made: Sequence[Completions]
@@ -27,23 +27,23 @@ class CompletionsByTask:
         return self._by_task.get(task, self._default)
 
     def paid_models(self, task: Task) -> tuple[str, ...]:
-        """Return the names of all models, fallbacks too, that may be called for the task and cost money."""
+        """Return the names of all paid models that may be called for the task, including fallbacks."""
         completions = self.of(task)
         several = completions.models if isinstance(completions, FallbackCompletions) else (completions,)
         return tuple(each.model for each in several if each.costs_money)
 
     @property
     def model(self) -> str:
-        """The model of a task without its own."""
+        """The model of tasks without their own model."""
         return self._default.model
 
     @property
     def costs_money(self) -> bool:
-        """Whether the default model costs money. `of` returns the model of a task."""
+        """True when the default model costs money. `of` returns the model of a task."""
         return self._default.costs_money
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Answer a request, as the port says."""
+        """Answer a request with the model of its task."""
         return await self._by_task.get(request.task, self._default).complete(request)
 
     async def close(self) -> None:

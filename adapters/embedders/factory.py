@@ -16,16 +16,16 @@ def create_embedder(
     timeout: float,
     sink: UsageSink,
 ) -> Embedder:
-    """Create an embedder: `hashing` (also without a name), `fastembed:<name or folder>`, or `openai:<model>`.
-    ValueError says what is wrong.
+    """Create an embedder: `hashing` (also the default), `fastembed:<name or folder>`, or `openai:<model>`. Raise
+    ValueError when the setting is invalid.
 
-    This connects to nothing and loads nothing.
+    Nothing connects and no model is loaded here.
     """
     kind, _, rest = (name or DEFAULT_EMBEDDER).strip().partition(":")
     if kind == "hashing" and not rest:
         return HashingEmbedder()
     if kind == "fastembed" and rest:
-        from .fastembed import FastEmbedder  # imported here because the library loads slowly
+        from .fastembed import FastEmbedder  # a lazy import: the library loads slowly
 
         return FastEmbedder(rest)
     if kind == "openai" and rest:

@@ -1,4 +1,4 @@
-"""`Embedder` on this machine: a sentence encoder that fastembed runs (ONNX), by name or from a folder."""
+"""`Embedder` that runs a sentence encoder (ONNX) in this process through fastembed, by name or from a folder."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
 MAX_TEXT: Final = 8_000
-"""The longest part of a text that is embedded, in code points. Such models read at most 512 tokens, so nothing is
-lost."""
+"""Maximum code points of a text that are embedded. Such models read at most 512 tokens, so the limit loses nothing."""
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
-"""Where a folder of a sentence encoder may have its model."""
+"""Possible paths of the model file in the folder of a sentence encoder."""
 THREADS: Final = 1
-"""Threads of a model. More of them wait for each other actively: with two, a batch took twice the processor time, and
-longer where others work on the same cores."""
+"""Threads of a model. More threads wait for each other actively. With two, a batch took twice the processor time, and
+took longer when other work shared the cores."""
 BATCH: Final = 16
-"""Texts that the model reads at once. Larger batches are not faster on a CPU, and need more padding."""
+"""Texts in one batch of the model. Larger batches are not faster on a CPU, and need more padding."""
 
 
 class FastEmbedder:
-    """`Embedder` on the CPU. `name` is one of fastembed's models or a folder with an ONNX sentence encoder.
+    """`Embedder` on the CPU. `name` is a fastembed model or a folder with an ONNX sentence encoder.
 
-    A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
-    first text, and runs in the one thread that embeds (`THREADS`).
+    The constructor raises ValueError for a wrong name, an incomplete folder or a missing package. The first text loads
+    the model. One thread does all embedding, and the model uses `THREADS` threads.
     """
 
     def __init__(self, name: str) -> None:
@@ -68,7 +67,7 @@ class FastEmbedder:
         model = self._model
         if model is None:
             model = self._model = self._models.load(self._source, threads=THREADS)
-        # The model pads every text of a batch to the longest one. Sorted by length, short texts need little padding.
+        # The model pads every text of a batch to the longest text. Sorting by length reduces the padding.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         embedded = model.embed([texts[place] for place in order], batch_size=BATCH)
         vectors = {place: _unit([float(x) for x in vector]) for place, vector in zip(order, embedded, strict=True)}
@@ -90,21 +89,21 @@ def _embedding_models() -> ModelClass:
 
 
 def model_in_folder(models: ModelClass, folder: Path, *, setting: str) -> tuple[ModelSource, int]:
-    """Return the model in this folder and its dimension. Pooling and dimension come from files in the folder."""
+    """Return the model in this folder and its dimension. The pooling method and the dimension come from its files."""
     from fastembed.common.model_description import PoolingType
 
     model_file = models.model_file(folder, setting=setting)
     try:
         dimension = int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["hidden_size"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{setting}: config.json names no hidden_size") from error
+        raise ValueError(f"{setting}: config.json has no hidden_size") from error
     pooling = PoolingType.CLS if _pools_first_token(folder) else PoolingType.MEAN
     return models.register(folder, model_file, pooling=pooling, normalization=True, dim=dimension), dimension
 
 
 def _pools_first_token(folder: Path) -> bool:
-    """Read the pooling from the file that sentence-transformers writes. Without it, assume mean pooling, which most
-    such models use."""
+    """Return whether the model uses the first token as the pooled vector, as the file from sentence-transformers says.
+    Without that file, assume mean pooling, which most such models use."""
     try:
         pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -116,5 +115,5 @@ def _unit(vector: list[float]) -> list[float]:
     """Scale the vector to length 1."""
     length = math.sqrt(sum(x * x for x in vector))
     if not math.isfinite(length) or length == 0.0:
-        raise Fatal("the embedding model returned a vector without a direction; its files may be damaged")
+        raise Fatal("the embedding model returned a zero or non-finite vector; its files may be damaged")
     return [x / length for x in vector]

@@ -1,8 +1,8 @@
-"""Embedder by feature hashing: it needs no download, server or model. It compares words, not meanings.
+"""Embedder by feature hashing, without a download, server or model. It compares words, not meanings.
 
-Each word is hashed to one of 2 048 dimensions with a sign. A text is the sum over its words; repeated words are damped
-by the square root, and the sum is scaled to length 1. Word order is ignored, and words with a similar meaning have
-nothing in common. Source: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
+Each word is hashed to one of 2 048 dimensions and a sign. A text's vector is the sum over its words. The square root of
+the count damps repeated words, and the sum is scaled to length 1. Word order is ignored. Words with a similar meaning
+have nothing in common. Source: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from ..unicode import replace_surrogates
 DIMENSION: Final = 2048
 WORDS_KEPT: Final = 32_768
 WORD_MAX: Final = 32
-"""How many words are cached, and the longest cached word in code points: about 5 MB, the common words of a language."""
+"""Maximum number of cached words, and the maximum length of a cached word in code points. The cache has about 5 MB, the
+common words of a language."""
 _WORD: Final = re.compile(r"\w+")
 
 
 class HashingEmbedder:
-    """`Embedder`, pure: equal texts have equal vectors in every process and on every machine."""
+    """Deterministic `Embedder`: equal texts have equal vectors in every process and on every machine."""
 
     def __init__(self) -> None:
         self._identity = EmbedderIdentity(name="hashing", dimension=DIMENSION, mostly_zeros=True)
@@ -50,7 +51,7 @@ class HashingEmbedder:
             place, sign = self._known(feature) if len(feature) <= WORD_MAX else _place(feature)
             weights[place] = weights.get(place, 0.0) + sign * math.sqrt(count)
         length = math.sqrt(sum(weight * weight for weight in weights.values()))
-        if length == 0.0:  # no word, or all words cancel each other: the whole text is used as one feature
+        if length == 0.0:  # no word, or the words cancel out: use the whole text as one feature
             place, sign = _place(folded)
             weights, length = {place: sign}, 1.0
         vector = [0.0] * DIMENSION

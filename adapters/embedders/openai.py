@@ -18,15 +18,15 @@ SETTING: Final = "MEMSTREAM_EMBEDDER"
 TASK: Final = "embedding"
 
 BATCH: Final = 32
-"""Texts in one call. This is the default limit of Hugging Face's text-embeddings-inference, the lowest of the common
-servers."""
+"""Maximum number of texts in one call: the default limit of Hugging Face's text-embeddings-inference, which is the
+lowest of the common servers."""
 MAX_TEXT: Final = 8_000
-"""Code points of a text that are embedded; the rest is cut off. Most models accept 8 192 tokens."""
+"""Maximum code points of a text that are embedded; the rest is cut off. Most models accept 8 192 tokens."""
 SHORT_TEXT: Final = 2_000
-"""The length that is tried when a server refuses a call. At four tokens a code point, it fits into 8 192 tokens in any
-language."""
+"""Code points of a shortened text, for the second attempt after a server refuses a call. At four tokens per code point,
+it fits into 8 192 tokens in any language."""
 _EMPTY: Final = "-"
-"""Sent for a text without a visible character, which servers refuse."""
+"""Replacement for a text without a visible character, because servers refuse such a text."""
 
 
 class _Vector(BaseModel):
@@ -44,11 +44,12 @@ class _Reply(BaseModel):
 
 
 class OpenAIEmbedder:
-    """`Embedder` over the embeddings protocol. `timeout` is in seconds for one call; `concurrency` is the limit of
-    calls at once.
+    """`Embedder` over the embeddings protocol. `timeout` is in seconds for one call; `concurrency` is the maximum
+    number of concurrent calls.
 
-    The dimension is that of the first answer. If nothing was embedded before, `identity` makes one blocking call (once,
-    at start-up: a store cannot be opened without the dimension). Another dimension later is `Fatal`.
+    The first answer sets the dimension. If nothing was embedded before, `identity` makes one blocking call. This
+    happens once, at start-up, because a store needs the dimension to open. A later answer with another dimension raises
+    `Fatal`.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class OpenAIEmbedder:
             batch = cut[start : start + BATCH]
             try:
                 vectors += await self._call(batch, tenant_id)
-            except RequestRefused as refused:  # a text is too long or rejected: try each alone, shortened
+            except RequestRefused as refused:  # a text is too long or rejected: try each text alone, shortened
                 if len(batch) == 1 and isinstance(refused, ContentRefused):
                     raise self._will_not_embed(refused) from None
                 for text in batch:
@@ -98,7 +99,7 @@ class OpenAIEmbedder:
         return vectors
 
     def _will_not_embed(self, refused: RequestRefused) -> Poison:
-        why = f"{self._model} will not embed this text: {refused}"
+        why = f"{self._model} refuses to embed this text: {refused}"
         return ContentFiltered(why) if isinstance(refused, ContentRefused) else Poison("refused_by_model", why)
 
     async def close(self) -> None:
@@ -114,7 +115,7 @@ class OpenAIEmbedder:
             self._dimension = len(vectors[0])
         if any(len(vector) != self._dimension for vector in vectors):
             raise Fatal(
-                f"{self._model} gave vectors of another length than before ({self._dimension}); "
+                f"{self._model} returned vectors of another length than before ({self._dimension}); "
                 f"check {SETTING} and OPENAI_BASE_URL"
             )
         return vectors
@@ -125,7 +126,7 @@ class OpenAIEmbedder:
         except RequestRefused as error:
             raise Transient(
                 COMPONENT,
-                f"the server of {self._model} will not embed a word: {error}",
+                f"the server of {self._model} refuses to embed a test word: {error}",
                 remedy=f"check {SETTING} and OPENAI_BASE_URL: is {self._model} a model for embeddings?",
             ) from error
         return len(self._decode(body, 1).data[0].embedding)
@@ -143,7 +144,7 @@ class OpenAIEmbedder:
                 remedy=f"check OPENAI_BASE_URL (it usually ends with /v1) and {SETTING}",
             ) from error
         if sorted(item.index for item in reply.data) != list(range(expected)):
-            raise Transient(COMPONENT, f"{self._model} answered {len(reply.data)} vectors for {expected} texts")
+            raise Transient(COMPONENT, f"{self._model} returned {len(reply.data)} vectors for {expected} texts")
         return reply
 
 
@@ -154,5 +155,5 @@ def _visible(texts: Sequence[str]) -> list[str]:
 def _unit(vector: list[float], model: str) -> list[float]:
     length = math.sqrt(sum(x * x for x in vector))
     if not math.isfinite(length) or length == 0.0:
-        raise Transient(COMPONENT, f"{model} gave a vector without a direction")
+        raise Transient(COMPONENT, f"{model} returned a zero or non-finite vector")
     return [x / length for x in vector]

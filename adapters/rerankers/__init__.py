@@ -1,3 +1,3 @@
-"""Rerankers on this machine: late interaction and a cross-encoder. The one that asks a chat model is
-recall/llm_reranker.py.
+"""Rerankers that run in this process: late interaction and a cross-encoder. recall/llm_reranker.py has the reranker
+that calls a chat model.
 """

@@ -1,4 +1,4 @@
-"""`Reranker` on this machine: a cross-encoder that fastembed runs (ONNX). It reads cue and candidate as one text.
+"""`Reranker` with a cross-encoder (ONNX) in this process, through fastembed. It reads cue and candidate as one text.
 
 Source: Nogueira, Cho 2019, "Passage Re-ranking with BERT".
 """
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 COMPONENT: Final = "reranker"
 SETTING: Final = "memory.recall.cross_encoder"
 MAX_TEXT: Final = 2_000
-"""The longest part of a candidate that is read, in code points. Such models read 512 tokens, the cue included."""
+"""Maximum code points of a candidate that are read. Such models read 512 tokens, including the cue."""
 BATCH: Final = 16
-"""Pairs that the model reads at once. It pads each pair to the longest one, so larger batches cost more than they
+"""Pairs in one batch of the model. It pads each pair to the longest pair, so larger batches cost more than they
 save."""
 _REMEDY: Final = f"does {SETTING} name a cross-encoder, and are its files complete?"
 
 
 class CrossEncoder:
-    """`Reranker` on the CPU. `name` is one of fastembed's cross-encoders or a folder with one.
+    """`Reranker` on the CPU. `name` is a cross-encoder of fastembed or a folder with one.
 
-    A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
-    first read, in the thread that reranks. There is one such thread: onnxruntime spreads a batch over the cores by
-    itself. A read that is cancelled also leaves that thread's queue, unless its work has begun.
+    The constructor raises ValueError for a wrong name, an incomplete folder or a missing package. The first read loads
+    the model, in the thread that reranks. There is only one such thread, because onnxruntime uses all cores for a
+    batch. A cancelled read also leaves that thread's queue, unless its work has started.
     """
 
     def __init__(self, name: str) -> None:
@@ -65,7 +65,7 @@ class CrossEncoder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _scores(self, cue: str, texts: list[str]) -> list[float]:
-        """Return the score of each text, in the order of `texts`. The model reads them by length, so that one long
+        """Return the score of each text, in the order of `texts`. The model reads the texts by length, so that one long
         text does not pad all others."""
         by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         try:
@@ -76,7 +76,7 @@ class CrossEncoder:
         except model_errors(TypeError) as error:  # TypeError: more than one number for a pair
             raise Transient(COMPONENT, f"the cross-encoder cannot be used: {error}", remedy=_REMEDY) from error
         if not all(math.isfinite(score) for score in found):
-            raise Transient(COMPONENT, "the cross-encoder gave no number", remedy=_REMEDY)
+            raise Transient(COMPONENT, "the cross-encoder returned a score that is not finite", remedy=_REMEDY)
         scores = [0.0] * len(texts)
         for place, score in zip(by_length, found, strict=True):
             scores[place] = score

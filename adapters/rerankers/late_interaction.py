@@ -1,8 +1,8 @@
-"""`Reranker` on this machine: late interaction. A sentence encoder (ONNX, fastembed) reads cue and candidates apart,
-and each token of the cue looks for the token of a candidate that is most like it.
+"""`Reranker` in this process by late interaction. A sentence encoder (ONNX, fastembed) encodes cue and candidates
+separately. Each token of the cue is matched to the most similar token of a candidate.
 
-Source: Khattab, Zaharia 2020, "ColBERT". Its model is trained for this; here any sentence encoder serves, by the
-vectors of its tokens before they are pooled.
+Source: Khattab, Zaharia 2020, "ColBERT". ColBERT trains a model for this task. Here any sentence encoder works, with
+its token vectors before pooling.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 COMPONENT: Final = "reranker"
 SETTING: Final = "memory.recall.late_encoder"
 MAX_TEXT: Final = 2_000
-"""The longest part of a text that is read, in code points. Such models read at most 512 tokens."""
+"""Maximum code points of a text that are read. Such models read at most 512 tokens."""
 BATCH: Final = 16
-"""Texts that the model reads at once. Larger batches need more padding."""
+"""Texts in one batch of the model. Larger batches need more padding."""
 HELD_BYTES: Final = 50_000_000
-"""Bytes of token vectors that are held, those of the texts read last: some 9 000 messages with 384 dimensions."""
+"""Maximum bytes of the cache of token vectors, for the texts read last: some 9 000 messages with 384 dimensions."""
 PRODUCT_MAX: Final = 2**17
-"""Multiplications in one matrix product. OpenBLAS wakes its other threads for twice as many, and they cost more than
-they do."""
+"""Maximum multiplications in one matrix product. For twice as many, OpenBLAS starts its other threads, which cost more
+than they save."""
 PLACE_K: Final = 10.0
-"""How fast the place that recall gave loses weight, as k of the fusion."""
+"""Decay of the weight of recall's rank, as k of the rank fusion."""
 SPEAKER: Final = 0.3
-"""What a message of the speaker whom the cue names has in addition, as `fusion.speaker` of recall's own order."""
+"""Bonus for a message of the speaker whom the cue names, as `fusion.speaker` in recall's own order."""
 _REMEDY: Final = f"does {SETTING} name a sentence encoder, and are its files complete?"
 
 
 class Tokens(NamedTuple):
-    """The vectors of a text's tokens, one a row, each of length 1: `codes` × `scales`."""
+    """Token vectors of a text, one per row, each of length 1. The vector of a row is `codes` × `scale`."""
 
     codes: NDArray[np.int8]
     scales: NDArray[np.float32]
-    """One number a row."""
+    """One scale per row."""
 
     @property
     def nbytes(self) -> int:
@@ -57,15 +57,15 @@ class Tokens(NamedTuple):
 
 
 class LateInteraction:
-    """`Reranker` on the CPU. `name` is one of fastembed's sentence encoders or a folder with one.
+    """`Reranker` on the CPU. `name` is a sentence encoder of fastembed or a folder with one.
 
-    Candidates come best first, and that counts: half of a score is the place, half the likeness of the tokens. By
-    likeness alone, candidates fall that were found by exact words or by their neighbours. Messages are compared with
-    the cue in the words of the speaker whom it names, and that speaker's are preferred.
+    A score is half the rank from recall and half the similarity of the tokens. By similarity alone, candidates that
+    were found by exact words or by their neighbours would lose their place. Messages are compared with the cue in the
+    words of the speaker whom it names, and messages of this speaker get a bonus.
 
-    A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
-    first read, in the one thread that reranks. The token vectors of the texts read last are held, so a read costs the
-    cue and what is new.
+    The constructor raises ValueError for a wrong name, an incomplete folder or a missing package. The first read loads
+    the model, in the one thread that reranks. The token vectors of the texts read last are cached, so a read encodes
+    only the cue and new texts.
     """
 
     def __init__(self, name: str) -> None:
@@ -100,7 +100,7 @@ class LateInteraction:
 
     # -------------------------------------------------------------------------------------------- in the thread
     def _likenesses(self, cues: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the likeness of each text and its cue."""
+        """Return the similarity of each text to its cue."""
         cut = [replace_surrogates(text)[:MAX_TEXT] for text in texts]
         likeness = np.empty(len(cut), dtype=np.float32)
         for cue in dict.fromkeys(cues):
@@ -109,7 +109,7 @@ class LateInteraction:
         return likeness
 
     def _likeness(self, cue: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return for each text the mean, over the tokens of the cue, of the greatest cosine with one of its tokens."""
+        """Return, for each text, the mean over the cue's tokens of the greatest cosine with a token of the text."""
         asked, *shown = self._tokens([cue, *texts])
         begins = np.cumsum([0, *(len(each.codes) for each in shown[:-1])])
         cosines = _cosines(_join(shown), asked)
@@ -138,14 +138,14 @@ class LateInteraction:
         vectors = output.model_output / np.linalg.norm(output.model_output, axis=2, keepdims=True)
         there = output.attention_mask.astype(bool)
         if not np.isfinite(vectors[there]).all():
-            raise Transient(COMPONENT, "the sentence encoder gave no number", remedy=_REMEDY)
-        # [CLS] and [SEP] are alike in all texts. A text without any word keeps them.
+            raise Transient(COMPONENT, "the sentence encoder returned a vector that is not finite", remedy=_REMEDY)
+        # The vectors of [CLS] and [SEP] are similar in all texts. A text without a word keeps them.
         words = there & ~np.isin(output.input_ids, list(model.model.special_token_to_id.values()))
         shown = np.where(words.any(axis=1, keepdims=True), words, there)
         return [_int8(of_text[tokens]) for of_text, tokens in zip(vectors, shown, strict=True)]
 
     def _hold(self, found: dict[str, Tokens]) -> None:
-        """Put these texts last, and let go of the first ones."""
+        """Cache these texts as the newest, and evict the oldest texts."""
         for text, tokens in found.items():
             if self._held.pop(text, None) is None:
                 self._held_bytes += tokens.nbytes
@@ -156,7 +156,7 @@ class LateInteraction:
 
 
 def _int8(vectors: NDArray[np.float32]) -> Tokens:
-    """Round the vectors to 8 bits. A cosine changes by less than 0.001."""
+    """Quantise the vectors to 8 bits. A cosine changes by less than 0.001."""
     scales = np.abs(vectors).max(axis=1, keepdims=True) / 127
     return Tokens(np.rint(vectors / scales).astype(np.int8), scales)
 
@@ -167,7 +167,7 @@ def _join(texts: Sequence[Tokens]) -> Tokens:
 
 
 def _cosines(shown: Tokens, asked: Tokens) -> NDArray[np.float32]:
-    """Return the cosine of each shown token (row) with each token of the cue (column)."""
+    """Return the cosine of each text token (row) with each cue token (column)."""
     cue = (asked.codes * asked.scales).T
     rows = max(1, PRODUCT_MAX // cue.size)
     parts = [shown.codes[at : at + rows].astype(np.float32) @ cue for at in range(0, len(shown.codes), rows)]
@@ -176,7 +176,7 @@ def _cosines(shown: Tokens, asked: Tokens) -> NDArray[np.float32]:
 
 
 def _from_0_to_1(likeness: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Spread the values: cosines of any two texts lie close together."""
+    """Scale the values to 0 … 1, because the cosines of any two texts are close together."""
     least, greatest = likeness.min(), likeness.max()
     return (likeness - least) / (greatest - least) if greatest > least else np.zeros_like(likeness)
 

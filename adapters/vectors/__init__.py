@@ -1,1 +1,1 @@
-"""The vector store: one port, with a remote Qdrant or the embedded engine behind it."""
+"""Vector store: one port for a remote Qdrant and for the embedded engine."""

@@ -1,16 +1,16 @@
 """Writes and reads by id for several events and tenants, in as few requests as possible.
 
-- read: one scroll (the ids, of any of the tenants); each caller gets only the records of its own tenant
+- read: one scroll over the ids of all tenants; each caller gets only the records of its own tenant
 - insert: one upsert, INSERT_ONLY
 - put: one upsert whose `update_filter` binds each id to its tenant
-- set fields, new vectors, delete: one request whose filter does the same
+- set fields, new vectors, delete: one request whose filter binds each id to its tenant
 - query: one batch, each query with its own filter
-- compare and set: an INSERT_ONLY for rows that are expected to be absent; an UPDATE_ONLY whose `update_filter` binds
-  each id to its tenant, its expected version, the absence of its cause and the fields that another stage counts in;
-  then a read
+- compare and set: an INSERT_ONLY upsert for rows that are expected to be absent; an UPDATE_ONLY upsert whose
+  `update_filter` binds each id to its tenant, its expected version, the absence of its cause and the counter fields of
+  another stage; then a read
 
-A filter is evaluated for each point of an upsert, and `has_id` is an ordinary condition. So the points of one request
-can each have their own condition. The caller validates points (point_validation.py).
+A filter is evaluated for each point of an upsert, and `has_id` is an ordinary condition. Therefore each point of a
+request can have its own condition. The caller validates points (point_validation.py).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .filters import each_of, either, of_points, of_tenants
 from .shards import ShardKeys, Shards
 
 PAGE = 1_000
-"""Records of one read request."""
+"""Maximum number of records in one read request."""
 CHUNK_POINTS = 100
 CHUNK_BYTES = 8 * 1024 * 1024
-"""An upsert is divided at this size. The server refuses requests above 32 MiB."""
+"""Maximum payload bytes of one upsert request. The server refuses requests above 32 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class CompareAndSet:
     expected_version: int | None
     cause: str
     counted: tuple[str, ...] = ()
-    """The fields that another stage counts in; see `CollectionSpec.counted`."""
+    """The counter fields of another stage; see `CollectionSpec.counted`."""
 
     def over(self, row: Payload) -> CompareAndSet | None:
-        """Return this write with the counted fields as `row` has them. None where no row of the expected version has
-        other ones, so that nobody has counted."""
+        """Return this write with the counter fields of `row`. None unless the row has the expected version and changed
+        counters."""
         payload = self.new.point.payload or {}
         if self.expected_version is None or row.get("version") != self.expected_version:
             return None
@@ -103,16 +103,19 @@ class VectorUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FilterQuery:
-    """A query by a filter that names the tenant, in the given order."""
+    """A query whose filter contains the tenant."""
 
     tenant_id: str
     request: models.QueryRequest
 
 
 class RequestBatcher:
-    """Batched requests to one engine; where tenants have shards, one for each shard (shards.py). Within one call no two
-    members may name the same point, except in reads. Every read has the same `consistency`: those before a compare and
-    set, and the one after it. An engine that syncs later is not waited for: the caller asks for `synced`."""
+    """Batched requests to one engine. Where tenants have shards, one request for each shard (shards.py).
+
+    Within one call, no two members may name the same point, except in reads. All reads have the same `consistency`,
+    including the reads of a compare and set. Writes do not wait for an engine that syncs later; the caller waits for
+    `synced`.
+    """
 
     def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency, shards: Shards) -> None:
         self._engine = engine
@@ -134,7 +137,7 @@ class RequestBatcher:
             ids = list(dict.fromkeys(each for named in requests for each in named.ids))
             tenants = list(dict.fromkeys(named.tenant_id for named in requests))
             for page in pages(ids, PAGE):
-                # Uses scroll instead of `retrieve`, which accepts no filter: the tenant must be part of the query.
+                # `retrieve` accepts no filter, and the tenant must be part of the query. Therefore scroll.
                 with translate_errors(f"reading from {collection}"):
                     records, _ = await self._engine.scroll(
                         collection,
@@ -183,7 +186,7 @@ class RequestBatcher:
         only: Callable[[Sequence[EncodedPoint]], models.Filter] | None = None,
         mode: models.UpdateMode | None = None,
     ) -> None:
-        """Write points. `only` returns which existing ones a batch may replace; None: all."""
+        """Write points. `only` returns the filter of existing points that a batch may replace; None: all points."""
 
         async def send(points: Sequence[EncodedPoint], shard_keys: ShardKeys) -> None:
             for batch in _batches(points):
@@ -222,8 +225,8 @@ class RequestBatcher:
         await self._shards.each(points, send)
 
     async def _update_vectors(self, collection: str, points: Sequence[VectorUpdate], shard_keys: ShardKeys) -> None:
-        """Replace vectors of existing points. The engine refuses a request that names an absent point. Then the
-        existing ones are looked up and written; when another one disappears meanwhile, this is repeated."""
+        """Replace vectors of existing points. The engine refuses a request that contains an absent point. Then read
+        which points exist, and write only those. Repeat this when another point disappears in the meantime."""
         left = list(points)
         while left:
             groups = ((each.tenant_id, (each.id,)) for each in left)
@@ -258,16 +261,16 @@ class RequestBatcher:
 
     async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
         """Write each row whose condition holds. The engine does not report whether a condition matched, so the rows are
-        read afterwards. A conditional upsert would also insert a missing point and bring back an erased row; so each
-        request is INSERT_ONLY or UPDATE_ONLY.
+        read afterwards. A conditional upsert would also insert a missing point and thus restore an erased row.
+        Therefore each request is INSERT_ONLY or UPDATE_ONLY.
 
-        A write whose row another stage has counted in since it was read is done again with the new counts. It is
-        repeated only when they have changed once more.
+        If another stage changed a counter of a row since it was read, the write is repeated with the new counters,
+        until they no longer change.
         """
         results: dict[str, CasResult] = {}
         left = list(swaps)
         while left:
-            # Existing rows first: a row that gives way to a new one is closed before that one is there.
+            # Existing rows first: a row that a new row replaces is closed before the new row exists.
             await self._replace(collection, [swap for swap in left if swap.expected_version is not None])
             await self.insert(collection, [swap.new for swap in left if swap.expected_version is None])
             found = await self.read(collection, [PointIds(swap.new.tenant_id, (swap.new.id,)) for swap in left])
@@ -303,8 +306,8 @@ def pages(items: list[str], size: int) -> Iterator[list[str]]:
 
 
 def _before(swap: CompareAndSet) -> models.Filter:
-    """Match a row that may be replaced: it has the swap's tenant, expected version and counted fields, and not its
-    cause."""
+    """Match a row that may be replaced: it has the swap's tenant, expected version and counter fields, and does not
+    have its cause."""
     new = swap.new
     must = of_points(new.tenant_id, (new.id,), version=swap.expected_version)
     payload = new.point.payload or {}
@@ -313,7 +316,7 @@ def _before(swap: CompareAndSet) -> models.Filter:
 
 
 def _own_points(points: Iterable[EncodedPoint]) -> models.Filter:
-    """Match the points that may be overwritten, each under its own tenant."""
+    """Match the points that may be overwritten, each only for its own tenant."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for each in points:
         groups[each.tenant_id].append(each.id)
@@ -337,7 +340,7 @@ def _named_pages(named: Sequence[PointIds]) -> Iterator[models.Filter]:
 
 
 def _batches(points: Iterable[EncodedPoint]) -> Iterator[list[EncodedPoint]]:
-    """Divide the points so that each request stays below the server's limits."""
+    """Split the points into requests below the server's limits."""
     batch: list[EncodedPoint] = []
     size = 0
     for each in points:

@@ -1,9 +1,9 @@
-"""Creation of collections, and checks before their use. A collection that another embedder filled is refused.
+"""Creation and checks of collections. A collection that another embedder filled is rejected.
 
-A collection records its embedder in its metadata (Qdrant ≥ 1.16; the embedded engine keeps it beside the shard):
-`{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`, the version with `SPARSE_MARK` where it
-stores embeddings as sparse vectors. Readers use the alias. The collection behind it has embedder and version in its
-name, so that a new one can be filled beside it before the alias is switched.
+A collection records its embedder in its metadata (Qdrant ≥ 1.16; the embedded engine stores it next to the shard):
+`{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`. The version ends with `SPARSE_MARK` when
+the embeddings are stored as sparse vectors. Readers use the alias. The collection's own name contains the embedder and
+the version, so that a new collection can be filled in parallel before the alias is switched.
 """
 
 from __future__ import annotations
@@ -24,24 +24,28 @@ NAMESPACE = "memstream"
 INT8 = models.ScalarQuantization(
     scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
 )
-"""Takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph (edge_index.py)."""
+"""Quantization that takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph
+(edge_index.py)."""
 FLOAT_BYTES = 4
 SPARSE_BYTES = 8 * 32
-"""What Qdrant counts for a sparse vector: eight bytes a number. A message with its neighbours has some thirty words."""
+"""Size of a sparse vector in Qdrant's count: eight bytes per number. A message with its neighbours has some 30
+words."""
 INDEXED_FROM = 10_000
-"""Vectors of a segment from which on a server indexes them. Qdrant's own limit is 10 MB, which is 1 250 vectors of the
-hashing embedder, and indexing took as much of the machine as all stages together. A search names an owner or a tenant,
-and compares with all of ten thousand vectors in a few milliseconds."""
+"""Minimum number of vectors of a segment before a server indexes them. Qdrant's own limit is 10 MB, which is 1 250
+vectors of the hashing embedder; with it, indexing took as many resources as all stages together. A search filters by
+owner or tenant, and compares all of ten thousand vectors in a few milliseconds."""
 SCANNED_UP_TO = 50_000
-"""Vectors that a server compares one by one (as int8) where a filter leaves no more, instead of searching a graph. Up
-to there that takes no longer than a search with `engine.SEARCH`, and finds all of the best ten. Qdrant's own limit is
-10 MB. A server also merges segments up to this size only. By default it merges all into two, up to 256 MB a thread, and
-so writes all earlier vectors again with each ten thousand new ones."""
+"""Maximum number of filtered vectors that a server compares one by one (as int8) instead of searching a graph. Up to
+this number, a full comparison takes no longer than a search with `engine.SEARCH`, and finds all of the best ten.
+Qdrant's own limit is 10 MB.
+
+This is also the maximum size of merged segments. By default, a server merges all segments into two, up to 256 MB per
+thread, and thus rewrites all earlier vectors with each ten thousand new ones."""
 SPARSE_MARK = "-sparse"
-"""Behind the version of the embedder of a collection with sparse embeddings. So a worker of memstream 0.3 or earlier,
-which would write dense ones, refuses it at its start."""
+"""Suffix of the embedder's version in a collection with sparse embeddings. A worker of memstream 0.3 or earlier would
+write dense embeddings; because of the suffix it rejects the collection at start-up."""
 LEAST_VERSION = (1, 18)
-"""update_filter needs 1.16, update_mode 1.17, and adding named vectors later 1.18."""
+"""Oldest supported Qdrant version: update_filter needs 1.16, update_mode 1.17, adding named vectors later 1.18."""
 
 
 async def ensure_collections(
@@ -52,8 +56,8 @@ async def ensure_collections(
     by_tenant: bool,
     shards_of: str | None = None,
 ) -> None:
-    """Create and check the collections; see `QdrantStore.ensure`. A new one gets the shards of tenants that the
-    collection `shards_of` has. Raises `Fatal`, and the engine's errors."""
+    """Create and check the collections; see `QdrantStore.ensure`. A new collection gets the same tenant shards as the
+    collection `shards_of`. Raise `Fatal`, and the engine's errors."""
     await check_version(engine)
     if by_tenant:
         await check_cluster(engine)
@@ -64,13 +68,13 @@ async def ensure_collections(
             continue
         name = spec.physical_name(embedder.slug)
         await _create(engine, spec, name, embedder, by_tenant)
-        # The alias comes last: what readers find has every index, also when this process is killed before.
+        # Create the alias last: readers then find a collection with all indexes, also after a crash of this process.
         await _complete(engine, spec, name, embedder, by_tenant)
         if by_tenant and shards_of is not None and await _behind_alias(engine, spec.name) is None:
             await copy_shards(engine, name, model=shards_of)
         created = models.CreateAlias(collection_name=name, alias_name=spec.name)
         await engine.update_collection_aliases([models.CreateAliasOperation(create_alias=created)])
-        # Another process may have switched the alias at the same moment, so it is read again.
+        # Read the alias again, because another process may have switched it at the same time.
         standing = await _behind_alias(engine, spec.name) or name
         if standing != name:
             await _complete(engine, spec, standing, embedder, by_tenant)
@@ -79,8 +83,7 @@ async def ensure_collections(
 async def _complete(
     engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity, by_tenant: bool
 ) -> None:
-    """Check how the collection is sharded and which embedder filled it, and add the shard, vectors and indexes that it
-    lacks."""
+    """Check the sharding method and the embedder of the collection, and add missing shards, vectors and indexes."""
     await check_method(engine, name, by_tenant=by_tenant)
     if by_tenant:
         await create_fallback(engine, name)
@@ -90,7 +93,7 @@ async def _complete(
 
 
 async def check_version(engine: QdrantEngine) -> str:
-    """Return the engine's version. `Fatal` below `LEAST_VERSION`."""
+    """Return the engine's version. Raise `Fatal` when it is below `LEAST_VERSION`."""
     version = (await engine.info()).version
     parts = version.split("-")[0].split(".")
     if all(part.isdigit() for part in parts[:2]) and tuple(int(part) for part in parts[:2]) < LEAST_VERSION:
@@ -124,8 +127,8 @@ async def _create(
             if embedder.mostly_zeros:
                 sparse[vector] = models.SparseVectorParams()
                 continue
-            # Searches use the int8 vectors below, which stay in memory. The floats on disk are read for the final order
-            # of a few hundred.
+            # Searches use the int8 vectors below, which stay in memory. The floats on disk are read only for the final
+            # order of a few hundred candidates.
             dense[vector] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE, on_disk=True)
         sparse[SPARSE] = models.SparseVectorParams(modifier=models.Modifier.IDF)
     try:
@@ -133,7 +136,7 @@ async def _create(
             name,
             dense,
             sparse,
-            # One graph for each large tenant instead of one for all, because every query names its tenant.
+            # Build one graph for each large tenant instead of one for all, because every query filters by tenant.
             hnsw_config=_graphs(embedder) if dense else None,
             quantization_config=INT8 if dense else None,
             optimizers_config=_optimizers(embedder) if spec.has_vectors else None,
@@ -141,19 +144,19 @@ async def _create(
             metadata={NAMESPACE: remembered},
         )
     except (UnexpectedResponse, EngineRefused):
-        if not await engine.collection_exists(name):  # otherwise another process was faster
+        if not await engine.collection_exists(name):  # otherwise another process created it first
             raise
 
 
 def _optimizers(embedder: EmbedderIdentity) -> models.OptimizersConfigDiff:
-    """Return from which size on (in KiB) a segment gets int8 vectors, and up to which size segments are merged."""
+    """Return the minimum size (in KiB) of a segment for int8 vectors, and the maximum size of merged segments."""
     return models.OptimizersConfigDiff(
         indexing_threshold=_kib(INDEXED_FROM, embedder), max_segment_size=_kib(SCANNED_UP_TO, embedder)
     )
 
 
 def _graphs(embedder: EmbedderIdentity) -> models.HnswConfigDiff:
-    """Return how graphs are built, and up to which size (in KiB) all are compared."""
+    """Return the settings of graphs, and the maximum size (in KiB) of a full comparison."""
     return models.HnswConfigDiff(m=0, payload_m=16, full_scan_threshold=_kib(SCANNED_UP_TO, embedder))
 
 
@@ -169,7 +172,7 @@ async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str,
     if not isinstance(embedder, dict):
         raise Fatal(
             f"The collection {name} behind `{spec.name}` does not say which embedder filled it: memstream did not "
-            "make it. Point MEMSTREAM_QDRANT at a Qdrant (or folder) where these names are free: "
+            "create it. Point MEMSTREAM_QDRANT at a Qdrant (or folder) where these names are free: "
             f"{spec.name}, {name}."
         )
     theirs = EmbedderIdentity(
@@ -181,7 +184,7 @@ async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str,
         raise Fatal(
             f"The collection `{spec.name}` ({name}) was filled by the embedder {_described(theirs)}, this process is "
             f"set to {_described(ours)}: their vectors cannot be compared. Set MEMSTREAM_EMBEDDER={theirs.name} to "
-            "keep what is remembered, or point MEMSTREAM_QDRANT at an empty Qdrant (or another folder) to start anew."
+            "keep the stored memory, or point MEMSTREAM_QDRANT at an empty Qdrant (or another folder) to start fresh."
         )
 
 
@@ -206,8 +209,8 @@ async def _create_indexes(engine: QdrantEngine, spec: CollectionSpec, name: str)
 
 
 def _index(field: IndexedField) -> Any:
-    """Return the index of a field. `enable_hnsw=False` builds no graph for each value of a field that is only used in
-    filters (3 s instead of 24 s for 20 000 points)."""
+    """Return the index of a field. With `enable_hnsw=False`, no graph is built for each value of a field that is only
+    used in filters (3 s instead of 24 s for 20 000 points)."""
     if field.kind == "keyword":
         if field.is_tenant:
             return models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)

@@ -1,6 +1,6 @@
-"""Conditions on one payload field, as Qdrant filters take them.
+"""Conditions on one payload field, for Qdrant filters.
 
-Every field that a filter names needs a line in schemas/collections.py.
+Every field in a filter needs an index in schemas/collections.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def equals(field: str, value: str | int) -> models.FieldCondition:
 
 
 def any_of(field: str, values: Iterable[str]) -> models.FieldCondition:
-    """Match points whose field equals one of these values, or holds one of them when it is a list."""
+    """Match points whose field equals one of these values. A list matches when it contains one of them."""
     return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
 
 
@@ -45,15 +45,15 @@ def at(field: str, moment: datetime) -> models.FieldCondition:
 
 
 def is_empty(field: str) -> models.IsEmptyCondition:
-    """Match points without this field, with null in it, or with an empty list."""
+    """Match points whose field is missing, null or an empty list."""
     return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
 
 
 def same(field: str, value: JsonValue) -> models.Condition:
-    """Match points with this number or text in a field; None: without one."""
+    """Match points with this number, boolean or text in a field. None matches an empty field."""
     if value is None:
         return is_empty(field)
     if isinstance(value, str | bool):
         return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-    assert isinstance(value, int | float)  # no list and no object is compared
+    assert isinstance(value, int | float)  # lists and objects are not supported
     return models.FieldCondition(key=field, range=models.Range(gte=value, lte=value))

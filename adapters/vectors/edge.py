@@ -1,14 +1,14 @@
-"""Qdrant's own engine in this process, over a folder: the embedded default (qdrant_edge, one shard for each
-collection).
+"""Embedded engine: Qdrant's own engine (qdrant_edge) in this process, over a folder, with one shard for each
+collection.
 
-Methods are async because they have the client's form, but they run inline. The bindings hold the GIL, so a thread would
-cost a switch and free nothing; calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
-blocked Python for 25 s at 40 000 points. A separate process does it (edge_index.py). A write is in the engine's
-write-ahead log, on the disk, before the call returns (edge_sync.py), or with `wait=False` after `synced`; `flush` (10
-to 100 ms) only shortens that log.
+Methods are async because they have the client's interface, but they run inline. The bindings hold the GIL, so a thread
+would add a switch and free nothing; calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
+blocked Python for 25 s at 40 000 points. A separate process does it (edge_index.py). A write is durable in the engine's
+write-ahead log before the call returns (edge_sync.py), or with `wait=False` after `synced`. `flush` (10 to 100 ms) only
+shortens that log.
 
-One process holds the folder (adapters/folder_lock.py); this class does not check that. On disk are `aliases.json`
-(alias → collection) and a folder for each collection (edge_collection.py).
+Only one process may use the folder (adapters/folder_lock.py); this class does not check that. The folder has
+`aliases.json` (alias → collection) and one folder for each collection (edge_collection.py).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from .edge_collection import DESCRIPTION, EdgeCollection, call, check_room
 from .engine import OPEN_ROOM, WRITE_ROOM, EngineRefused, ReadConsistency
 
 ENGINE_VERSION = "1.20.0"
-"""The server version that has the same features as the pinned qdrant_edge (TextQuery came with 1.20)."""
+"""Server version with the same features as the pinned qdrant_edge (TextQuery needs 1.20)."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _DONE = models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
 _CREATING, _DELETED = ".creating-", ".deleted-"
 
 
 class EdgeEngine:
-    """The methods of `AsyncQdrantClient` that the store uses, with its models, over the embedded engine."""
+    """Embedded implementation of the `AsyncQdrantClient` methods that the store uses, with the client's models."""
 
     def __init__(self, *, folder: Path) -> None:
-        """Open every collection in `folder` (0.2 s for 10 000 points). `EngineRefused` when one cannot be opened, or
-        when the disk has no room for it."""
+        """Open every collection in `folder` (0.2 s for 10 000 points). Raise `EngineRefused` when a collection cannot
+        be opened, or when the disk does not have enough space."""
         self._folder = folder
         if not folder.exists():
             make_folder(folder)
@@ -55,16 +55,16 @@ class EdgeEngine:
         self._collections: dict[str, EdgeCollection] = {}
         for entry in sorted(folder.iterdir()):
             if entry.name.startswith((_CREATING, _DELETED)):
-                shutil.rmtree(entry)  # left by a crash while it was created or deleted
+                shutil.rmtree(entry)  # left by a crash during creation or deletion
             elif (entry / DESCRIPTION).exists():
                 self._collections[entry.name] = EdgeCollection(folder=entry, threads=self._threads)
-        # A crash between the two steps of a deletion leaves names of a collection that is gone.
+        # A crash between the two steps of a deletion leaves aliases of a deleted collection.
         standing = {alias: name for alias, name in self._aliases.items() if name in self._collections}
         if standing != self._aliases:
             self._write_aliases(standing)
 
     def collections(self) -> Iterator[tuple[str, EdgeCollection]]:
-        """Iterate over the present collections with their names."""
+        """Iterate over the existing collections with their names."""
         return iter(tuple(self._collections.items()))
 
     # -------------------------------------------------------------------------------------------- collections
@@ -86,7 +86,7 @@ class EdgeEngine:
     async def update_collection_aliases(
         self, change_aliases_operations: Sequence[models.CreateAliasOperation | models.DeleteAliasOperation]
     ) -> bool:
-        """Apply all changes or none, by replacing one file. This is how a collection is switched."""
+        """Apply all changes or none, by replacing one file. Used to switch an alias to another collection."""
         aliases = dict(self._aliases)
         for operation in change_aliases_operations:
             if isinstance(operation, models.CreateAliasOperation):
@@ -106,7 +106,7 @@ class EdgeEngine:
         return self._aliases.get(collection_name, collection_name) in self._collections
 
     async def get_collection(self, collection_name: str) -> models.CollectionInfo:
-        """Describe a collection. Points, indexes and metadata are real; the tuning figures are the server's defaults,
+        """Describe a collection. Points, indexes and metadata are real. The tuning values are the server's defaults,
         because the model requires them."""
         collection = self._find(collection_name)
         described, shard = collection.described, call(collection.shard.info)
@@ -140,9 +140,9 @@ class EdgeEngine:
         sharding_method: models.ShardingMethod | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool:
-        """Create a collection. It is built aside and renamed, so that a crash leaves a whole collection or none. The
-        configuration of graphs, int8 and optimizers has no effect here: a shard gets its own when its graphs are built
-        (edge_index.py)."""
+        """Create a collection. It is built under a temporary name and renamed, so that a crash leaves a complete
+        collection or none. The configuration of graphs, int8 and optimizers has no effect here: a shard gets its own
+        configuration when its graphs are built (edge_index.py)."""
         if not _NAME.fullmatch(collection_name):
             raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")
         if await self.collection_exists(collection_name):
@@ -166,8 +166,8 @@ class EdgeEngine:
         return True
 
     async def delete_collection(self, collection_name: str) -> bool:
-        """Delete a collection with its aliases, as the server does. False when it does not exist. A crash leaves it
-        whole, or in a folder that the next start removes."""
+        """Delete a collection with its aliases, as the server does. Return False when it does not exist. After a crash,
+        the collection is complete, or in a folder that the next start removes."""
         collection = self._collections.pop(collection_name, None)
         if collection is None:
             return False
@@ -182,8 +182,8 @@ class EdgeEngine:
     async def create_vector_name(
         self, collection_name: str, vector_name: str, vector_name_config: models.DenseVectorNameConfig
     ) -> models.UpdateResult:
-        """Add a vector. Without effect on a vector that exists: after a crash it may exist and not be recorded yet, and
-        then this call records it."""
+        """Add a vector. If the vector already exists, only record it in the description: a crash may have happened
+        between these two steps."""
         collection, dense = self._find(collection_name), vector_name_config.dense
         await self._update(
             collection_name,
@@ -200,8 +200,8 @@ class EdgeEngine:
     async def create_payload_index(
         self, collection_name: str, field_name: str, field_schema: Any = None, *, wait: bool = True
     ) -> models.UpdateResult:
-        """Create a payload index. Without effect when it exists. It is not waited for until it is on the disk: the
-        next start creates one that is missing."""
+        """Create a payload index. No effect when it exists. Do not wait for the sync: the next start creates a missing
+        index."""
         operation = edge.UpdateOperation.create_field_index(field_name, translate.index(field_schema))
         await self._find(collection_name).update(operation, durably=False)
         return _DONE
@@ -279,7 +279,7 @@ class EdgeEngine:
         )
 
     async def synced(self, collection_name: str) -> None:
-        """Return when every write of a collection is on the disk. Without effect on one that is gone: its files are."""
+        """Return when every write of a collection is durable. No effect for a deleted collection."""
         collection = self._collections.get(self._aliases.get(collection_name, collection_name))
         if collection is not None:
             await collection.synced()
@@ -353,7 +353,7 @@ class EdgeEngine:
 
     # -------------------------------------------------------------------------------------------- life
     async def close(self) -> None:
-        """Flush and close every collection. Without effect when called again."""
+        """Flush and close every collection. No effect when called again."""
         if self._closed:
             return
         self._closed = True

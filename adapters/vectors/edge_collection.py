@@ -1,14 +1,14 @@
 """One collection of the embedded engine: its shard on disk, and the replacement of that shard.
 
     <collection>/collection.json      configuration and metadata, as the server would report them
-    <collection>/shard.json           the shard in use, and what had no graph when it was built; absent: `shard`
-    <collection>/shard, shard-<n>     the engine's files; one that is not in use was left by a crash
+    <collection>/shard.json           current shard (default: `shard`), and its vectors without a graph
+    <collection>/shard, shard-<n>     the engine's files; an unused folder is left over from a crash
 
-A shard is replaced by a copy that another process has optimised (edge_index.py). Writes wait while the files are
-copied. While the copy is optimised, writes go to the old shard and into a journal. Then they are applied to the copy
-in the same order, and the copy is used. The condition of a write depends only on the content of a shard, and both
-shards begin with the same content, so both end with the same. `shard.json` is replaced atomically: after a crash
-either the old shard or the new one is in use.
+Another process optimises a copy of the shard (edge_index.py), and the copy then replaces the shard. Writes wait while
+the files are copied. While the copy is optimised, writes go to the old shard and into a journal. Then the journal is
+applied to the copy in the same order, and the copy becomes the current shard. The condition of a write depends only on
+the content of a shard, and both shards begin with the same content. Therefore both end with the same content.
+`shard.json` is replaced atomically: after a crash, either the old shard or the new shard is current.
 """
 
 from __future__ import annotations
@@ -35,28 +35,30 @@ DESCRIPTION, CURRENT, SHARD = "collection.json", "shard.json", "shard"
 FLUSH_EVERY = 10_000
 """Writes between flushes."""
 COPIES = 2
-"""How many times the shard's size a building takes: the copy, and the optimised segments beside its old ones."""
+"""Disk space for a build, as a multiple of the shard's size: the copy, and the optimised segments in addition to its
+old ones."""
 REPLAYED_AT_ONCE = 100
-"""Journalled writes that are applied before other tasks get a turn."""
+"""Number of journalled writes that are applied before other tasks can run."""
 _NO_POINT = "No point with id"
 
 
 def call(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function of the bindings. They raise a bare `Exception` for every request that the engine refuses."""
+    """Call a function of the bindings. The bindings raise a bare `Exception` for every request that the engine
+    refuses."""
     try:
         return function(*arguments)
     except EngineRefused:
         raise
     except Exception as error:
         message = str(error)
-        # "Service runtime error" is a failure of the engine itself (disk full, files missing). All other errors are the
-        # request's.
+        # "Service runtime error" is a failure of the engine itself (disk full, missing files). All other errors are
+        # caused by the request.
         status = 500 if message.startswith("Service") else 404 if message.startswith(_NO_POINT) else 400
         raise EngineRefused(status, message) from error
 
 
 def check_room(folder: Path, *, needed: int) -> None:
-    """Raise `EngineRefused` when the disk of a folder has less than `needed` bytes left."""
+    """Raise `EngineRefused` when the folder's disk has less than `needed` free bytes."""
     free = free_bytes(folder)
     if free < needed:
         raise EngineRefused(NO_ROOM, str(no_room("store", folder, free=free, needed=needed)))
@@ -64,19 +66,19 @@ def check_room(folder: Path, *, needed: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """The shard in use. `left` counts vectors without a graph after the last build; another build would not change
-    them."""
+    """The current shard. `left` is the number of vectors that had no graph after the last build, because another build
+    would not change them."""
 
     shard: str = SHARD
     left: int = 0
 
 
 class EdgeCollection:
-    """One collection, open from its construction until `close`."""
+    """One collection. It is open from its construction until `close`."""
 
     def __init__(self, *, folder: Path, threads: Executor) -> None:
-        """Open the collection; `threads` sync its files. `EngineRefused`: the shard cannot be opened. OSError,
-        ValueError: a file cannot be read or synced, or does not have the expected content."""
+        """Open the collection; `threads` sync its files. Raise `EngineRefused` when the shard cannot be opened; OSError
+        or ValueError when a file cannot be read or synced, or has unexpected content."""
         self._folder = folder
         self._threads = threads
         self.described = models.CreateCollection.model_validate_json((folder / DESCRIPTION).read_bytes())
@@ -86,7 +88,7 @@ class EdgeCollection:
                 shutil.rmtree(each)
         self.shard: edge.EdgeShard = call(edge.EdgeShard.load, str(folder / self._current.shard))
         log = WriteAheadLog(folder / self._current.shard)
-        log.sync()  # what a killed process wrote is read from now on
+        log.sync()  # writes of a killed process become readable here, so they must be durable
         self._sync = GroupSync(log.sync, threads=threads)
         self._writes = 0
         self._open = asyncio.Event()
@@ -100,14 +102,14 @@ class EdgeCollection:
 
     @staticmethod
     def create(folder: Path, described: models.CreateCollection, config: Any) -> None:
-        """Write the files of a new collection into an existing, empty folder. They are on the disk then."""
+        """Write the files of a new collection durably into an existing, empty folder."""
         call(call(edge.EdgeShard.create, str(folder / SHARD), config).close)
         _describe(folder, described)
         sync_tree(folder)
 
     async def update(self, operation: Any, *, durably: bool = True) -> None:
-        """Apply a write. When this returns, it is in the engine's write-ahead log, and `durably` on the disk. `Fatal`
-        when the disk refused a sync, `EngineRefused` when it has no room."""
+        """Apply a write. On return it is in the engine's write-ahead log and, with `durably`, synced to disk. Raise
+        `Fatal` when a sync failed, and `EngineRefused` when the disk has too little space."""
         await self._open.wait()
         self._sync.check()
         check_room(self._folder, needed=WRITE_ROOM)
@@ -121,8 +123,8 @@ class EdgeCollection:
             await self._sync.synced()
 
     async def synced(self) -> None:
-        """Return when every write that was applied before is on the disk."""
-        await self._open.wait()  # a shard that is being replaced is synced by who replaces it, and then deleted
+        """Return when every earlier write is durable."""
+        await self._open.wait()  # during a replacement, `replace_shard` syncs the old shard and deletes it
         await self._sync.synced()
 
     def describe(self, described: models.CreateCollection) -> None:
@@ -134,24 +136,23 @@ class EdgeCollection:
         call(self.shard.flush)
         call(self.shard.close)
 
-    # -------------------------------------------------------------------------------------------- another shard
+    # -------------------------------------------------------------------------------------------- replacement
     def without_graph(self) -> int:
-        """Count the vectors that have no graph but could have one. Those that the last build left out are not
-        counted."""
+        """Return the number of vectors without a graph, except the vectors that the last build left out."""
         return max(0, _without_graph(self.shard, self.described) - self._current.left)
 
     def settle(self) -> None:
-        """Record that vectors without a graph need none at present; counting begins again from here."""
+        """Record that the present vectors without a graph need none. Later counts start from here."""
         self._current = _Current(self._current.shard, left=self._current.left + self.without_graph())
 
     def journal_size(self) -> int:
-        """Count the writes that wait for the copy."""
+        """Return the number of journalled writes."""
         return len(self._journal or ())
 
     async def copy_shard(self) -> Path:
         """Copy the shard. From then on writes are journalled, until `replace_shard` or `discard_copy`. Writes wait
-        while the files are copied; reads do not. `EngineRefused` when the disk has no room for
-        copy and graphs."""
+        while the files are copied; reads do not. Raise `EngineRefused` when the disk has too little space for the copy
+        and its graphs."""
         files = [path.stat().st_size for path in self._folder.rglob("*") if path.is_file()]
         check_room(self._folder, needed=WRITE_ROOM + COPIES * sum(files))
         number = int(self._current.shard.partition("-")[2] or 0) + 1
@@ -166,9 +167,8 @@ class EdgeCollection:
         return copy
 
     async def replace_shard(self, copy: Path) -> None:
-        """Put the copy in the shard's place after it has received the journalled writes. New writes wait while the last
-        of them are synced. `EngineRefused`, OSError: the copy cannot be opened or written, and the old shard stays in
-        use."""
+        """Apply the journal to the copy, and make the copy the current shard. New writes wait during the last sync.
+        Raise `EngineRefused` or OSError when the copy cannot be opened or written; then the old shard stays in use."""
         shard: edge.EdgeShard = call(edge.EdgeShard.load, str(copy))
         await asyncio.to_thread(sync_tree, copy)
         while self._journal:
@@ -179,7 +179,7 @@ class EdgeCollection:
             await asyncio.sleep(0)
         self._open.clear()
         try:
-            await self._sync.synced()  # whoever waits for the old shard's log has it before the files go
+            await self._sync.synced()  # callers that wait for the old shard's log return before its files are deleted
             log = WriteAheadLog(copy)
             await asyncio.to_thread(log.sync)
             used = _Current(copy.name, left=_without_graph(shard, self.described))
@@ -194,7 +194,7 @@ class EdgeCollection:
         await asyncio.to_thread(shutil.rmtree, self._folder / before.shard)
 
     async def discard_copy(self, copy: Path) -> None:
-        """Drop the copy and continue with the old shard. Without effect on a copy that is in use already."""
+        """Delete the copy and continue with the old shard. No effect when the copy is already in use."""
         if copy.name == self._current.shard:
             return
         self._journal = None
@@ -218,7 +218,7 @@ def _current(folder: Path) -> _Current:
 
 
 def _apply_again(shard: edge.EdgeShard, operation: Any) -> None:
-    """Apply a journalled write to the copy. The copy refuses the same writes as the old shard did."""
+    """Apply a journalled write to the copy. The copy refuses the same writes as the old shard."""
     try:
         call(shard.update, operation)
     except EngineRefused as refused:

@@ -1,12 +1,12 @@
-"""Graphs for the embedded engine's collections, built while the collections are in use.
+"""Builder of search graphs for the embedded engine's collections, while the collections are in use.
 
-Without a graph the engine compares a cue with every vector of a tenant: 0.3 ms for a thousand, 0.4 s for a million.
-Only `optimize()` builds graphs, and it holds the GIL from beginning to end. So the holder of a folder starts a separate
-process that works on a copy of the shard (edge_collection.py), and the copy then replaces the shard. Collections are
-built one at a time, at low priority. A failure is harmless: when the process dies, the old shard stays, and a holder
-that stops ends the process.
+Without a graph, the engine compares a cue with every vector of a tenant: 0.3 ms for a thousand, 0.4 s for a million.
+Only `optimize()` builds graphs, and it holds the GIL throughout. Therefore the holder of a folder starts a separate
+process that works on a copy of the shard (edge_collection.py). The copy then replaces the shard. Collections are built
+one at a time, at low priority. A failure is harmless: when the process dies, the old shard stays in use. A holder that
+stops ends the process.
 
-`python -m memstream.adapters.vectors.edge_index COLLECTION SHARD` is that process.
+`python -m memstream.adapters.vectors.edge_index COLLECTION SHARD` runs that process.
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ log = structlog.get_logger(__name__)
 
 NICENESS: Final = 10
 END_WITH_PARENT: Final = 1
-"""PR_SET_PDEATHSIG of Linux's prctl."""
+"""PR_SET_PDEATHSIG for the Linux call prctl."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphPolicy:
-    """When a graph is built. All three minimums must be reached."""
+    """Thresholds for building a graph. A collection must reach all three minimums."""
 
     vectors: int = 20_000
-    """The least number of vectors without a graph."""
+    """Minimum number of vectors without a graph."""
     share: float = 0.1
-    """The least share of vectors without a graph. Each build does all the work again, so all builds together cost
-    eleven times the last one."""
+    """Minimum share of vectors without a graph. Each build starts from scratch, so all builds together cost eleven
+    times the last build."""
     of_tenant: int = 20_000
-    """The least number of records of the largest tenant. Fewer records are compared as fast as a graph is searched."""
+    """Minimum number of records of the largest tenant. Below it, comparing all records is as fast as searching a
+    graph."""
     full_scan: int = 10_000
-    """Points. When a filter leaves fewer, the engine compares all of them."""
+    """Number of filtered points below which the engine compares all points."""
     journal: int = 100_000
-    """The most writes that are journalled for the copy during a build. With more, the build is given up."""
+    """Maximum number of journalled writes during a build. With more writes, the build is aborted."""
     look: float = 30.0
     """Seconds between two checks."""
 
@@ -74,24 +75,24 @@ class GraphBuilder:
         self._looking = asyncio.create_task(self._look())
 
     async def stop(self) -> None:
-        """Stop, and give up a build in progress. Without effect when called again."""
+        """Stop, and abort a build in progress. No effect when called again."""
         looking, self._looking = self._looking, None
         if looking is not None:
             looking.cancel()
             await asyncio.wait((looking,))
 
     async def look(self) -> tuple[str, ...]:
-        """Build the graphs that are due, and return the names of the collections that got one."""
+        """Build the graphs that are due. Return the names of the collections with a new graph."""
         found = self._engine.collections()
         return tuple([name for name, each in found if self._due(each) and await self._built(name, each)])
 
-    # -------------------------------------------------------------------------------------------- inside
+    # -------------------------------------------------------------------------------------------- internals
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(self._policy.look)
             try:
                 await self.look()
-            except EngineRefused as error:  # whoever reads or writes the collection reports this too
+            except EngineRefused as error:  # reads and writes of the collection report this error too
                 log.warning("graph_not_looked_at", why=str(error))
 
     def _due(self, collection: EdgeCollection) -> bool:
@@ -103,7 +104,7 @@ class GraphBuilder:
         hits = call(collection.shard.facet, edge.FacetRequest(TENANT_FIELD, limit=1)).hits
         if hits and hits[0].count >= self._policy.of_tenant:
             return True
-        collection.settle()  # checked again when as many more vectors have been added
+        collection.settle()  # checked again after as many more vectors
         return False
 
     async def _built(self, name: str, collection: EdgeCollection) -> bool:
@@ -129,7 +130,7 @@ class GraphBuilder:
         return True
 
     async def _optimized(self, collection: EdgeCollection, copy: Path) -> None:
-        """Optimise the copy in a separate process. Raises _BuildAborted."""
+        """Optimise the copy in a separate process. Raise `_BuildAborted` when the build must end."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __name__, str(collection.folder), copy.name),
             *("--full-scan", str(self._policy.full_scan)),
@@ -141,11 +142,11 @@ class GraphBuilder:
             while not ended.done():
                 await asyncio.wait((ended,), timeout=1.0)
                 if collection.closed:
-                    raise _BuildAborted("the collection is gone")
+                    raise _BuildAborted("the collection was closed")
                 if collection.journal_size() > self._policy.journal:
                     raise _BuildAborted(f"more than {self._policy.journal} writes arrived during the build")
             if process.returncode:
-                raise _BuildAborted(f"its process ended with {process.returncode}")
+                raise _BuildAborted(f"the build process exited with status {process.returncode}")
         finally:
             if not ended.done():
                 process.kill()
@@ -153,12 +154,12 @@ class GraphBuilder:
 
 
 class _BuildAborted(Exception):
-    """A build that ends before it is complete."""
+    """A build that ended before it was complete."""
 
 
 def optimize(shard: Path, described: models.CreateCollection, *, full_scan: int) -> None:
-    """Build the graphs of a shard that nobody else has open. Blocks and holds the GIL, for about a minute per 50 000
-    vectors."""
+    """Build the graphs of a shard that no other process has open. It blocks and holds the GIL, about a minute per 50
+    000 vectors."""
     opened = call(edge.EdgeShard.load, str(shard), translate.config_with_graph(described, full_scan=full_scan))
     call(opened.optimize)
     call(opened.flush)
@@ -170,9 +171,9 @@ def optimize(shard: Path, described: models.CreateCollection, *, full_scan: int)
 @click.argument("shard")
 @click.option("--full-scan", type=int, default=POLICY.full_scan)
 def main(collection: Path, shard: str, full_scan: int) -> None:
-    """Build the graphs of a collection's shard, for the process that started this one."""
+    """Build the graphs of a collection's shard, for the parent process."""
     parent = os.getppid()
-    with contextlib.suppress(AttributeError, OSError):  # Linux only; elsewhere an orphan ends its copy, which is unused
+    with contextlib.suppress(AttributeError, OSError):  # Linux only; elsewhere an orphan completes an unused copy
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         raise SystemExit(1)

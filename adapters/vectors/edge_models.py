@@ -1,8 +1,8 @@
 """Translation between the models of qdrant-client and qdrant_edge, for the parts that the store and the loopback server
 use.
 
-Everything else is refused by name (status 400) and never ignored, because a filter that loses a condition shows too
-much.
+Any other part is refused with its name (status 400), never ignored: a filter that loses a condition returns too many
+records.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from qdrant_client import models
 from .engine import EngineRefused
 
 PLACEHOLDER = "no_vectors"
-"""qdrant_edge requires at least one vector in a collection. A collection without vectors gets this sparse one, which
-stays empty."""
+"""Name of an empty sparse vector for collections without vectors, because qdrant_edge requires at least one."""
 
 GRAPH_M = 16
-"""Links of a vector in its tenant's graph; the server's default."""
+"""Number of links of a vector in its tenant's graph; the server's default."""
 GRAPH_EF = 100
-"""Candidates for the links during a build; the server's default."""
+"""Number of candidates for the links during a build; the server's default."""
 INT8_QUANTILE = 0.99
-"""The share of the components that int8 resolves. Components outside it count as the greatest value."""
+"""Quantile of the components for the int8 range. Components outside it are clipped."""
 LEAST_INDEXED_KB = 1
 UNBOUNDED_KB = 1 << 40
 
 FILTERS_KEPT = 8
-"""A recall sends three or four filters at once."""
+"""Number of cached filters. A recall sends three or four filters together."""
 _BOUNDS = ("gte", "gt", "lte", "lt")
 
 
@@ -41,12 +40,12 @@ def _refused(what: object) -> EngineRefused:
 
 
 def point_id(value: Any) -> Any:
-    """Return numbers unchanged, and everything else as text (the bindings parse UUIDs)."""
+    """Return numbers unchanged, and other values as text (the bindings parse UUIDs)."""
     return value if isinstance(value, int) else str(value)
 
 
 def time_text(value: Any) -> Any:
-    """Return times as RFC 3339 text, and numbers and texts unchanged."""
+    """Return times as RFC 3339 text, and other values unchanged."""
     return value.isoformat() if isinstance(value, dt.datetime | dt.date) else value
 
 
@@ -124,8 +123,8 @@ def filter_(filter_model: models.Filter | None) -> Any:
 
 
 class LastFilters:
-    """The filters of the last reads with their translations: a read of many collections sends each the same one.
-    Nobody changes a filter that was sent."""
+    """Cache of the last filters with their translations, because a read over many collections sends the same filter to
+    each. The cache compares by identity, so a sent filter must not be changed."""
 
     def __init__(self) -> None:
         self._translated: deque[tuple[models.Filter, Any]] = deque(maxlen=FILTERS_KEPT)
@@ -142,7 +141,7 @@ class LastFilters:
 
 
 def order_by(order: models.OrderBy | str) -> Any:
-    """Translate an order. `start_from` may be a time, or the `order_value` of a record (microseconds for times)."""
+    """Translate an order. `start_from` is a time, or the `order_value` of a record (microseconds for times)."""
     if isinstance(order, str):
         order = models.OrderBy(key=order)
     direction = edge.Direction.Desc if order.direction == models.Direction.DESC else edge.Direction.Asc
@@ -175,7 +174,7 @@ def search_params(model: models.SearchParams | None) -> Any:
     quantization = model.quantization
     given = {name for name in model.model_fields_set if getattr(model, name) is not None}
     if given - {"hnsw_ef", "exact", "quantization"}:
-        raise EngineRefused(400, f"the embedded engine does not offer {sorted(given)} of a search")
+        raise EngineRefused(400, f"the embedded engine does not offer {sorted(given)} in a search")
     return edge.SearchParams(
         hnsw_ef=model.hnsw_ef,
         exact=bool(model.exact),
@@ -193,11 +192,11 @@ def query_batch(requests: Sequence[models.QueryRequest], *, filters: LastFilters
 
 
 def _query_request(model: models.QueryRequest, condition: Any) -> Any:
-    """Translate one query of a batch: by vector, in the order of a field, or otherwise in the order of ids."""
+    """Translate one query of a batch: by vector, ordered by a field, or otherwise ordered by id."""
     offered = {"query", "using", "filter", "params", "limit", "with_payload", "with_vector"}
     unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
     if unknown or not isinstance(model.with_payload, bool | list | None):
-        raise EngineRefused(400, f"the embedded engine does not offer {sorted(unknown) or 'such a part'} in a query")
+        raise EngineRefused(400, f"the embedded engine does not offer {sorted(unknown) or 'such a payload'} in a query")
     wanted = model.query
     return edge.QueryRequest(
         limit=10 if model.limit is None else model.limit,
@@ -259,8 +258,8 @@ def config(dense: Mapping[str, models.VectorParams], sparse: Mapping[str, models
 
 
 def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> Any:
-    """Build the configuration of a shard with one graph for each tenant and int8 vectors in memory. The floats stay on
-    disk, for the final order. With fewer points than `full_scan`, all are compared instead."""
+    """Build the configuration of a shard with one graph per tenant and int8 vectors in memory. The floats stay on disk,
+    for the final order. With fewer points than `full_scan`, the engine compares all of them."""
     dense = described.vectors if isinstance(described.vectors, dict) else {}
     plain = config(dense, described.sparse_vectors or {})
     bytes_each = 4 * max((each.size for each in dense.values()), default=1)
@@ -277,7 +276,7 @@ def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> 
         quantization_config=edge.ScalarQuantizationConfig(
             type=edge.ScalarType.Int8, quantile=INT8_QUANTILE, memory=edge.Memory.Pinned
         ),
-        # One segment of any size, because a search goes through each segment.
+        # One segment of any size, because a search reads every segment.
         optimizers=edge.EdgeOptimizersConfig(
             default_segment_number=1, max_segment_size=UNBOUNDED_KB, indexing_threshold=LEAST_INDEXED_KB
         ),
@@ -286,7 +285,7 @@ def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> 
 
 
 def index(schema: Any) -> Any:
-    """Translate a payload index, given by type (`keyword`) or with parameters (`KeywordIndexParams(...)`)."""
+    """Translate a payload index, given as a type (`keyword`) or with parameters (`KeywordIndexParams(...)`)."""
     kind = str(getattr(getattr(schema, "type", schema), "value", getattr(schema, "type", schema)))
     if kind not in _INDEXES:
         raise EngineRefused(400, f"the embedded engine does not offer an index of type {kind}")
@@ -295,7 +294,7 @@ def index(schema: Any) -> Any:
 
 
 def index_type(info: Any) -> models.PayloadSchemaType:
-    """Return the type that `get_collection` reports for an index."""
+    """Return the index type that `get_collection` reports."""
     return models.PayloadSchemaType(str(info.data_type).rsplit(".", maxsplit=1)[-1].lower())
 
 
@@ -312,7 +311,7 @@ def _vector_back(value: Any) -> Any:
     return value
 
 
-# Named tuples, because one answer has hundreds and a frozen dataclass takes three times as long to create.
+# Named tuples, because an answer has hundreds of records, and creating a frozen dataclass takes three times as long.
 class EdgeRecord(NamedTuple):
     """`EngineRow` over the engine's own record."""
 
@@ -334,7 +333,7 @@ class EdgeHit(NamedTuple):
 
 
 class EdgeHits(Sequence[EdgeHit]):
-    """The hits of one query, each translated when it is read. A read over many collections looks at few of each."""
+    """The hits of one query, each translated on access. A read over many collections uses only a few hits of each."""
 
     __slots__ = ("_found",)
 
@@ -372,6 +371,6 @@ def to_answer(found: Sequence[Any]) -> EdgeAnswer:
 
 
 def _hit(found: Any) -> EdgeHit:
-    """Translate a result. Queries mostly ask for no vectors."""
+    """Translate a result. Most queries request no vectors."""
     vector = None if found.vector is None else _vector_back(found.vector)
     return EdgeHit(_id_back(found.id), found.version, found.score, found.payload, vector)

@@ -1,9 +1,9 @@
 """Syncs of the embedded engine's write-ahead log.
 
-The engine writes its log through a mapping of the file and leaves the rest to the kernel: `kill -9` loses nothing, a
-power cut everything since the last flush. A flush syncs every file of a shard, some twenty, and holds the GIL
-meanwhile. The log alone is enough: after a power cut the engine applies what its log has behind the last flush. So a
-write waits for one sync of the log, in a thread, and all writes that wait share it (group commit).
+The engine writes its log through a memory mapping and leaves the rest to the kernel. `kill -9` loses nothing, but a
+power cut loses everything since the last flush. A flush syncs every file of a shard (about twenty), and holds the GIL
+meanwhile. Syncing the log alone is enough: after a power cut, the engine replays its log from the last flush. Therefore
+a write waits for one sync of the log, in a thread. All waiting writes share this sync (group commit).
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from ..durable_files import sync_file, sync_folder
 
 LOG: Final = "wal"
 _SEGMENTS: Final = ("open-", "closed-")
-"""Names of the engine's log files. A full one is renamed from `open-<n>` and is not written any more. The engine makes
-the next one before it needs it."""
+"""Name prefixes of the engine's log files. A full file is renamed from `open-<n>` and is no longer written. The engine
+creates the next file before it needs it."""
 _HEAD, _LENGTH = 8, 8
-"""Bytes of a log file's head, and of the length of its first entry behind it, which is zero until then."""
+"""Bytes of a log file's header, and bytes of the following field, the length of the first entry (zero: no entry)."""
 
 
 class WriteAheadLog:
-    """The files of one shard's log. `sync` is called by one thread at a time; the engine writes meanwhile."""
+    """Log files of one shard. Only one thread may call `sync` at a time; the engine may write meanwhile."""
 
     def __init__(self, shard: Path) -> None:
         self._folder = shard / LOG
         self._names: frozenset[str] = frozenset()
-        """The names that the disk has."""
+        """Names of the files whose folder entry is synced."""
         self._whole: frozenset[str] = frozenset()
-        """Closed files that were synced."""
+        """Names of closed files that are synced."""
 
     def sync(self) -> None:
-        """Return when all that the log has now is on the disk. Blocks. Raises OSError."""
+        """Return when all present content of the log is durable. Blocks. Raise OSError when a sync fails."""
         while True:
             try:
                 return self._sync()
-            except FileNotFoundError:  # renamed or deleted meanwhile by the engine
+            except FileNotFoundError:  # the engine renamed or deleted the file in the meantime
                 if not self._folder.is_dir():
                     raise
 
     def _sync(self) -> None:
         names = frozenset(name for name in os.listdir(self._folder) if name.startswith(_SEGMENTS))
         if not names:
-            raise OSError(f"{self._folder} has no log of the engine")
+            raise OSError(f"{self._folder} has no log files of the engine")
         for name in names - self._whole:
             if name not in self._names or not _is_blank(self._folder / name):
                 sync_file(self._folder / name)
@@ -59,15 +59,15 @@ class WriteAheadLog:
 
 
 def _is_blank(path: Path) -> bool:
-    """Whether a log file has no entry yet. A sync of it would cost a flush of the disk's cache for nothing."""
+    """Return whether a log file has no entry yet. Syncing it would flush the disk's cache for nothing."""
     with path.open("rb", buffering=0) as file:
         return os.pread(file.fileno(), _LENGTH, _HEAD) == bytes(_LENGTH)
 
 
 class GroupSync:
-    """Group commit: each caller waits for a sync that began after its call, and all callers that wait share one.
+    """Group commit: each caller waits for a sync that began after its call, and all waiting callers share one sync.
 
-    After a sync that failed nobody knows what the disk has, so every later call fails too.
+    After a failed sync, the content of the disk is unknown. Therefore every later call fails too.
     """
 
     def __init__(self, sync: Callable[[], None], *, threads: Executor) -> None:
@@ -78,14 +78,14 @@ class GroupSync:
         self._failed: OSError | None = None
 
     def check(self) -> None:
-        """Raise `Fatal` after a failure."""
+        """Raise `Fatal` after a failed sync."""
         if self._failed is not None:
             raise Fatal(
-                f"the disk of the embedded Qdrant refused a sync: {self._failed}; check the disk, then start again"
+                f"the disk of the embedded Qdrant failed to sync: {self._failed}; check the disk, then start again"
             ) from self._failed
 
     async def synced(self) -> None:
-        """Return when all writes before this call are on the disk. Raises `Fatal`."""
+        """Return when all writes before this call are durable. Raise `Fatal` after a failed sync."""
         self.check()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)

@@ -1,8 +1,8 @@
 """Port to a Qdrant engine: the subset of `AsyncQdrantClient` that the store uses.
 
-It has two implementations: the client itself (for a remote server, and for the loopback server beside an embedded
-folder), and `EdgeEngine` (the server's own engine in this process). Both use qdrant-client's models, so one store works
-with both.
+It has two implementations: the client itself (for a remote server, and for the loopback server of an embedded folder),
+and `EdgeEngine` (the server's own engine in this process). Both use qdrant-client's models, so one store works with
+both.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ DENSE = "dense"
 WINDOW = "window"
 SPARSE = "bm25"
 ORDERING = models.WriteOrdering.STRONG
-"""Every write goes through the leader of its shard, so that all replicas see the same order. It is answered when every
-replica that may be read has it."""
+"""Ordering of writes: each write goes through the leader of its shard, so that all replicas see the same order. It is
+acknowledged when every readable replica has it."""
 ReadConsistency = int | models.ReadConsistencyType
 READ_CONSISTENCY: Final[Mapping[Consistency, ReadConsistency]] = {
     "one": 1,
@@ -27,25 +27,25 @@ READ_CONSISTENCY: Final[Mapping[Consistency, ReadConsistency]] = {
     "majority": models.ReadConsistencyType.MAJORITY,
 }
 SEARCH = models.SearchParams(hnsw_ef=512, quantization=models.QuantizationSearchParams(rescore=True))
-"""How graphs are searched. For vectors without structure, the server's default finds half of the best hundred; this
-finds 90 %, and 98 % of the best ten. The final order uses floats: int8 alone loses 5 % of the best ten. Without a
-graph, when all vectors are compared, this changes nothing."""
+"""Parameters of graph searches. For vectors without structure, the server's default finds half of the best hundred;
+these parameters find 90 %, and 98 % of the best ten. The final order uses floats, because int8 alone loses 5 % of the
+best ten. No effect without a graph, when all vectors are compared."""
 
 
 NO_ROOM: Final = 507
-"""The HTTP status of a write that was not begun, because the disk has too little room."""
+"""HTTP status of a write that was not started, because the disk has too little space."""
 WRITE_ROOM: Final = 128 << 20
-"""Bytes that a write of the embedded engine leaves free on the disk. The engine writes through mappings of sparse
-files: a page that the disk has no room for ends the process (SIGBUS), without a word. The largest upsert (8 MiB) takes
-some thirty."""
+"""Minimum free disk space (bytes) for a write of the embedded engine. The engine writes through memory mappings of
+sparse files. If the disk has no space for a page, the kernel ends the process (SIGBUS) without a message. The largest
+upsert (8 MiB) takes some 30 MiB."""
 OPEN_ROOM: Final = 32 << 20
-"""Bytes that must be free to open a folder, because the engine applies its log to mapped files. Less than `WRITE_ROOM`,
-so that a folder which takes no writes can be read after a restart."""
+"""Minimum free disk space (bytes) to open a folder, because the engine applies its log to mapped files. It is less than
+`WRITE_ROOM`, so that a folder without space for writes can still be read after a restart."""
 
 
 class EngineRefused(Exception):
-    """The embedded engine refuses a request. `status` is the HTTP status that the server would send (400, 404, 409,
-    500), or `NO_ROOM`."""
+    """The embedded engine refuses a request. `status` is the HTTP status that a server would send (400, 404, 409, 500),
+    or `NO_ROOM`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -53,8 +53,8 @@ class EngineRefused(Exception):
 
 
 class EngineRow(Protocol):
-    """The used part of a `Record`. The embedded engine has its own class, because a read has hundreds, and building
-    qdrant-client's models took longer than finding the records."""
+    """Fields of a `Record` that the store uses. The embedded engine has its own class: a read has hundreds of records,
+    and building qdrant-client's models took longer than finding the records."""
 
     @property
     def id(self) -> Any: ...
@@ -70,14 +70,14 @@ class EngineRow(Protocol):
 
 
 class EngineHit(EngineRow, Protocol):
-    """The used part of a `ScoredPoint`."""
+    """Fields of a `ScoredPoint` that the store uses."""
 
     @property
     def score(self) -> float: ...
 
 
 class QueryAnswer(Protocol):
-    """The used part of a `QueryResponse`."""
+    """Fields of a `QueryResponse` that the store uses."""
 
     @property
     def points(self) -> Sequence[EngineHit]: ...
@@ -85,17 +85,16 @@ class QueryAnswer(Protocol):
 
 @runtime_checkable
 class SyncsLater(Protocol):
-    """The engine in this process: writes with `wait=False` are applied when they return, and on the disk after
-    `synced`."""
+    """Engine in this process. A write with `wait=False` is applied when it returns, and durable after `synced`."""
 
     async def synced(self, collection_name: str) -> None:
-        """Return when every write of this collection that was applied before is on the disk."""
+        """Return when every earlier write of this collection is durable."""
         ...
 
 
 class QdrantEngine(Protocol):
-    """Names, arguments and results are qdrant-client's. `errors.py` translates the errors. The embedded engine has no
-    shards: there `shard_key_selector` and `sharding_method` have no effect."""
+    """Subset of `AsyncQdrantClient`, with the same names, arguments and results. `errors.py` translates the errors. The
+    embedded engine has no shards, so `shard_key_selector` and `sharding_method` have no effect there."""
 
     async def info(self) -> models.VersionInfo: ...
 
@@ -161,7 +160,7 @@ class QdrantEngine(Protocol):
         shard_key_selector: models.ShardKeyWithFallback | None = None,
         update_filter: models.Filter | None = None,
     ) -> models.UpdateResult:
-        """Replace vectors. A point that is absent is an error (404)."""
+        """Replace vectors. Raise an error (404) when a point is absent."""
         ...
 
     async def set_payload(

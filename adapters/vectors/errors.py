@@ -1,4 +1,4 @@
-"""Translation of a Qdrant engine's errors into those that may leave an adapter."""
+"""Translation of a Qdrant engine's errors into errors of the ports."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ REMEDIES: Final = {
     62: NAME_REMEDY,  # another host name
     64: NAME_REMEDY,  # another IP address
 }
-"""What helps against a refused certificate, by OpenSSL's code (`X509_V_ERR_…`). Any other code: `TRUST_REMEDY`."""
+"""Remedy for a rejected certificate by OpenSSL's code (`X509_V_ERR_…`). For any other code: `TRUST_REMEDY`."""
 
 
 class ForeignAnswer(Exception):
-    """A server's answer has another form than Qdrant's."""
+    """An answer does not have Qdrant's format."""
 
 
 @contextmanager
 def translate_errors(doing: str) -> Iterator[None]:
-    """Translate the errors of an engine's call. `doing` says in the message what was tried.
+    """Translate the errors of an engine's call. `doing` describes the operation in the message.
 
-    Outage, time-out, overload and refused access become `Transient`; a refused request becomes `Fatal`.
+    Outage, time-out, overload and denied access become `Transient`; a refused request becomes `Fatal`.
     """
     try:
         yield
@@ -54,11 +54,11 @@ def translate_errors(doing: str) -> Iterator[None]:
         ) from error
     except ResponseHandlingException as error:
         if isinstance(error.source, ValidationError):
-            raise foreign_answer(doing, "an answer of another form") from error
+            raise foreign_answer(doing, "its format is unknown") from error
         said = f"{doing}: Qdrant does not answer: {_said(error.source)}"
         raise Transient(COMPONENT, said, remedy=_remedy_of(error.source)) from error
     except (json.JSONDecodeError, UnicodeDecodeError, QdrantException, ForeignAnswer) as error:
-        # A proxy's page instead of an answer, or a Retry-After that is a date. The client does not translate these.
+        # These errors are not translated by the client: a proxy's page instead of an answer, or a date in Retry-After.
         raise foreign_answer(doing, _said(error)) from error
     except UnexpectedResponse as error:
         raise _for_status(error.status_code or 500, f"{doing}: {error}") from error
@@ -67,7 +67,7 @@ def translate_errors(doing: str) -> Iterator[None]:
 
 
 def foreign_answer(doing: str, said: str) -> Transient:
-    """Report that something other than a Qdrant answers."""
+    """Return the error for an answer from a server that is not Qdrant."""
     return Transient(COMPONENT, f"{doing}: the answer is not Qdrant's: {said}", remedy=AWAY_REMEDY)
 
 
@@ -80,14 +80,14 @@ def _for_status(status: int, message: str) -> Transient | Fatal:
         return Transient(COMPONENT, message, remedy=AWAY_REMEDY)
     if status == 404:
         return DeploymentFault(
-            f"{message}. A collection that this process uses does not exist any more: start a worker with an empty "
+            f"{message}. A collection that this process uses no longer exists: start a worker with an empty "
             "Qdrant, or fill `facts` again with `memstream rebuild facts`."
         )
     return Fatal(message)
 
 
 def _remedy_of(error: object) -> str:
-    """Return what helps against an error of a connection."""
+    """Return the remedy for a connection error."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         cause = error.certificate_error
         return REMEDIES.get(cause.verify_code if isinstance(cause, ssl.SSLCertVerificationError) else 0, TRUST_REMEDY)

@@ -1,4 +1,4 @@
-"""Factory for vector stores, from an address: `http(s)://host:6333`, or `embedded:///folder`."""
+"""Factory for vector stores, by address: `http(s)://host:6333`, or `embedded:///folder`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from .period_store import PeriodStore
 from .remote import Address, remote_engine
 
 REQUEST_SECONDS = 10
-"""Time-out of one request to a remote Qdrant. After it the outcome is unknown, so the error is `Transient`."""
+"""Time-out of one request to a remote Qdrant, in seconds. After it the outcome is unknown, so the error is
+`Transient`."""
 ATTACH_SECONDS = 10.0
-"""How long a command tries to reach the holder of a folder."""
+"""Seconds that a command tries to reach the holder of a folder."""
 POLL_SECONDS = 0.1
 
 
 def embedded_folder(url: str) -> Path | None:
-    """Return the folder of an `embedded:///folder` address, None for any other. `embedded:relative` and
-    `embedded://relative` are relative to the working directory. `Fatal` without a folder."""
+    """Return the folder of an `embedded:///folder` address; None for any other address. `embedded:relative` and
+    `embedded://relative` are relative to the working directory. Raise `Fatal` when the folder is missing in the
+    address."""
     parts = urlsplit(url)
     if parts.scheme != "embedded":
         return None
@@ -49,14 +51,15 @@ async def open_store(
     consistency: Consistency = "one",
     sharding: Sharding = "auto",
 ) -> PeriodStore:
-    """Open a store. Collections are not checked (`ensure` does that).
+    """Open a store, without a check of its collections (`ensure` does that).
 
-    For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). If it does, the
-    engine runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds
-    the folder, this one connects to the endpoint that the holder announces, and raises `Transient` after 10 s. A remote
-    Qdrant is not contacted here; `ping` does that. Its certificate is checked against those in the file `ca`.
-    `consistency` says how many replicas of it a read asks, and `sharding` how its collections are divided; a folder has
-    no shards.
+    For `embedded:`, `holds_folder` means that this process holds the folder (adapters/folder_lock.py). Then the engine
+    runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds the
+    folder, connect to the endpoint that the holder announces; raise `Transient` when this fails for 10 s.
+
+    A remote Qdrant is not contacted here; `ping` does that. Its certificate is verified with the certificates in the
+    file `ca`. `consistency` is the number of replicas that a read asks. `sharding` is the sharding method of its
+    collections; a folder has no shards.
     """
     folder = embedded_folder(url)
     if folder is None:
@@ -83,7 +86,7 @@ async def open_store(
 
 
 def _announced(folder: Path) -> Address | None:
-    """Return the present endpoint of the folder's holder. After a restart it has another port and token."""
+    """Return the current endpoint of the folder's holder. After a restart the port and the token are different."""
     endpoint = read_endpoint(folder)
     return None if endpoint is None else Address(endpoint.url, endpoint.token)
 
@@ -105,8 +108,8 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> PeriodStore:
             else:
                 return store
         else:
-            why = "nothing is announced in the folder"
-        # A newer announcement is tried first, because this process itself may have been too busy to see it in time.
+            why = "the folder announces no endpoint"
+        # Try a newer announcement first, because this process may have been too busy to see it in time.
         if time.monotonic() >= deadline and read_endpoint(folder) == endpoint:
             raise Transient(
                 COMPONENT,

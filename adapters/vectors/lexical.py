@@ -1,8 +1,8 @@
-"""Encoder of words as sparse vectors with BM25 weights, the same for every backend.
+"""Encoder of words as sparse vectors with BM25 weights, identical for all backends.
 
-It is the engine's own encoder (`qdrant_edge.Bm25`, 5 microseconds a document). fastembed's encoder gave other vectors
-for a quarter of the texts, so a collection filled by one and queried by the other would rank wrongly. The vectors do
-not contain the inverse document frequency: the collection's sparse index applies it (`modifier: idf`).
+It is the engine's own encoder (`qdrant_edge.Bm25`, 5 microseconds per document). fastembed's encoder gave different
+vectors for a quarter of the texts, so a collection that one encoder filled cannot be queried with the other. The
+vectors do not contain the inverse document frequency: the collection's sparse index applies it (`modifier: idf`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class LexicalEncoder:
         self._bm25 = edge.Bm25()
 
     def document(self, text: str) -> models.SparseVector | None:
-        """Encode saturated term frequencies (k 1.2, b 0.75). None when the text has no indexed word."""
+        """Encode saturated term frequencies (k 1.2, b 0.75). Return None when the text has no indexed word."""
         return _vector(self._bm25.embed_document(text))
 
     def query(self, text: str) -> models.SparseVector | None:
-        """Encode weight 1 for each distinct word. None when the text has no indexed word."""
+        """Encode weight 1 for each distinct word. Return None when the text has no indexed word."""
         return _vector(self._bm25.embed_query(text))
 
 

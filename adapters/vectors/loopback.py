@@ -1,6 +1,6 @@
-"""Server on 127.0.0.1 through which other processes use the embedded engine. The holder of a folder runs it.
+"""Server on 127.0.0.1 that gives other processes access to the embedded engine. The holder of a folder runs it.
 
-The server announces itself in the folder (`qdrant.endpoint`: url, token, pid; readable by the owner alone). Commands
+The server announces itself in the folder (`qdrant.endpoint`: url, token, pid; readable by the owner only). Commands
 that find the folder in use reach the engine through it, with the ordinary client. It runs on the holder's event loop:
 the engine's calls hold the GIL, so a thread would gain nothing, and one loop needs no locks.
 
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 ENDPOINT_FILE = "qdrant.endpoint"
 ENGINE_FOLDER = "qdrant"
-"""A folder within the held folder, because the log of the embedded broker is also there."""
+"""Sub-folder for the engine, because the held folder also has the log of the embedded broker."""
 HOST = "127.0.0.1"
 LARGEST_REQUEST = 64 * 1024 * 1024
 HELD_EXIT = 2
@@ -50,8 +50,8 @@ class Endpoint:
 
 
 def read_endpoint(folder: Path) -> Endpoint | None:
-    """Read the endpoint that the folder announces. None: there is none, or it may not be read. It may belong to a
-    process that has died."""
+    """Read the endpoint that the folder announces. Return None when there is no readable announcement. The endpoint may
+    belong to a process that has died."""
     try:
         announced = json.loads((folder / ENDPOINT_FILE).read_text(encoding="utf-8"))
         return Endpoint(url=str(announced["url"]), token=str(announced["token"]), pid=int(announced["pid"]))
@@ -63,7 +63,8 @@ class LoopbackServer:
     """HTTP server for an open engine. The caller keeps ownership of the engine."""
 
     def __init__(self, *, engine: EdgeEngine, folder: Path, token: str | None = None, port: int = 0) -> None:
-        """The endpoint is announced in `folder`. Without `token` a new one is generated; port 0 means any free port."""
+        """Prepare a server that announces its endpoint in `folder`. Without `token`, a new token is generated. Port 0
+        means any free port."""
         self._engine = engine
         self._folder = folder
         self._token = token or secrets.token_urlsafe(32)
@@ -71,7 +72,7 @@ class LoopbackServer:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> Endpoint:
-        """Listen, then announce the endpoint. OSError: the port is in use."""
+        """Listen, then announce the endpoint. Raise OSError when the port is in use."""
         application = web.Application(middlewares=[self._let_in], client_max_size=LARGEST_REQUEST)
         application.add_routes(rest.routes(self._engine))
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
@@ -86,7 +87,7 @@ class LoopbackServer:
         return endpoint
 
     async def stop(self) -> None:
-        """Remove the announcement, then stop listening. Without effect when called again."""
+        """Remove the announcement, then stop listening. No effect when called again."""
         runner, self._runner = self._runner, None
         if runner is None:
             return
@@ -98,7 +99,7 @@ class LoopbackServer:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         given = request.headers.get("api-key", "")
-        # a header that is not UTF-8 has lone surrogates here, which no strict encoding takes
+        # A header that is not UTF-8 has lone surrogates here, which a strict encoding rejects.
         if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token.encode()):
             return rest.refusal(401, "Must provide an API key or an Authorization bearer token")
         return await handler(request)
@@ -126,7 +127,7 @@ async def serve(folder: Path, *, port: int, token: str | None, with_stdin: bool 
 @click.command()
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder to serve.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="0 is any free port.")
-@click.option("--with-stdin", is_flag=True, help="Also end when standard input does: with the process that started it.")
+@click.option("--with-stdin", is_flag=True, help="Also exit when standard input ends (with the parent process).")
 def main(folder: Path, port: int, with_stdin: bool) -> None:
     """Serve a folder's Qdrant engine on 127.0.0.1 until SIGTERM."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))

@@ -1,4 +1,4 @@
-"""Reads of all records that match, page by page, in the order of their ids or of a field."""
+"""Reads of all matching records, page by page, ordered by id or by a field."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .shards import Shards
 class PagedReads:
     """Reads in pages of `PAGE` records.
 
-    They are no snapshot: a record that changes meanwhile may be returned in its old or new form. Between two pages
-    other tasks get a turn, because the embedded engine runs inline.
+    A read is not a snapshot: a record that changes during the read may be returned in its old or new form. Other tasks
+    can run between two pages, because the embedded engine runs inline.
     """
 
     def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency, shards: Shards) -> None:
@@ -39,7 +39,7 @@ class PagedReads:
         from_id: str | None = None,
         wanted: bool | list[str],
     ) -> list[StoredPoint]:
-        """Read the records in the order of their ids, beginning with `from_id`."""
+        """Read the records ordered by id, starting at `from_id`."""
         result: list[StoredPoint] = []
         offset: Any = from_id
         while limit is None or len(result) < limit:
@@ -63,7 +63,7 @@ class PagedReads:
         limit: int | None,
         wanted: bool | list[str],
     ) -> list[StoredPoint]:
-        """Read the records in the order of a field; those without a value come last in both directions."""
+        """Read the records ordered by a field. Records without a value come last in both directions."""
         result = await self._with_value(collection, tenant_id, condition, order_by, direction, limit, wanted)
         if limit is not None and len(result) >= limit:
             return result
@@ -86,8 +86,8 @@ class PagedReads:
         limit: int | None,
         wanted: bool | list[str],
     ) -> list[StoredPoint]:
-        """Ordered pages have no offset: the next one begins at the last value, without the ids that were already
-        returned with it."""
+        """Read the records with a value. Ordered pages have no offset: the next page starts at the last value, and
+        excludes the ids with this value that were already returned."""
         result: list[StoredPoint] = []
         order = models.OrderBy(key=order_by, direction=models.Direction(direction))
         seen: list[Any] = []
@@ -101,7 +101,7 @@ class PagedReads:
                 break
             last = records[-1].order_value
             if last is None:
-                raise Fatal(f"{collection}: Qdrant did not return the value that a record was ordered by ({order_by})")
+                raise Fatal(f"{collection}: Qdrant did not return the order value ({order_by}) of a record")
             if last != order.start_from:
                 seen = []
             seen += [each.id for each in records if each.order_value == last]
@@ -120,7 +120,8 @@ class PagedReads:
         offset: Any = None,
         order: models.OrderBy | None = None,
     ) -> tuple[Sequence[EngineRow], Any]:
-        """Read one page. Also return where the next one begins, None after the last and for an ordered page."""
+        """Read one page. Return its records and the offset of the next page; None after the last page and for an
+        ordered page."""
         with translate_errors(f"reading from {collection}" + (f" in the order of {order.key}" if order else "")):
             return await self._engine.scroll(
                 collection,

@@ -1,4 +1,4 @@
-"""Merges of what several periods answered. Pure."""
+"""Pure merges of the answers of several periods."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ P = TypeVar("P", bound=RankedPoint)
 
 
 def by_score(lists: Iterable[Sequence[P]], *, limit: int) -> list[P]:
-    """Merge lists that are ordered by score, best first. Of equal scores the earlier list comes first. Of each list
-    only what is needed is read."""
+    """Merge lists that are sorted by score, best first. With equal scores, the earlier list comes first. The lists are
+    read only as far as needed."""
     return list(islice(merge(*lists, key=lambda each: -each.score), limit))
 
 
 def shares(sizes: Sequence[int], *, limit: int) -> list[int]:
-    """Return how many of the best `limit` are asked of each part, of these sizes: what is expected in it when they are
-    spread evenly, and four standard deviations. `exhausted` tells where that was too few."""
+    """Return the number of results to request from each part (with these sizes), for the best `limit` of all. It is the
+    expected number for an even distribution, plus four standard deviations. `exhausted` finds the parts where this was
+    too few."""
     every = max(1, sum(sizes))
     expected = [limit * size / every for size in sizes]
     return [min(limit, 1 + math.ceil(mean + 4 * math.sqrt(mean))) for mean in expected]
@@ -32,8 +33,8 @@ def shares(sizes: Sequence[int], *, limit: int) -> list[int]:
 def exhausted(
     lists: Sequence[Sequence[RankedPoint]], asked: Sequence[int], *, best: Sequence[RankedPoint], limit: int
 ) -> set[int]:
-    """Return the places of the lists that may lack one of the best: as long as was asked, and their last would still be
-    among the `best` of them all."""
+    """Return the indexes of the lists that may lack one of the best results. Such a list has all the results that were
+    requested, and its last result would still be among the best."""
     least = best[-1].score if len(best) == limit else -math.inf
     return {
         place
@@ -43,13 +44,13 @@ def exhausted(
 
 
 def scored(lists: Iterable[Sequence[StoredPoint]], *, limit: int) -> list[StoredPoint]:
-    """As `by_score`, of stored points."""
+    """Merge lists of stored points by score, best first."""
     merged = sorted((each for found in lists for each in found), key=lambda each: -(each.score or 0.0))
     return merged[:limit]
 
 
 def by_id(lists: Iterable[Sequence[StoredPoint]], *, limit: int | None = None) -> list[StoredPoint]:
-    """Merge lists that are ordered by id."""
+    """Merge lists that are sorted by id."""
     return sorted((each for found in lists for each in found), key=lambda each: each.id)[:limit]
 
 
@@ -61,7 +62,7 @@ def by_value(
     direction: OrderDirection = "asc",
     limit: int | None = None,
 ) -> list[StoredPoint]:
-    """Merge lists that are ordered by a field. Records without a value come last in both directions."""
+    """Merge lists that are sorted by a field. Records without a value come last in both directions."""
     value_of = _reader(kind)
     together = [(value_of(each.payload.get(field)), each) for found in lists for each in found]
     valued = [each for each in together if each[0] is not None]
@@ -70,7 +71,7 @@ def by_value(
 
 
 def _reader(kind: FieldKind) -> Callable[[Any], Any]:
-    """Return a function that makes a field's values comparable. None: there is no value."""
+    """Return a function that converts a field's value to a comparable value. None: the record has no value."""
     return _time if kind == "datetime" else lambda value: value
 
 

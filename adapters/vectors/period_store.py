@@ -1,8 +1,9 @@
-"""The vector store with collections that are kept by period: one for each quarter, read as one, dropped whole.
+"""Vector store with collections that are partitioned by period: one collection per quarter, read as one, dropped as a
+whole.
 
-A Qdrant alias leads to one collection, so no alias can name several. A read asks every period that stands, at once, and
-merges the answers: by score, by value, or by id. A search by words needs the weights of the whole, because each
-collection weighs a word by how rare it is within itself (period_words.py). With one period nothing is merged.
+A Qdrant alias points to one collection, so one alias cannot cover several periods. A read queries all existing periods
+concurrently, and merges the answers by score, value or id. Each collection weighs a word by its rarity within this
+collection, so a search by words needs common weights (period_words.py). With one period, nothing is merged.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from .point_encoder import VectorQuery
 from .store import QdrantStore
 
 LOOK_SECONDS = 5.0
-"""How long a process goes on without looking for periods that another process opened or dropped. The process that opens
-one knows it at once."""
+"""Seconds between checks for periods that other processes opened or dropped. The process that opens a period knows it
+immediately."""
 T = TypeVar("T")
 
 
@@ -89,7 +90,8 @@ class PeriodStore(QdrantStore):
         return tuple(dropped)
 
     async def _create(self, name: str, *, like: str | None) -> None:
-        """Create the collection of a period. A tenant that has a shard of its own in `like` begins in one here, too."""
+        """Create the collection of a period. Tenants with their own shard in the collection `like` get their own shard
+        here, too."""
         with translate_errors(f"opening {name}"):
             await ensure_collections(
                 self._engine,
@@ -101,7 +103,7 @@ class PeriodStore(QdrantStore):
         self._forms.forget()
 
     async def _take_over(self, part: PeriodPart, period: Period) -> None:
-        """Give the collection that an earlier version filled to a period."""
+        """Assign the collection of an earlier version, from before periods existed, to a period."""
         alias = models.CreateAlias(collection_name=part.behind, alias_name=period_collection(part.collection, period))
         with translate_errors(f"naming the period of {part.behind}"):
             await self._engine.update_collection_aliases([models.CreateAliasOperation(create_alias=alias)])
@@ -109,7 +111,7 @@ class PeriodStore(QdrantStore):
     # -------------------------------------------------------------------------------------------- collections
     async def ensure(self, *collections: str) -> None:
         names = collections or tuple(spec.name for spec in COLLECTIONS)
-        await self.version()  # a server that is too old may not answer what follows
+        await self.version()  # first, because a server that is too old may reject the next requests
         wanted: list[str] = []
         for name in names:
             parts = await self._look(name) if self._spec(name).by_period else ()
@@ -132,7 +134,7 @@ class PeriodStore(QdrantStore):
         answers = await self._ask(
             collection, lambda name: read(name, tenant_id=tenant_id, ids=ids, with_dense=with_dense)
         )
-        # The newest comes first: should a record lie in two parts, the one that was written first counts.
+        # The newest part comes first, so the copy that was written first wins when a record is in two parts.
         return {each.id: each._replace(collection=name) for name, found in answers for each in found.values()}
 
     async def _select(
@@ -230,7 +232,7 @@ class PeriodStore(QdrantStore):
         return [by_score(lists, limit=limit) for lists in zip(*found.values(), strict=True)]
 
     async def _shares(self, parts: Sequence[PeriodPart], limit: int) -> dict[str, int]:
-        """Return how many of the best each part is asked for first, by its name."""
+        """Return the number of results to request first from each part, by its name."""
         if len(parts) < 2:
             return {}
         sizes = await self._words.sizes(parts)
@@ -280,12 +282,12 @@ class PeriodStore(QdrantStore):
         write = super().delete
         await self._change(collection, lambda name: write(name, tenant_id=tenant_id, ids=ids))
 
-    # -------------------------------------------------------------------------------------------- within
+    # -------------------------------------------------------------------------------------------- internals
     async def _aliases(self) -> dict[str, str]:
         return {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
 
     async def _look(self, collection: str) -> tuple[PeriodPart, ...]:
-        """Return the parts as the engine has them now."""
+        """Return the current parts from the engine."""
         with translate_errors(f"looking for the periods of {collection}"):
             aliases = await self._aliases()
         parts = parts_of(collection, aliases)
@@ -293,12 +295,12 @@ class PeriodStore(QdrantStore):
         return parts
 
     async def _parts(self, collection: str) -> tuple[PeriodPart, ...]:
-        """Return the parts that are known, the newest first."""
+        """Return the cached parts, newest first. Refresh them when they are older than `LOOK_SECONDS`."""
         seen, parts = self._known.get(collection, (0.0, ()))
         if parts and time.monotonic() - seen <= LOOK_SECONDS:
             return parts
         if parts:
-            self._known[collection] = (time.monotonic(), parts)  # other reads go on with these meanwhile
+            self._known[collection] = (time.monotonic(), parts)  # other reads use these parts during the refresh
         return await self._look(collection)
 
     async def _newest(self, collection: str) -> str:
@@ -308,8 +310,8 @@ class PeriodStore(QdrantStore):
     async def _ask(
         self, collection: str, ask: Callable[[str], Awaitable[T]], *, only: Container[str] | None = None
     ) -> list[tuple[str, T]]:
-        """Ask all parts at once, or `only` those of these names; return their names and answers, the newest first. A
-        part that was dropped meanwhile answers nothing."""
+        """Query all parts concurrently, or only the parts named in `only`. Return their names and answers, newest
+        first. A part that was dropped in the meantime is left out."""
         parts = [part for part in await self._parts(collection) if only is None or part.name in only]
         if len(parts) == 1:
             answers = [await self._answer(collection, parts[0], ask)]
@@ -320,7 +322,7 @@ class PeriodStore(QdrantStore):
     async def _answer(self, collection: str, part: PeriodPart, ask: Callable[[str], Awaitable[T]]) -> tuple[T, ...]:
         try:
             return (await ask(part.name),)
-        except DeploymentFault:  # there is no such collection
+        except DeploymentFault:  # the collection does not exist
             if any(each.name == part.name for each in await self._look(collection)):
                 raise
             return ()

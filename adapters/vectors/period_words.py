@@ -1,13 +1,13 @@
-"""How much a word weighs in a search over several periods.
+"""Word weights of a search over several periods.
 
-BM25 weighs a word by how rare it is: ln(1 + (N − n + ½) / (n + ½)), which is ln((N + 1) / (n + ½)), for n of N
-records. Qdrant counts within one collection. A period that has just begun has few records, so its scores would be far
-below those of the others. So a word in the query of a period is weighted by (its weight in all periods) / (its weight
-in this one), and the scores are those of one collection.
+BM25 weighs a word by its rarity: ln(1 + (N − n + ½) / (n + ½)), which is ln((N + 1) / (n + ½)), when n of N records
+have the word. Qdrant counts within one collection. A new period has few records, so its scores would be far below the
+scores of the other periods. Therefore a word in the query of a period is multiplied by (its weight over all periods) /
+(its weight in this period). The scores are then the same as in one collection.
 
-No request tells n. But the score of a record for one word is its weight times the word's frequency in the record, and
-the record has the frequency. So the best record for a word tells how many have it. That read names no tenant, because
-the engine's own weights do not either; it returns no payload, and nothing of it leaves this module but the weights.
+No request returns n. But the score of a record for one word is the word's weight times its frequency in the record, and
+the record has the frequency. Thus the best record for a word is enough to calculate n. This read has no tenant filter,
+because the engine's own weights have none. It returns no payload, and only weights and counts leave this module.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .errors import translate_errors
 from .periods import PeriodPart
 
 KEPT_SECONDS = 60.0
-"""How long the number of a period's records is used, and the counts of its words while it changes."""
+"""Maximum age, in seconds, of a period's number of records, and of its word counts while the period changes."""
 LEAST = 1e-6
 WORDS_MAX = 10_000
-"""Words whose counts a period keeps when its records are counted again."""
+"""Maximum number of cached word counts of a period. A larger cache is cleared when the records are counted again."""
 WORDS_ASKED = 256
-"""Queries for a word that a process keeps: those of the reads that are under way."""
+"""Maximum number of cached word queries in a process: enough for the concurrent reads."""
 
 
 @dataclass(slots=True)
 class _Counts:
-    """How many records a part has, and how many of them have a word."""
+    """Number of records of a part, and by word the number of records that have the word."""
 
     at: float
     records: int
@@ -44,7 +44,7 @@ class _Counts:
 
 
 class PeriodWords:
-    """The weights of words over the parts of a collection."""
+    """Word weights over the parts of a collection."""
 
     def __init__(self, engine: QdrantEngine, *, consistency: ReadConsistency) -> None:
         self._engine = engine
@@ -52,8 +52,8 @@ class PeriodWords:
         self._counts: dict[str, _Counts] = {}
 
     async def weights(self, parts: Sequence[PeriodPart], words: Collection[int]) -> Mapping[str, Mapping[int, float]]:
-        """Return for each part, by its name, the weight of each word in a query of that part. Empty when one part is
-        all there is: its own weights are right."""
+        """Return, for each part by its name, the weight of each word in a query of that part. Empty when there is only
+        one part, because its own weights are correct."""
         if len(parts) < 2 or not words:
             return {}
         counted = await asyncio.gather(*(self._counted(part, words) for part in parts))
@@ -65,13 +65,13 @@ class PeriodWords:
         }
 
     async def sizes(self, parts: Sequence[PeriodPart]) -> list[int]:
-        """Return how many records each part has, at most `KEPT_SECONDS` old."""
+        """Return the number of records of each part, at most `KEPT_SECONDS` old."""
         with translate_errors("counting the records of periods"):
             return [each.records for each in await asyncio.gather(*map(self._sized, parts))]
 
     async def _sized(self, part: PeriodPart) -> _Counts:
-        """Return the counts of a part. Those of words stay for as long as it has as many records: an old period asks
-        for no word again."""
+        """Return the counts of a part. The word counts are kept as long as the number of records stays the same. An old
+        period no longer changes, so its words are counted once."""
         now, counts = time.monotonic(), self._counts.get(part.behind)
         if counts is not None and now - counts.at <= KEPT_SECONDS:
             return counts
@@ -95,7 +95,7 @@ class PeriodWords:
 
 
 def weighed(words: models.SparseVector, weights: Mapping[int, float] | None) -> models.SparseVector:
-    """Return the query of a part."""
+    """Return the query of a part, with its weights."""
     if not weights:
         return words
     values = [value * weights[index] for index, value in zip(words.indices, words.values, strict=True)]
@@ -103,20 +103,20 @@ def weighed(words: models.SparseVector, weights: Mapping[int, float] | None) -> 
 
 
 def rarity(records: float, having: float) -> float:
-    """Return the weight of a word that `having` of `records` have. Above 0: deleted records count among those that have
-    a word until the engine clears them away, and not among the records."""
+    """Return the weight of a word that `having` of `records` have. The weight is at least `LEAST`: until the engine
+    removes deleted records, they count among the records with the word, but not among all records."""
     return max(LEAST, math.log((records + 1) / (having + 0.5)))
 
 
 def having(records: float, weight: float) -> float:
-    """Return how many records have a word, from its weight: the inverse of `rarity`."""
+    """Return the number of records with a word, from the word's weight: the inverse of `rarity`."""
     return (records + 1) / math.exp(weight) - 0.5
 
 
 @lru_cache(WORDS_ASKED)
 def _best(word: int) -> models.QueryRequest:
-    """Return the query for the best record of a word. All parts are asked with the same one."""
-    return models.QueryRequest.model_construct(  # built without validation, as the searches are
+    """Return the query for the best record of a word. The same query goes to all parts."""
+    return models.QueryRequest.model_construct(  # built without validation, like the searches
         query=models.SparseVector.model_construct(indices=[word], values=[1.0]),
         using=SPARSE,
         limit=1,
@@ -126,7 +126,7 @@ def _best(word: int) -> models.QueryRequest:
 
 
 def _count(word: int, answer: QueryAnswer, records: int) -> float:
-    """Return how many records have the word, from the best one."""
+    """Return the number of records with the word, calculated from the best record."""
     if not answer.points:
         return 0.0
     best = answer.points[0]

@@ -1,7 +1,7 @@
-"""The parts of a collection that is kept by period, as the aliases in Qdrant tell them.
+"""Parts of a collection that is partitioned by period, as listed by the aliases in Qdrant.
 
-A part is one collection of the engine. Its alias names its period (`turns_2026q4`). The part that an earlier version
-filled, before there were periods, has the bare alias (`turns`), and that of the period that took it over.
+A part is one collection of the engine. Its alias contains its period (`turns_2026q4`). A part that was filled before
+periods existed has the bare alias (`turns`) and the alias of its assigned period.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from ...schemas.periods import Period, parse_period, period_collection
 
 @dataclass(frozen=True, slots=True)
 class PeriodPart:
-    """One collection of the engine, and the periods whose records it holds."""
+    """One collection of the engine, and the periods of its records."""
 
     collection: str
     behind: str
-    """The collection's own name, behind the alias."""
+    """The collection's own name. The alias points to it."""
     periods: tuple[Period, ...] = ()
-    """Ascending, mostly one. Empty: no period has taken this part over yet."""
+    """Ascending, mostly one period. Empty: no period is assigned to this part yet."""
     taken_over: bool = False
-    """Whether it was there before its period: then its period says only what a worker's clock said."""
+    """True when the part existed before its period was assigned. Such a period comes from a worker's clock."""
 
     @property
     def name(self) -> str:
-        """The one alias that all requests use, so that writes to a point keep their order."""
+        """The alias for all requests. Using only one alias keeps the order of writes to a point."""
         return period_collection(self.collection, self.periods[-1]) if self.periods else self.collection
 
     @property
     def ends(self) -> datetime | None:
-        """When the last of its periods ends; None before a period took it over."""
+        """End of its last period; None before a period is assigned."""
         return self.periods[-1].ends if self.periods else None
 
 
 def parts_of(collection: str, aliases: Mapping[str, str]) -> tuple[PeriodPart, ...]:
-    """Return the parts of a collection, newest first. `aliases`: the collection behind each."""
+    """Return the parts of a collection, newest first. `aliases` maps an alias to its collection."""
     before = aliases.get(collection)
     behind: defaultdict[str, list[Period]] = defaultdict(list)
     if before is not None:
@@ -52,13 +52,13 @@ def parts_of(collection: str, aliases: Mapping[str, str]) -> tuple[PeriodPart, .
 
 
 def ended(parts: Iterable[PeriodPart], *, before: datetime) -> tuple[PeriodPart, ...]:
-    """Return the parts whose last period ended by then."""
+    """Return the parts whose last period ended by `before`."""
     return tuple(part for part in parts if part.ends is not None and part.ends <= before)
 
 
 def forgotten(collection: str, names: Iterable[str], aliases: Mapping[str, str], *, before: datetime) -> list[str]:
-    """Return collections of ended periods that have no alias: a server that stopped in the middle of a deletion leaves
-    them. `names`: all collections of the engine, by their own names."""
+    """Return collections of ended periods that have no alias, left over from an interrupted deletion. `names` has the
+    own names of all collections of the engine."""
     used = set(aliases.values())
     found = []
     for name in names:

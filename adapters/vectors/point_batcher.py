@@ -1,8 +1,8 @@
-"""Batches of reads by id and writes from concurrent events, for each collection.
+"""Batches of reads by id and of writes from concurrent events, for each collection.
 
-Each method serves one caller; `RequestBatcher` turns a batch into requests. Writes to one collection that name the same
-point go out one after the other, in the order of the calls. Reads are batched separately, and a caller's read comes
-after the writes that it has awaited.
+Each method call serves one caller; `RequestBatcher` converts a batch into requests. Writes to the same point of a
+collection are sent one after the other, in call order. Reads are batched separately. A caller's read comes after the
+writes that the caller has awaited.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .batch_requests import (
 )
 
 POLICY: Final = CoalescePolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2)
-"""For the writes of each collection, and for its reads."""
+"""Policy for the writes and for the reads of each collection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ _Write = _Insert | _Put | _SetFields | _NewVectors | _Delete | CompareAndSet
 
 
 class PointBatcher:
-    """Batches over one `RequestBatcher`. Points must be validated before they come here, because a bad one would fail
-    the others of its batch."""
+    """Batches over one `RequestBatcher`. Callers must validate points first, because an invalid point would fail the
+    other writes of its batch."""
 
     def __init__(self, *, bulk: RequestBatcher, policy: CoalescePolicy) -> None:
         self._bulk = bulk
@@ -133,7 +133,7 @@ class PointBatcher:
         return result
 
     async def drain(self) -> None:
-        """Wait until no call runs."""
+        """Wait until no call is running."""
         await asyncio.gather(
             *(queue.drain() for queue in self._writes.values()),
             *(queue.drain() for queue in self._reads.values()),
@@ -161,7 +161,7 @@ class PointBatcher:
         return queue
 
     async def _run(self, collection: str, writes: Sequence[_Write]) -> Sequence[CasResult | None]:
-        """Send one batch, all of one kind."""
+        """Send one batch of writes of one kind."""
         swaps = [each for each in writes if isinstance(each, CompareAndSet)]
         if swaps:
             return await self._bulk.compare_and_set(collection, swaps)

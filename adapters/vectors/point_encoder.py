@@ -1,4 +1,4 @@
-"""Encoding of points and queries for an engine: their vectors and words by name, everything checked first."""
+"""Encoder of points and queries for an engine. It validates all values, and names the vectors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .lexical import LexicalEncoder
 from .sparse_form import Encode
 
 VectorQuery = tuple[list[float] | models.SparseVector | None, str]
-"""What is searched for (None: it has no indexed word), and the name of the vector that is searched."""
+"""The query (None: it has no indexed word), and the name of the vector to search."""
 
 
 class PointEncoder:
-    """Encodes points for the collections that one embedder fills.
+    """Encoder of points for the collections that one embedder fills.
 
-    Errors of all methods: `Fatal` for a vector that the collection does not have, for NaN or an infinity, and without a
+    All methods raise `Fatal` for a vector that the collection does not have, for NaN or an infinity, and without a
     tenant; `DeploymentFault` for a vector of another dimension; `Poison` for a payload that is not valid Unicode.
     """
 
@@ -32,7 +32,7 @@ class PointEncoder:
         self._words = LexicalEncoder()
 
     def points(self, spec: CollectionSpec, points: Sequence[Point], *, encode: Encode) -> list[EncodedPoint]:
-        """Encode points, their embeddings by `encode`. All of them are validated before the first is written."""
+        """Encode points, with `encode` for the embeddings. All points are validated before the first is written."""
         encoded = []
         for point in points:
             what = f"{spec.name}: point {point.id}"
@@ -40,7 +40,7 @@ class PointEncoder:
             size = point_validation.payload_size(point.payload, what)
             vector = self._vectors(spec, point, what, encode)
             encoded.append(
-                # Built without validation: everything was checked before, and a vector has thousands of numbers.
+                # Built without validation: all values are already validated, and a vector has thousands of numbers.
                 EncodedPoint(
                     tenant_id,
                     size,
@@ -52,7 +52,7 @@ class PointEncoder:
     def windows(
         self, spec: CollectionSpec, points: Sequence[NewWindow], *, tenant_id: str, encode: Encode
     ) -> list[VectorUpdate]:
-        """Encode new windows of records; one without anything new is left out."""
+        """Encode new windows of records. A window without a new vector is left out."""
         require_windows(spec)
         tenant = point_validation.require_tenant(tenant_id)
         updates = []
@@ -63,11 +63,11 @@ class PointEncoder:
         return updates
 
     def words(self, text: str) -> models.SparseVector | None:
-        """Encode what is searched for by words. None: it has no indexed word."""
+        """Encode a query by words. Return None when it has no indexed word."""
         return self._words.query(text)
 
     def dense(self, spec: CollectionSpec, dense: Sequence[float]) -> list[float]:
-        """Check a vector that is searched for."""
+        """Validate a query vector."""
         point_validation.check_dense(dense, self._embedder.dimension, f"{spec.name}: query")
         return list(dense)
 
@@ -91,7 +91,7 @@ class PointEncoder:
     def _indexed(
         self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None, encode: Encode
     ) -> dict[str, Any]:
-        """Return the given vectors by name, after checking each."""
+        """Validate the given vectors, and return them by name."""
         vectors: dict[str, Any] = {}
         for name, vector in dense.items():
             if vector is not None:

@@ -1,7 +1,7 @@
-"""Validation of points before they reach an engine, and of records that come back.
+"""Validation of points before they reach an engine, and of records from an engine.
 
-The engines accept different values (the embedded one takes NaN in a vector, the server does not), so both get validated
-points only.
+The engines accept different values (the embedded engine accepts NaN in a vector, the server does not), so both get
+validated points only.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .sparse_form import to_dense
 
 
 def payload_size(payload: Payload, what: str) -> int:
-    """Return the bytes of the payload as JSON.
+    """Return the size of the payload as JSON, in bytes.
 
-    `Fatal`: NaN, infinities and values that are not JSON. `Poison`: a text that is not valid Unicode (a lone
-    surrogate), which is bad input and not a broken invariant.
+    Raise `Fatal` for NaN, infinities and values that are not JSON; `Poison` for a text that is not valid Unicode (a
+    lone surrogate), because that is bad input and not a broken invariant.
     """
     try:
         return len(json.dumps(payload, allow_nan=False, ensure_ascii=False).encode())
     except UnicodeEncodeError as error:
-        raise Poison("invalid", f"{what}: a text holds a lone surrogate, which is not Unicode") from error
+        raise Poison("invalid", f"{what}: a text has a lone surrogate, which is not Unicode") from error
     except (ValueError, TypeError) as error:
         raise Fatal(f"{what}: the payload is not JSON ({error}); NaN and infinities are refused") from error
 
 
 def tenant_of(point: Point, collection: str) -> str:
-    """Return the tenant that the payload names. `Fatal` without one, because nobody could read such a point."""
+    """Return the tenant in the payload. Raise `Fatal` without a tenant, because no read would return such a point."""
     tenant = point.payload.get(TENANT_FIELD)
     if not isinstance(tenant, str) or not tenant:
         raise Fatal(f"{collection}: point {point.id} has no {TENANT_FIELD} in its payload")
@@ -42,28 +42,29 @@ def tenant_of(point: Point, collection: str) -> str:
 
 
 def require_tenant(tenant_id: str) -> str:
-    """Return the tenant's id. `Fatal` when it is empty."""
+    """Return the tenant's id. Raise `Fatal` when it is empty."""
     if not tenant_id:
         raise Fatal("a query needs a tenant")
     return tenant_id
 
 
 def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
-    """Check a vector. `DeploymentFault`: its length is not the embedder's; `Fatal`: it contains NaN or an infinity."""
+    """Validate a vector. Raise `DeploymentFault` when its length is not the embedder's dimension; `Fatal` when it has
+    NaN or an infinity."""
     if len(dense) != dimension:
         said = f"{what}: the vector has {len(dense)} dimensions, the embedder of this store makes {dimension}"
         raise DeploymentFault(said)
-    if not math.isfinite(sum(dense)):  # NaN and infinities survive in a sum; it is the fastest check
-        raise Fatal(f"{what}: the vector holds NaN or an infinity")
+    if not math.isfinite(sum(dense)):  # NaN and infinities stay in a sum; this is the fastest check
+        raise Fatal(f"{what}: the vector has NaN or an infinity")
 
 
 def stored_points(
     records: Iterable[EngineRow], *, tenants: Collection[str], collection: str, dense_name: str
 ) -> list[StoredPoint]:
-    """Convert records into those of the port, and check that each belongs to one of the tenants of the request. `Fatal`
-    for another tenant."""
+    """Convert an engine's records to `StoredPoint`. Raise `Fatal` when a record does not belong to one of the request's
+    tenants."""
     result = []
-    for each in records:  # a read has hundreds
+    for each in records:  # plain code, because a read has hundreds of records
         payload, vector = each.payload or {}, each.vector
         if payload.get(TENANT_FIELD) not in tenants:
             raise _foreign(each, collection)
@@ -72,7 +73,7 @@ def stored_points(
 
 
 def scored_points(hits: Iterable[EngineHit], *, tenants: Collection[str], collection: str) -> list[StoredPoint]:
-    """Convert the results of a query in the same way."""
+    """Convert the results of a query to `StoredPoint`, with the same check of the tenant."""
     result = []
     for each in hits:
         payload = each.payload or {}
@@ -83,7 +84,7 @@ def scored_points(hits: Iterable[EngineHit], *, tenants: Collection[str], collec
 
 
 def _foreign(record: EngineRow, collection: str) -> Fatal:
-    return Fatal(f"{collection}: point {record.id} of another tenant came back from a query that names its tenants")
+    return Fatal(f"{collection}: a query returned point {record.id} of another tenant")
 
 
 def _dense(vector: object, name: str) -> list[float] | None:

@@ -1,8 +1,8 @@
 """Client of a Qdrant server: qdrant-client over aiohttp.
 
-qdrant-client and `ServerEngine` build requests and decode answers; this module sends them. Over httpx, which
-qdrant-client uses itself, a request costs two to five times as much: it searches its whole pool for each request and
-release, and parses address, headers and cookies each time (docs/adr/0010-qdrant-client-on-aiohttp.md).
+qdrant-client and `ServerEngine` build requests and decode answers; this module sends them. qdrant-client itself uses
+httpx, where a request costs two to five times as much: for each request and release, httpx searches its whole pool and
+parses address, headers and cookies (docs/adr/0010-qdrant-client-on-aiohttp.md).
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ log = structlog.get_logger(__name__)
 
 CONNECTIONS: Final = 64
 KEEP_ALIVE: Final = 4.0
-"""Seconds that an idle connection is kept. The server closes it after 5."""
+"""Seconds that an idle connection is kept. The server closes it after 5 seconds."""
 PORT: Final = 6333
 JSON: Final = {"Content-Type": "application/json"}
 DONE: Final = frozenset({200, 201, 202})
 NOT_OURS: Final = frozenset({401, 403})
-"""Statuses of another process that now uses the port of the former server."""
+"""Status codes that may come from another process, which now uses the former server's port."""
 BUSY: Final = 429
 UNCOMPRESSED: Final = {"Accept-Encoding": "identity"}
-"""aiohttp asks for compression by itself. A real server sends a compressed answer in two segments, and the second waits
-for a delayed acknowledgement: 43 ms instead of 0.3 (docs/adr/0010-qdrant-client-on-aiohttp.md)."""
+"""Header that turns off compression, because aiohttp requests it by default. A real server sends a compressed answer in
+two segments, and the second segment waits for a delayed acknowledgement: 43 ms instead of 0.3
+(docs/adr/0010-qdrant-client-on-aiohttp.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address and key of a Qdrant server. `ca`: the certificates that a TLS server's own is checked against, in a PEM
-    file; None: the system's."""
+    """Address and key of a Qdrant server. `ca` is a PEM file with the certificates for verifying the server's TLS
+    certificate; None: the system's certificates."""
 
     url: str
     api_key: str | None = None
@@ -68,15 +69,15 @@ def _host(name: str | None) -> str:
 
 
 Look = Callable[[], Address | None]
-"""Returns the present address of a server that may move. None: it is unknown."""
+"""Callable that returns the current address of a server that may move. None: the address is unknown."""
 
 
 class RestTransport:
-    """Transport between the client's API and the server; it replaces the client's own `AsyncApiClient`.
+    """Transport between the client's API and the server. It replaces the client's own `AsyncApiClient`.
 
     A request may take `seconds` from its first byte to the last byte of the answer. When the server does not answer or
-    refuses the key, `look` is asked for its present address, and later requests go there. The request that noticed it
-    still fails, and its caller tries again.
+    rejects the key, `look` returns the current address for later requests. The failed request is not repeated here; its
+    caller tries again.
     """
 
     def __init__(self, *, address: Address, seconds: float, look: Look) -> None:
@@ -97,8 +98,8 @@ class RestTransport:
         headers: Mapping[str, str] | None = None,
         content: str | None = None,
     ) -> Any:
-        """Send a request as the client's own transport does, and return the answer as `type_`. Errors are those that
-        the client raises."""
+        """Send a request like the client's own transport, and return the answer as `type_`. Raise the client's
+        errors."""
         path = url.format(**{name: quote(str(value), safe="") for name, value in (path_params or {}).items()})
         body = await self.send(
             method, path, params=params, headers=headers or {}, content=None if content is None else content.encode()
@@ -117,7 +118,7 @@ class RestTransport:
         headers: Mapping[str, str] = JSON,
         content: bytes | None = None,
     ) -> bytes:
-        """Send a request and return the body of its answer. Errors are those of qdrant-client."""
+        """Send a request and return the body of its answer. Raise the errors of qdrant-client."""
         query = f"?{urlencode(params)}" if params else ""
         try:
             async with self._opened().request(
@@ -129,7 +130,7 @@ class RestTransport:
                 body = await response.read()
         except TimeoutError as error:
             self._look_again()
-            raise ResponseHandlingException(TimeoutError(f"no whole answer within {self._seconds:g} s")) from error
+            raise ResponseHandlingException(TimeoutError(f"no complete answer within {self._seconds:g} s")) from error
         except (aiohttp.ClientError, OSError) as error:
             self._look_again()
             raise ResponseHandlingException(error) from error
@@ -138,7 +139,7 @@ class RestTransport:
         if response.status in NOT_OURS:
             self._look_again()
         if response.status == BUSY and (after := response.headers.get("Retry-After")):
-            raise ResourceExhaustedResponse(_said(body), after)  # type: ignore[arg-type]  # it reads it
+            raise ResourceExhaustedResponse(_said(body), after)  # type: ignore[arg-type]  # it parses the text
         raise UnexpectedResponse(response.status, response.reason or "", body, httpx.Headers(dict(response.headers)))
 
     async def aclose(self) -> None:
@@ -146,7 +147,7 @@ class RestTransport:
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Return the session. It is opened with the first request, in the event loop of that request."""
+        """Return the session. The first request opens it, in its own event loop."""
         if self._session is None:
             trusted = True if self._address.ca is None else ssl.create_default_context(cafile=self._address.ca)
             connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE, ssl=trusted)
@@ -165,7 +166,7 @@ class RestTransport:
 
 
 def _said(body: bytes) -> str:
-    """Return the message of a busy server."""
+    """Return the error message of a busy server."""
     try:
         said = json.loads(body)
     except ValueError:
@@ -175,7 +176,7 @@ def _said(body: bytes) -> str:
 
 
 def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> ServerEngine:
-    """Build an engine that connects with its first call."""
+    """Create an engine that connects on its first call."""
     on_this_machine = is_loopback(urlsplit(address.url).hostname or "")
     return ServerEngine(
         requests=RestTransport(address=address, seconds=seconds, look=look),

@@ -1,7 +1,7 @@
-"""The part of Qdrant's REST interface that memstream uses, over the embedded engine: one function for each route.
+"""The routes of Qdrant's REST API that memstream uses, for the embedded engine: one function for each route.
 
-Requests are decoded with qdrant-client's own models, and answers have the server's form (`result`, `status`, `time`),
-so that the unchanged `AsyncQdrantClient` works with it. Unknown routes and options are refused, never ignored.
+Requests are decoded with qdrant-client's own models, and answers have the server's format (`result`, `status`, `time`),
+so that the unchanged `AsyncQdrantClient` works with them. Unknown routes and options are refused, never ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UPSERT: TypeAdapter[models.PointInsertOperations] = TypeAdapter(models.PointIns
 
 
 def routes(engine: EdgeEngine) -> list[web.RouteDef]:
-    """Return the routes. The application has to check the caller before them."""
+    """Return the routes. The application must authenticate the caller before they run."""
     table: tuple[tuple[str, str, Handler], ...] = (
         ("GET", "/collections", _collections),
         ("GET", "/aliases", _aliases),
@@ -64,7 +64,7 @@ def _answering(engine: EdgeEngine, handler: Handler) -> Callable[[web.Request], 
 
 
 def refusal(status: int, message: str) -> web.Response:
-    """Build an error in the server's form."""
+    """Build an error response in the server's format."""
     return web.json_response({"status": {"error": message}, "time": 0.0}, status=status)
 
 
@@ -138,7 +138,7 @@ async def _vector_name(engine: EdgeEngine, request: web.Request) -> JsonValue:
 async def _upsert(engine: EdgeEngine, request: web.Request) -> JsonValue:
     body = _UPSERT.validate_json(await request.read())
     if not isinstance(body, models.PointsList):
-        raise EngineRefused(400, "the embedded engine takes points as a list, not as a batch of columns")
+        raise EngineRefused(400, "the embedded engine accepts points as a list, not as a batch of columns")
     return _dumped(
         await engine.upsert(_name(request), body.points, update_filter=body.update_filter, update_mode=body.update_mode)
     )
@@ -206,7 +206,7 @@ async def _count(engine: EdgeEngine, request: web.Request) -> JsonValue:
 async def _set_payload(engine: EdgeEngine, request: web.Request) -> JsonValue:
     body = await _body(request, models.SetPayload)
     if body.key is not None or (body.points is None) == (body.filter is None):
-        raise EngineRefused(400, "the embedded engine sets whole fields, of points given by ids or by a filter")
+        raise EngineRefused(400, "the embedded engine sets whole fields, of points selected by ids or by a filter")
     selection = body.filter or models.Filter(must=[models.HasIdCondition(has_id=body.points or [])])
     return _dumped(await engine.set_payload(_name(request), body.payload, selection))
 
@@ -220,7 +220,7 @@ async def _delete(engine: EdgeEngine, request: web.Request) -> JsonValue:
     return _dumped(await engine.delete(_name(request), selection))
 
 
-# ------------------------------------------------------------------------------------------------ forms
+# ------------------------------------------------------------------------------------------------ encoding
 async def _body(request: web.Request, model: type[M]) -> M:
     return model.model_validate_json(await request.read())
 
@@ -238,7 +238,7 @@ def _payload_wanted(wanted: Any, *, default: bool) -> bool:
     if wanted is None:
         return default
     if not isinstance(wanted, bool):
-        raise EngineRefused(400, "the embedded engine gives payloads whole or not at all")
+        raise EngineRefused(400, "the embedded engine returns complete payloads or none")
     return wanted
 
 
@@ -255,7 +255,8 @@ def _scored(points: Sequence[EdgeHit]) -> JsonValue:
 
 
 def _record(record: EdgeRecord | EdgeHit) -> dict[str, Any]:
-    """Encode a record without pydantic: a page has a thousand, and the payload is already JSON (nulls stay)."""
+    """Encode a record without pydantic, because a page has a thousand records, and the payload is already JSON (nulls
+    stay)."""
     fields: dict[str, Any] = {"id": record.id, "payload": record.payload}
     if record.vector is not None:
         fields["vector"] = _plain_vector(record.vector)

@@ -1,8 +1,8 @@
-"""A Qdrant server as an engine: qdrant-client, with the requests of a running stage encoded and decoded here.
+"""Engine on a Qdrant server: qdrant-client, with its own encoding and decoding of the frequent requests.
 
 qdrant-client copies each query as a model, searches each point for texts to embed, and validates each answer. For a
-batch of 64 that costs as much as everything else that a stage does with it (docs/adr/0043-a-turn-is-cheap.md). The
-store has validated what goes out, and checks what comes back.
+batch of 64, this costs as much as everything else that a stage does with the batch (docs/adr/0043-a-turn-is-cheap.md).
+The store validates requests before and answers afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _APART: Final = {"query", "filter"}
 
 
 PLACES: Final = tuple(range(8_192))
-"""The places of a vector. A longer one is encoded as any list."""
+"""Indexes of a vector's numbers. A longer vector is encoded like any list."""
 ZEROS: Final = "0," * len(PLACES)
 
 
@@ -44,7 +44,7 @@ class ServerHit(NamedTuple):
 
 
 _new_hit: Final = cast(Callable[[tuple[Any, ...]], ServerHit], partial(tuple.__new__, ServerHit))
-"""The tuple's own constructor: a read builds hundreds, and that of a named tuple is a Python function."""
+"""Constructor of `ServerHit` without the Python function of a named tuple, because a read builds hundreds."""
 
 
 class ServerAnswer(NamedTuple):
@@ -54,7 +54,7 @@ class ServerAnswer(NamedTuple):
 
 
 class ServerEngine(AsyncQdrantClient):
-    """`QdrantEngine` over a server. What is seldom asked goes through qdrant-client itself."""
+    """`QdrantEngine` over a server. Rare requests go through qdrant-client itself."""
 
     def __init__(self, *, requests: RestTransport, **options: Any) -> None:
         with hidden_package(FASTEMBED):
@@ -63,10 +63,10 @@ class ServerEngine(AsyncQdrantClient):
         for api in vars(self.http).values():
             if hasattr(api, "api_client"):
                 api.api_client = requests
-        self.http.client = requests  # type: ignore[assignment]  # it is asked to close
+        self.http.client = requests  # type: ignore[assignment]  # only its `aclose` is called
 
     # -------------------------------------------------------------------------------------------- writes
-    async def upsert(  # type: ignore[override]  # what `QdrantEngine` has of it, here and below
+    async def upsert(  # type: ignore[override]  # only the arguments of `QdrantEngine`, here and below
         self,
         collection_name: str,
         points: Sequence[models.PointStruct],
@@ -193,7 +193,7 @@ class ServerEngine(AsyncQdrantClient):
         content = b"{" + b",".join(b'"%s":%s' % (name.encode(), value) for name, value in body.items()) + b"}"
         answer = await self._requests.send(method, path, params=params, content=content)
         try:
-            return from_json(answer, cache_strings="keys")["result"]  # the values of a read differ
+            return from_json(answer, cache_strings="keys")["result"]  # not the values, because they are mostly distinct
         except (ValueError, KeyError, TypeError) as error:
             raise ForeignAnswer(f"no JSON with a result: {error!r}") from error
 
@@ -214,7 +214,8 @@ def _point(point_id: Any, vectors: Any, payload: Mapping[str, Any] | None = None
 
 
 def _vector(vector: Any) -> bytes:
-    """Encode a dense or sparse vector. Most numbers of a hashed text are zero; those need one character."""
+    """Encode a dense or sparse vector. Most numbers of a hashed text are zero, so zeros are written as one
+    character."""
     if not isinstance(vector, list):
         return _model(vector)
     if len(vector) > len(PLACES):
@@ -230,7 +231,8 @@ def _vector(vector: Any) -> bytes:
 
 
 def _query(request: models.QueryRequest, filters: dict[int, bytes]) -> bytes:
-    """Encode a query. `filters`: those of this batch by identity; the searches of a tier share one."""
+    """Encode a query. `filters` caches the encoded filters of this batch by identity, because the searches of a tier
+    share one filter."""
     parts = [
         request.model_dump_json(exclude=_APART, by_alias=True, exclude_unset=True, exclude_none=True).encode()[1:-1]
     ]

@@ -1,8 +1,8 @@
-"""Shards by tenant: which shard of a server has a tenant's records (docs/adr/0046-large-tenants-have-shards.md).
+"""Shards by tenant: the assignment of tenants to a server's shards (docs/adr/0046-large-tenants-have-shards.md).
 
-Such a request names two shard keys, the tenant's own and `FALLBACK`. The server takes the own one when that shard
-exists and is whole, else the fallback, where all small tenants lie. So nothing here knows which tenants are large, and
-an operator may give one its own shard while stages write.
+A request with shards contains two shard keys, the tenant's own key and `FALLBACK`. The server uses the tenant's own
+shard when it exists and is complete. Otherwise it uses the fallback, which has all small tenants. Therefore this module
+does not need to know the large tenants, and an operator may give a tenant its own shard while stages write.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .errors import COMPONENT
 
 log = structlog.get_logger(__name__)
 FALLBACK: Final = "default"
-"""The shard key of all tenants without a shard of their own."""
+"""Shard key of all tenants without their own shard."""
 LOOK_SECONDS: Final = 0.1
 READY_LOOKS: Final = 100
-"""How often a shard that another process is creating is looked at, before the caller has to try again."""
+"""Maximum number of checks of a shard that another process is creating. After that, the caller must try again."""
 
 
 class TenantsOwn(Protocol):
-    """What belongs to one tenant."""
+    """An item that belongs to one tenant."""
 
     @property
     def tenant_id(self) -> str: ...
@@ -54,7 +54,7 @@ class HasShards(Protocol):
 
 
 class Shards:
-    """Shard keys for requests. With `auto` none is named, and a request may be of several tenants."""
+    """Shard keys for requests. With `auto` there are no keys, and a request may contain several tenants."""
 
     def __init__(self, sharding: Sharding) -> None:
         self.by_tenant = sharding == "tenant"
@@ -63,8 +63,8 @@ class Shards:
         return models.ShardKeyWithFallback(target=tenant_id, fallback=FALLBACK) if self.by_tenant else None
 
     async def each(self, items: Sequence[T], send: Callable[[Sequence[T], ShardKeys], Awaitable[None]]) -> None:
-        """Send the items in as few parts as the shards allow, all at once. An error is raised when all have ended,
-        because the caller may send the same points again."""
+        """Send the items in as few requests as the shards allow, concurrently. Raise an error only after all requests
+        have ended, because the caller may send the same points again."""
         if not self.by_tenant:
             if items:
                 await send(items, None)
@@ -81,8 +81,8 @@ class Shards:
 
 
 async def check_cluster(engine: QdrantEngine) -> None:
-    """`Fatal` when the server cannot have shards by key."""
-    assert isinstance(engine, HasShards)  # open_store refuses others
+    """Raise `Fatal` when the server does not support shards by key."""
+    assert isinstance(engine, HasShards)  # open_store rejects other engines
     status = (await engine.cluster_status()).status
     if status != "enabled":
         raise Fatal(
@@ -92,30 +92,31 @@ async def check_cluster(engine: QdrantEngine) -> None:
 
 
 async def check_method(engine: QdrantEngine, collection: str, *, by_tenant: bool) -> None:
-    """`Fatal` when a collection was not created as the setting says. Sharding of a collection never changes."""
+    """Raise `Fatal` when a collection has another sharding method than the setting. The method of a collection never
+    changes."""
     method = (await engine.get_collection(collection)).config.params.sharding_method or models.ShardingMethod.AUTO
     if (method == models.ShardingMethod.CUSTOM) == by_tenant:
         return
     theirs, ours = ("auto", "tenant") if by_tenant else ("tenant", "auto")
     raise Fatal(
         f"The collection {collection} has the sharding `{method.value}`, and MEMSTREAM_QDRANT_SHARDING={ours} needs "
-        f"another: a collection keeps the one it was created with. Set MEMSTREAM_QDRANT_SHARDING={theirs} in every "
-        "process to keep what is remembered, or point MEMSTREAM_QDRANT at an empty Qdrant to start anew."
+        f"another: the sharding of a collection cannot be changed. Set MEMSTREAM_QDRANT_SHARDING={theirs} in every "
+        "process to keep the stored memory, or point MEMSTREAM_QDRANT at an empty Qdrant to start fresh."
     )
 
 
 async def create_fallback(engine: QdrantEngine, collection: str) -> None:
-    """Create the fallback shard of a new collection. When another process is creating it, return when it is there."""
+    """Create the fallback shard of a new collection. If another process is creating it, wait until it is active."""
     assert isinstance(engine, HasShards)
     await _create(engine, collection, FALLBACK, placement=None)
 
 
 async def copy_shards(engine: QdrantEngine, collection: str, *, model: str) -> None:
-    """Create the shards of tenants that the collection `model` has in a new collection, on the same nodes.
+    """Create in a new collection the same tenant shards as in the collection `model`, on the same nodes.
 
-    Nobody may write there before the end: a shard that is created later hides what its tenant has in the fallback. A
-    shard that is not whole in `model` is left out, because its tenant has its records in the fallback there, too. One
-    that the server refuses is left out and told: its tenant begins in the fallback.
+    Nobody may write to the new collection before this ends: a shard that is created later hides its tenant's records in
+    the fallback. An incomplete shard of `model` is left out, because its tenant's records are in the fallback of
+    `model` too. A shard that the server refuses is left out and logged; its tenant starts in the fallback.
     """
     assert isinstance(engine, HasShards)
     active = models.ReplicaState.ACTIVE
@@ -128,12 +129,12 @@ async def copy_shards(engine: QdrantEngine, collection: str, *, model: str) -> N
             await _create(engine, collection, key, placement=sorted(set(peers[key])))
         except UnexpectedResponse as refused:
             if not 400 <= (refused.status_code or 0) < 500:
-                raise  # it may be created all the same
+                raise  # the shard may be created nevertheless
             log.warning("tenant_shard_left_out", collection=collection, tenant_id=key, error=str(refused))
 
 
 async def _create(engine: HasShards, collection: str, key: str, *, placement: list[int] | None) -> None:
-    """Create a shard, and return when it is active."""
+    """Create a shard, and return when it is active. Raise `Transient` when it does not become active in time."""
     if not await _states(engine, collection, key):
         try:
             await engine.create_shard_key(collection, key, placement=placement)
@@ -148,12 +149,12 @@ async def _create(engine: HasShards, collection: str, key: str, *, placement: li
 
 
 async def _states(engine: HasShards, collection: str, key: str) -> list[models.ReplicaState]:
-    """Return the state of each replica of a shard; none: it does not exist."""
+    """Return the state of each replica of a shard; empty when the shard does not exist."""
     return [state for each, _, state in await _replicas(engine, collection) if each == key]
 
 
 async def _replicas(engine: HasShards, collection: str) -> list[tuple[str, int, models.ReplicaState]]:
-    """Return key, node and state of each replica of a collection that has a key of ours."""
+    """Return key, node and state of each replica of a collection whose key is a string."""
     info = await engine.collection_cluster_info(collection)
     found = [(each.shard_key, info.peer_id, each.state) for each in info.local_shards]
     found += [(each.shard_key, each.peer_id, each.state) for each in info.remote_shards]

@@ -1,12 +1,12 @@
-"""The sparse form of embeddings: for an embedder whose vectors are nearly all zeros, such as `hashing`.
+"""Sparse form of embeddings, for an embedder whose vectors are nearly all zeros, such as `hashing`.
 
-A text of ten words has ten numbers that are not zero among 2 048. The sparse form keeps these ten alone, so that zeros
-are neither stored nor compared nor sent: a search among 50 000 takes 0.4 ms instead of 16 (docs/adr/0055).
+A text of ten words has ten non-zero numbers among 2 048. The sparse form contains only these ten. Zeros are not stored,
+compared or sent: a search among 50 000 takes 0.4 ms instead of 16 (docs/adr/0055).
 
-A search in a sparse index finds only records that share a number with the query. A search by cosine also finds the
-rest, behind them, and recall and the conflict pipeline rely on it in a small memory. So each stored and each searched
-vector has one more number, `COMMON`, at the place behind the last one. Then all records share it, and the order is that
-of the cosine.
+A search in a sparse index finds only records that share a number with the query. A search by cosine also finds all
+other records, ranked after them, and recall and the conflict pipeline need them in a small memory. Therefore each
+stored vector and each query vector gets one more number, `COMMON`, after its last place. All records share this number,
+and the order is the order by cosine.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .engine import DENSE, QdrantEngine
 from .errors import translate_errors
 
 COMMON: Final = 2.0**-14
-"""It adds four billionths to a cosine, which a float of 32 bits does not show in cosines above 0.1. Engines add it
-last, so a record that shares nothing else has a score above zero."""
+"""Extra number of each vector. It adds four billionths to a cosine, which is below the precision of a 32-bit float for
+cosines above 0.1. Engines add it last, so a record that shares nothing else has a score above zero."""
 LOOK_SECONDS: Final = 60.0
-"""How long a process goes on without looking at how a collection stores embeddings. It changes only where a collection
-was deleted and made again; until then the engine refuses what this process sends."""
+"""Seconds between checks of a collection's storage form. The form changes only when a collection is deleted and created
+again; until the next check, the engine refuses this process's vectors."""
 
 EncodedVector = list[float] | models.SparseVector
 Encode = Callable[[Sequence[float]], EncodedVector]
 
 
 def to_sparse(dense: Sequence[float]) -> models.SparseVector:
-    """Encode a vector; it is scaled to length 1."""
+    """Encode a vector in sparse form, scaled to length 1."""
     places = [*compress(_all_places(len(dense)), dense)]
     numbers = [dense[place] for place in places]
     length = math.hypot(*numbers) or 1.0
@@ -50,11 +50,11 @@ def to_sparse(dense: Sequence[float]) -> models.SparseVector:
 
 @cache
 def _all_places(count: int) -> tuple[int, ...]:
-    return tuple(range(count))  # a range would make its numbers anew for each vector, which takes twice as long
+    return tuple(range(count))  # a range would create its numbers again for each vector, in twice the time
 
 
 def to_dense(sparse: models.SparseVector) -> list[float]:
-    """Decode a stored vector. The place of `COMMON` tells how many numbers it has."""
+    """Decode a stored vector. The index of `COMMON` is the number of dimensions."""
     dense = [0.0] * max(sparse.indices)
     for place, number in zip(sparse.indices, sparse.values, strict=True):
         if place < len(dense):
@@ -63,8 +63,8 @@ def to_dense(sparse: models.SparseVector) -> list[float]:
 
 
 class EmbeddingForms:
-    """How the collections of an engine store embeddings. One that an earlier version made has them dense, also of an
-    embedder whose vectors are nearly all zeros."""
+    """Storage forms of embeddings, by collection. Collections from earlier versions store them in dense form, even when
+    nearly all numbers are zero."""
 
     def __init__(self, *, engine: QdrantEngine, embedder: EmbedderIdentity) -> None:
         self._engine = engine
@@ -73,8 +73,8 @@ class EmbeddingForms:
         self._looking: dict[str, asyncio.Task[Encode]] = {}
 
     async def encode(self, collection: str) -> Encode:
-        """Return how the embeddings of a collection are encoded. The engine's errors when there is no such
-        collection."""
+        """Return the encoder for the embeddings of a collection. Raise the engine's errors when the collection does not
+        exist."""
         if not self._embedder.mostly_zeros:
             return list
         seen, encode = self._seen.get(collection, (-math.inf, None))
@@ -84,7 +84,7 @@ class EmbeddingForms:
         if looking is None:
             looking = self._looking[collection] = asyncio.create_task(self._look(collection))
             looking.add_done_callback(lambda _: self._looking.pop(collection, None))
-        # All that wait go on in the same turn of the loop, so what they ask next goes out together.
+        # All waiting callers continue in the same iteration of the event loop, so their next requests form one batch.
         return await asyncio.shield(looking)
 
     async def _look(self, collection: str) -> Encode:
@@ -95,5 +95,5 @@ class EmbeddingForms:
         return encode
 
     def forget(self) -> None:
-        """Look anew from now on: collections were made."""
+        """Clear the cache, because collections were created."""
         self._seen.clear()

@@ -1,8 +1,8 @@
-"""The vector store: every read and write of stages and commands, over any `QdrantEngine`.
+"""Vector store: every read and write of stages and commands, over any `QdrantEngine`.
 
-It adds to an engine: a tenant in every query, checked again in every payload that comes back; conditional writes;
-batches over concurrent events (point_batcher.py); paging; one encoder for words; and the record of which embedder
-filled a collection.
+It adds to an engine: a tenant filter in every query, and a second check of the tenant in every returned payload;
+conditional writes; batches over concurrent events (point_batcher.py); paging; one encoder for words; and a record of
+each collection's embedder.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ from .shards import Shards, check_cluster, check_method
 from .sparse_form import EmbeddingForms
 
 FEW = 64
-"""Reads of up to this many records, or of all, first ask for this many in a shared request. Mostly these are all."""
+"""Page size of the first, shared request when all records, or at most this many, are read. Usually one page is
+enough."""
 
 
 class QdrantStore:
     """`VectorStore` over an engine.
 
-    Ids must be derived from their tenant (schemas/ids.py does this). A write under an id that belongs to another
-    tenant's point changes nothing.
+    Ids must be derived from their tenant (schemas/ids.py does this). A write with the id of another tenant's point
+    changes nothing.
     """
 
     def __init__(
@@ -62,9 +63,9 @@ class QdrantStore:
         consistency: Consistency = "one",
         sharding: Sharding = "auto",
     ) -> None:
-        """`gathering` says when batches go out. `consistency`: how many replicas a read asks. `sharding`: how the
-        collections are divided. `on_close` functions are called in order before the engine is closed (for example to
-        stop the loopback server)."""
+        """`gathering` is the batching policy. `consistency` is the number of replicas that a read asks. `sharding` is
+        the sharding method of the collections. `on_close` functions are called in order before the engine is closed
+        (for example to stop the loopback server)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
@@ -81,9 +82,10 @@ class QdrantStore:
 
     # -------------------------------------------------------------------------------------------- collections
     async def ensure(self, *collections: str) -> None:
-        """Create what is missing of these collections, by default of all: collection, alias, payload indexes.
+        """Create the missing parts of these collections (default: all collections): collection, alias, payload indexes.
 
-        `Fatal` when another embedder filled one, or when the server is too old. Many processes may call this at once.
+        Raise `Fatal` when another embedder filled a collection, or when the server is too old. Many processes may call
+        this concurrently.
         """
         specs = [self._spec(name) for name in collections] if collections else list(COLLECTIONS)
         with translate_errors("preparing the collections"):
@@ -93,8 +95,8 @@ class QdrantStore:
         self._forms.forget()
 
     async def exists(self, collection: str) -> bool:
-        """Tell whether readers can use the collection: its alias exists and leads to a collection. `Fatal` when that
-        has another sharding than the settings."""
+        """Return whether readers can use the collection: its alias exists and points to a collection. Raise `Fatal`
+        when its sharding differs from the settings."""
         self._spec(collection)
         with translate_errors(f"looking for {collection}"):
             aliases = {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
@@ -108,9 +110,9 @@ class QdrantStore:
             await self._engine.get_aliases()
 
     async def version(self) -> str:
-        """Return the server's version; for the embedded engine, the version of the server with the same features.
-        `Transient` when it does not answer. `Fatal` when it is too old, or has no shards for tenants; the message names
-        what is required."""
+        """Return the server's version; for the embedded engine, the server version with the same features. Raise
+        `Transient` when it does not answer; `Fatal` when it is too old, or does not support tenant shards. The message
+        names the requirement."""
         with translate_errors("looking for Qdrant"):
             version = await check_version(self._engine)
             if self._shards.by_tenant:
@@ -136,8 +138,9 @@ class QdrantStore:
         from_id: str | None = None,
         fields: Sequence[str] | None = None,
     ) -> list[StoredPoint]:
-        """Return all records that match, in pages of 1 000. This is no snapshot: a record that changes meanwhile may be
-        returned in its old or new form. Records without a value in `order_by` come last in both directions."""
+        """Return all matching records, in pages of 1 000. The result is not a snapshot: a record that changes during
+        the read may be returned in its old or new form. Records without a value in `order_by` come last in both
+        directions."""
         self._spec(collection)
         condition = of_tenant(tenant_id, where)
         return await self._select(collection, tenant_id, condition, order_by, direction, limit, from_id, fields)
@@ -166,7 +169,7 @@ class QdrantStore:
                 collection, tenant_id=tenant_id, condition=condition, limit=limit, from_id=from_id, wanted=wanted
             )
         if from_id is not None:
-            raise Fatal(f"{collection}: from_id is for the order of ids, not for that of {order_by}")
+            raise Fatal(f"{collection}: from_id needs the order of ids, not the order of {order_by}")
         return await self._pages.by_field(
             collection,
             tenant_id=tenant_id,
@@ -186,10 +189,10 @@ class QdrantStore:
     async def lexical(
         self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
     ) -> list[StoredPoint]:
-        """Search by words (BM25), best first. Empty when `text` has no indexed word.
+        """Search by words (BM25), best first. Return an empty list when `text` has no indexed word.
 
-        Scores compare within one answer only, because they depend on all texts of the collection, deleted ones
-        included.
+        Scores are comparable within one answer only, because they depend on all texts of the collection, including
+        deleted texts.
         """
         self._with_vectors(collection)
         return await self._by_words(collection, tenant_id, self._encoder.words(text), where, limit)
@@ -213,7 +216,7 @@ class QdrantStore:
         where: models.Filter | None = None,
         limit: int,
     ) -> list[Sequence[RankedPoint]]:
-        """Run several rankings, as the port says. A ranking by words without an indexed word is empty and needs no
+        """Run several rankings in one request. A ranking by words without an indexed word is empty and needs no
         request."""
         spec = self._with_vectors(collection)
         queries = [self._encoder.ranking(spec, each) for each in rankings]
@@ -230,10 +233,10 @@ class QdrantStore:
         *,
         limits: Sequence[int],
     ) -> list[Sequence[RankedPoint]]:
-        """Run one search for each query; a query of None and a limit of 0 are none."""
+        """Run one search for each query. A query of None or a limit of 0 gives an empty result."""
         encode = await self._forms.encode(collection)
         requests = [
-            # Built without validation: the vectors were checked before, and each has thousands of numbers.
+            # Built without validation: the vectors are already validated, and each has thousands of numbers.
             models.QueryRequest.model_construct(
                 query=encode(query) if isinstance(query, list) else query,
                 using=using,
@@ -296,8 +299,8 @@ class QdrantStore:
         await self._written(collection)
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
-        """Write single fields, as the port says. A field given as None is removed: Qdrant does not keep such a null,
-        and `is_empty` matches both forms."""
+        """Write single fields. A field with the value None is removed: Qdrant does not store a null here, and
+        `is_empty` matches both forms."""
         self._spec(collection)
         point_validation.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
@@ -320,11 +323,11 @@ class QdrantStore:
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
-        """Write one point conditionally, as the port says."""
+        """Write one point conditionally."""
         spec = self._spec(collection)
         [encoded] = await self._encoded(collection, [point])
         if cause not in encoded.applied:
-            raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
+            raise Fatal(f"{collection}: point {point.id} does not have its cause {cause} in `applied`")
         swap = CompareAndSet(encoded, expected_version, cause, spec.counted)
         result = await self._records.compare_and_set(collection, swap)
         await self._written(collection)
@@ -347,14 +350,15 @@ class QdrantStore:
         with translate_errors("closing Qdrant"):
             await self._engine.close()
 
-    # -------------------------------------------------------------------------------------------- within
+    # -------------------------------------------------------------------------------------------- internals
     async def _encoded(self, collection: str, points: Sequence[Point]) -> list[EncodedPoint]:
         spec = self._spec(collection)
         encode = await self._forms.encode(collection) if spec.has_vectors else list
         return self._encoder.points(spec, points, encode=encode)
 
     async def _written(self, collection: str) -> None:
-        """Return when the writes of a collection are durable; within `writes_together` its end does."""
+        """Return when the writes of a collection are durable. Within `writes_together`, the end of the block does the
+        wait."""
         together = self._together.get()
         if together is not None:
             together.add(collection)
@@ -383,7 +387,7 @@ class QdrantStore:
         limit: int,
     ) -> list[StoredPoint]:
         encode = await self._forms.encode(collection)
-        request = models.QueryRequest.model_construct(  # as in `search`
+        request = models.QueryRequest.model_construct(  # built without validation, as in `_rank`
             query=encode(query) if isinstance(query, list) else query,
             using=using,
             filter=of_tenant(tenant_id, where),
@@ -396,6 +400,6 @@ class QdrantStore:
 
 
 def _named(tenant_id: str, ids: Sequence[str]) -> PointIds:
-    """Return those of these ids that can be ours. No point has another one, and Qdrant refuses what is no UUID."""
+    """Return the valid ids. Other ids match no point, and Qdrant refuses ids that are not UUIDs."""
     wanted = tuple(each for each in dict.fromkeys(ids) if is_derived(each))
     return PointIds(point_validation.require_tenant(tenant_id), wanted)

@@ -36,9 +36,9 @@ CASES = {
     "SOCKS, on this machine": ({"ALL_PROXY": SOCKS}, "http://localhost:1/v1", True),
     "SOCKS for others": ({"ALL_PROXY": SOCKS, "NO_PROXY": "models.example"}, AWAY, False),
     "SOCKS for other schemes": ({"ALL_PROXY": SOCKS, "HTTPS_PROXY": HTTP}, AWAY, False),
-    "SOCKS": ({"ALL_PROXY": SOCKS}, AWAY, "the kind socks5:// for models.example"),
-    "SOCKS, OpenAI": ({"HTTPS_PROXY": "socks5h://u:s3cret@p:1"}, None, "the kind socks5h:// for api.openai.com"),
-    "a desktop's settings": ({"ALL_PROXY": "socks://127.0.0.1:1"}, AWAY, "or models.example in NO_PROXY"),
+    "SOCKS": ({"ALL_PROXY": SOCKS}, AWAY, "sets a socks5:// proxy for models.example"),
+    "SOCKS, OpenAI": ({"HTTPS_PROXY": "socks5h://u:s3cret@p:1"}, None, "sets a socks5h:// proxy for api.openai.com"),
+    "a desktop's settings": ({"ALL_PROXY": "socks://127.0.0.1:1"}, AWAY, "or add models.example to NO_PROXY"),
 }
 
 

@@ -39,7 +39,7 @@ def test_a_record_that_is_not_of_the_tenants_asked_for_fails_the_read(
     read: Callable[[Sequence[Back]], list[StoredPoint]], payload: dict[str, Any] | None
 ) -> None:
     mine = Back("a", {"tenant_id": "acme"})
-    with pytest.raises(Fatal, match="point b of another tenant came back"):
+    with pytest.raises(Fatal, match="a query returned point b of another tenant"):
         read([mine, Back("b", payload), mine])
 
 

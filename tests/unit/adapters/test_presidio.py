@@ -123,7 +123,7 @@ def test_a_score_and_kinds_are_checked() -> None:
 @pytest.mark.skipif(not IS_INSTALLED, reason="needs presidio-analyzer: pip install 'memstream[presidio]'")
 def test_a_file_that_is_no_configuration_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(": [")
-    with pytest.raises(CommandFailed, match="no configuration of an analyzer"):
+    with pytest.raises(CommandFailed, match="not a valid configuration of an analyzer"):
         new_detectors(PresidioPolicy(analyzer=str(tmp_path / "a.yaml")))
 
 
