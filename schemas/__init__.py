@@ -1,1 +1,1 @@
-"""The contracts: records on topics and records in the store (docs/reference/records.md)."""
+"""Contracts of the records on topics and in the store (docs/reference/records.md)."""

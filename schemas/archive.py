@@ -1,4 +1,4 @@
-"""The archive: the words of episodes that have a gist."""
+"""Archive: the original texts of episodes that have a gist."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ class ArchivedText(Contract):
     """SHA-256 of the UTF-8 bytes of `content` when it was archived."""
     archived_at: Instant
     accessed_at: Instant
-    """The last rehydration, or else the time of archiving. Retention counts from here."""
+    """Time of the last rehydration, or else of archiving. Retention counts from here."""
     access_count: Annotated[int, Field(ge=0)] = 0
     sensitivity: Sensitivity = "internal"

@@ -1,7 +1,7 @@
 """AsyncAPI 3 document of the topics: `python -m memstream.schemas.asyncapi [--check]` writes or compares it.
 
-Topics become channels, with their keys, headers, Kafka settings and records. Whoever writes or reads a topic becomes an
-operation. The document is self-contained: it holds the readers' JSON Schemas of the records as components.
+Topics become channels, with their keys, headers, Kafka settings and records. Writers and readers of a topic become
+operations. The document is self-contained: the readers' JSON Schemas of the records are components.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from .topics import (
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "asyncapi.yaml"
 KAFKA_PARTITIONS: Final = 12
-"""Partition count of a deployment on Kafka that sets none."""
+"""Default partition count of a deployment on Kafka."""
 BINDING: Final = {"bindingVersion": "0.5.0"}
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What lies on a topic: the name of its published contract, and the `ce_type` that it travels under."""
+    """Record on a topic: the name of its published contract, and its `ce_type`."""
 
     contract: str
     ce_type: EventType
@@ -65,14 +65,14 @@ VALUES: Final[dict[str, Value]] = {
     RESULTS.name: Value("command_result", "memstream.command.result.v1"),
     POLICIES.name: Value("tenant_policy", "memstream.policy.v1"),
 }
-"""By topic."""
+"""Records by topic."""
 ARGS: Final[dict[str, dict[str, str]]] = {
     topic.name: {
         kind.name: file_name(kind.args) for kind in KINDS if kind.topic == topic.name and kind.args is not None
     }
     for topic in (COMMANDS_SESSION, COMMANDS)
 }
-"""By topic and kind of command, the published contract of its args."""
+"""Published contract of the args, by topic and kind of command."""
 KEYS: Final = {
     "session": "tenant/user/session, each part percent-encoded",
     "owner": "tenant/scope/id, each part percent-encoded; the scope is user, agent, org or group",
@@ -88,7 +88,7 @@ _TEXT: Final[Json] = {"type": "string"}
 
 
 def document() -> Json:
-    """The AsyncAPI document."""
+    """Return the AsyncAPI document."""
     schemas = Schemas()
     messages = {name: message for topic in BY_NAME.values() for name, message in _messages(topic, schemas)}
     return {
@@ -116,13 +116,13 @@ def document() -> Json:
 
 
 class Schemas:
-    """Readers' schemas as components: named by their class, references pointed at the components."""
+    """Readers' schemas as components, named by their class, with references between components."""
 
     def __init__(self) -> None:
         self.components: dict[str, Json] = {}
 
     def ref(self, contract: str) -> Json:
-        """A reference to a published contract's schema. Adds it, and what it refers to."""
+        """Return a reference to a published contract's schema. Add the schema and the schemas that it refers to."""
         (published,) = (each for each in PUBLISHED if each.name == contract)
         schema = schema_of(published)
         definitions = schema.pop("$defs", {})
@@ -134,13 +134,14 @@ class Schemas:
         return {"$ref": f"#/components/schemas/{published.contract.__name__}"}
 
     def _name(self, name: str, definition: Json, published: Published) -> str:
-        """Its own name; with the view behind it where a part has other required fields as it is sent."""
+        """Return the component's name: the definition's own name, with the view appended when another view has other
+        required fields."""
         component = _pointed(definition, {})
         return name if self.components.get(name, component) == component else name + published.view.capitalize()
 
 
 def _pointed(schema: Any, names: dict[str, str]) -> Any:
-    """The schema with its references to definitions turned into references to components; `names` renames them."""
+    """Replace references to definitions by references to components; `names` maps the names."""
     if isinstance(schema, list):
         return [_pointed(item, names) for item in schema]
     if not isinstance(schema, dict):
@@ -161,7 +162,7 @@ def _message_names(topic: Topic) -> list[str]:
 
 
 def _message_name(topic: Topic, kind: str) -> str:
-    """Return the name of a command's message. A kind that sessions and owners both have is another one on each."""
+    """Return the name of a command's message. A kind for sessions and for owners has a different name on each topic."""
     name = kind.replace(".", "_")
     return f"session_{name}" if topic == COMMANDS_SESSION and kind in ARGS[COMMANDS.name] else name
 
@@ -228,7 +229,7 @@ def _message(topic: Topic, about: str, payload: Json, ce_type: EventType) -> Jso
     if topic == TURNS:
         own["properties"][REKEYED_HEADER] = {
             "const": "1",
-            "description": "The observer sent the turn again, to the right partition.",
+            "description": "The observer sent the turn again, to the correct partition.",
         }
     else:
         own["required"] = list(_cloud_event()["properties"])
@@ -293,7 +294,7 @@ def _dead_letter_headers() -> Json:
 
 def _changelog_entry() -> Json:
     return {
-        "summary": "A row of a stage's table. It belongs to the stage; nobody else reads it.",
+        "summary": "A row of a stage's table. It belongs to the stage; no other program reads it.",
         "contentType": "application/octet-stream",
         "payload": {"description": "The row's raw value; null deletes the row."},
     }
@@ -317,7 +318,7 @@ def _record_deaths() -> Json:
 
 # ------------------------------------------------------------------------------------------------ file
 def text() -> str:
-    """The document as YAML. PyYAML is a tool of development, so it is imported here alone."""
+    """Return the document as YAML. PyYAML is imported here because it is a development dependency."""
     import yaml
 
     class Plain(yaml.SafeDumper):

@@ -1,4 +1,4 @@
-"""The common base of all contracts: bounded fields, UTC times, strict writing, tolerant reading."""
+"""Common base of all contracts: bounded fields, UTC times, strict writing, tolerant reading."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ METADATA_MAX_BYTES = 4 * 1024
 class Contract(BaseModel):
     """Base of every record on a topic or in the store.
 
-    Code can only set fields that the contract has (unknown ones are refused). `read` ignores unknown fields, which a
-    later minor version may have added. A subclass that must keep them sets `extra="allow"`.
+    Code can only set fields that the contract has; unknown fields are refused. `read` ignores unknown fields, because a
+    later minor version may have added them. A subclass that must keep them sets `extra="allow"`.
     """
 
     model_config = ConfigDict(
@@ -41,7 +41,7 @@ class Contract(BaseModel):
 
     @classmethod
     def read(cls, value: bytes | str) -> Self:
-        """Parse JSON from outside. Raises pydantic.ValidationError."""
+        """Parse JSON from outside. Raise pydantic.ValidationError when it is invalid."""
         kept = "allow" if cls.model_config.get("extra") == "allow" else "ignore"
         return cls.model_validate_json(value, extra=kept)  # type: ignore[arg-type]
 
@@ -51,17 +51,17 @@ class Contract(BaseModel):
         return cls.model_validate(payload, extra="ignore")
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of the contract: JSON, UTF-8, fields in their order. No other code serialises contracts."""
+        """Serialise the contract: JSON, UTF-8, fields in their order. No other code serialises contracts."""
         return self.model_dump_json().encode()
 
     def to_payload(self) -> dict[str, JsonValue]:
-        """Return decoded JSON; times are RFC 3339 strings."""
+        """Return decoded JSON with times as RFC 3339 strings."""
         payload: dict[str, JsonValue] = self.model_dump(mode="json")
         return payload
 
 
 def is_clean(text: str) -> bool:
-    """Whether a text has no control characters and no surrogates (categories Cc and Cs)."""
+    """Return whether a text has no control characters and no surrogates (categories Cc and Cs)."""
     return text.isprintable() or not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
 
 
@@ -72,7 +72,7 @@ def _given_id(value: str) -> str:
 
 
 def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> dict[str, JsonValue]:
-    """Return the value. ValueError: it has more than `most` bytes as JSON."""
+    """Return the value. Raise ValueError when it has more than `most` bytes as JSON."""
     if not value:
         return value
     size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
@@ -82,11 +82,11 @@ def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> d
 
 
 GivenId = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_given_id)]
-"""An id that producers choose. It is compared as it is and never parsed."""
+"""An id that producers choose. It is compared byte by byte and never parsed."""
 CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 OurId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-"""An id that we derive (schemas/ids.py)."""
+"""An id that memstream derives (schemas/ids.py)."""
 Instant = Annotated[AwareDatetime, AfterValidator(in_utc)]
 """A time: RFC 3339, UTC, `Z`, microseconds at most."""
 Content = Annotated[str, StringConstraints(min_length=1, max_length=CONTENT_MAX)]
@@ -103,7 +103,7 @@ ModelName = Annotated[str, StringConstraints(max_length=200)]
 
 
 def describe(error: BaseException) -> str:
-    """Return what a log or a dead letter may say of an error: not the input that it complains about."""
+    """Describe an error for a log or a dead letter, without the rejected input."""
     return f"{type(error).__name__}: {explain(error) if isinstance(error, ValidationError) else error}"
 
 

@@ -1,4 +1,5 @@
-"""Blocks: short named texts that stand in an agent's prompt, of a session or of an owner; and what a session holds."""
+"""Blocks: short named texts in an agent's prompt, which belong to a session or an owner; and the holdings of a
+session."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ class MemoryBlock(Contract):
     version: Annotated[int, Field(ge=1)] = 1
     updated_at: Instant
     trust: Trust | None = None
-    """`user`: a person wrote in it, so it may tell the assistant what to do. Null: an agent wrote it, or an earlier
-    version."""
+    """`user`: a person wrote a part of it, so it may contain instructions to the assistant. Null: an agent or an
+    earlier version wrote it."""
 
 
 class OwnerBlock(MemoryBlock):
-    """A block of an owner. It stands in the context of each session that it is attached to."""
+    """A block of an owner. It is in the context of each session to which it is attached."""
 
     block_id: OurId
     tenant_id: GivenId
@@ -37,7 +38,7 @@ class OwnerBlock(MemoryBlock):
 
 
 class StoredBlock(OwnerBlock):
-    """An owner's block as Qdrant stores it. `applied`: the commands of its last versions."""
+    """An owner's block as Qdrant stores it. `applied` has the commands of its last versions."""
 
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
     applied: tuple[str, ...] = ()
@@ -54,8 +55,8 @@ class NamedRecord(Contract):
 
 
 class SessionHoldings(Contract):
-    """What a session holds for its context beside the working entries: its own blocks, the owners' blocks that are
-    attached, and the procedures that are active."""
+    """Context of a session besides its working entries: its own blocks, the attached blocks of owners, and the active
+    procedures."""
 
     tenant_id: GivenId
     user_id: GivenId
@@ -67,7 +68,7 @@ class SessionHoldings(Contract):
 
 
 class StoredHoldings(SessionHoldings):
-    """What a session holds, as Qdrant stores it. The observer projects it from the session's row."""
+    """Holdings of a session as Qdrant stores them. The observer projects them from the session's row."""
 
     holdings_id: OurId
 

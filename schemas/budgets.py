@@ -1,4 +1,4 @@
-"""What a tenant spent on models in a day, in the collection `budgets`, which all workers share."""
+"""Spending of a tenant on models per day, in the collection `budgets`, which all workers share."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class StoredBudget(Contract):
     line: Literal["observation", "consolidation"]
     version: Annotated[int, Field(ge=1)]
     taken_tokens: Count
-    """Spent, or in a worker's slice."""
+    """Tokens that are spent or reserved in a worker's slice."""
     taken_nanos: Count
     spent_tokens: Count
-    """Spent as far as workers have reported."""
+    """Spent tokens that workers have reported."""
     spent_nanos: Count
     ceiling_tokens: Count | None
-    """The ceiling that the last writer knew; None: no ceiling."""
+    """Ceiling in the last writer's settings; None: no ceiling."""
     ceiling_nanos: Count | None
     pauses: bool
-    """Whether calls wait at the ceiling. Otherwise exceeding it is only reported."""
+    """True when calls wait at the ceiling. Otherwise exceeding it is only reported."""
     applied: tuple[str, ...]
-    """The causes of the last changes."""
+    """Causes of the last changes."""
 
 
 def budget_id(tenant_id: str, day: str, line: str) -> str:

@@ -1,5 +1,5 @@
-"""CloudEvents 1.0, binary mode: the headers of every record that we produce. Re-sent turns, dead letters and changelogs
-have none."""
+"""CloudEvents 1.0 in binary mode: the headers of every record that memstream produces, except re-sent turns, dead
+letters and changelogs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ EventType = Literal[
 ]
 MAJOR_VERSION = 1
 OWN_TYPES = "memstream."
-"""The beginning of the types of memstream's own events."""
+"""Prefix of the types of memstream's own events."""
 REKEYED_HEADER = "memstream-rekeyed"
 MOVED_HEADER = "memstream-moved-to"
-"""On a tombstone of memory.facts that erases nothing: the number of the partition where the key lies now."""
+"""Header of a tombstone on memory.facts that erases nothing. Its value is the number of the partition that has the key
+now."""
 MASKED_HEADER = "memstream-masked"
-"""On a dead letter whose value is not the refused record's own, because a secret in it is masked."""
+"""Header of a dead letter whose value differs from the refused record, because a secret in it is masked."""
 
 
 def rfc3339(moment: datetime) -> str:
-    """Format a time in UTC with `Z`; microseconds only when there are any."""
+    """Format a time in UTC with `Z`, and with microseconds only when they are not zero."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
 class CloudEvent:
-    """`id` is the idempotency key, `subject` the key of the stream that the record belongs to."""
+    """Headers of an event. `id` is the idempotency key, `subject` is the key of the record's stream."""
 
     id: str
     source: str
@@ -61,7 +62,7 @@ class CloudEvent:
 
 
 def major_version(headers: Headers) -> int | None:
-    """Return memstream's major version in `ce_type`; None without such a header or version."""
+    """Return memstream's major version in `ce_type`; None without this header or version."""
     for name, value in headers:
         if name == "ce_type":
             return major_of_type(value.decode("utf-8", "replace"))
@@ -69,9 +70,9 @@ def major_version(headers: Headers) -> int | None:
 
 
 def major_of_type(event_type: str) -> int | None:
-    """Return the major version in a type of memstream's (`memstream.turn.v1` → 1). The type of somebody else, or one
-    without a version, has none."""
+    """Return the major version in a type of memstream (`memstream.turn.v1` → 1). Return None for other types and types
+    without a version."""
     tail = event_type.rpartition(".v")[2]
     if not event_type.startswith(OWN_TYPES) or not tail.isascii() or not tail.isdigit():
         return None
-    return int(tail[:9])  # nine digits are enough to be unknown; int() refuses thousands of digits
+    return int(tail[:9])  # nine digits are enough for an unknown version; int() refuses thousands of digits

@@ -1,9 +1,9 @@
-"""The Qdrant collections as data: their names, vectors and indexed payload fields (docs/reference/collections.md).
+"""Qdrant collections as data: their names, vectors and indexed payload fields (docs/reference/collections.md).
 
-A field that is used in a filter or an order needs a line here. Without an index, the embedded engine scans everything
-(29 ms instead of 0.3 at 10 000 points), and the server refuses to order by the field. `QdrantStore.ensure` also creates
-a new line's index in an existing collection. Each index costs the embedded engine about 20 ms when a folder is first
-used, so there are none in reserve.
+A field in a filter or an order needs an index here. Without an index, the embedded engine scans all records (29 ms
+instead of 0.3 at 10 000 points), and the server refuses to order by the field. `QdrantStore.ensure` also creates a new
+index in an existing collection. Each index costs the embedded engine about 20 ms when a folder is first used, so there
+are no unused indexes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ FieldKind = Literal["keyword", "integer", "float", "datetime", "bool"]
 """`datetime` is an RFC 3339 string in the payload; `keyword` also indexes each element of a list."""
 
 Consistency = Literal["one", "quorum", "majority"]
-"""How many replicas of a server a read asks; see MEMSTREAM_QDRANT_CONSISTENCY. The embedded engine has one copy."""
+"""Number of replicas that a read of a server asks; see MEMSTREAM_QDRANT_CONSISTENCY. The embedded engine has one
+copy."""
 
 Sharding = Literal["auto", "tenant"]
-"""How a server divides a collection into shards; see MEMSTREAM_QDRANT_SHARDING. The embedded engine does not."""
+"""Sharding method of a server's collections; see MEMSTREAM_QDRANT_SHARDING. The embedded engine has no shards."""
 
 TURNS = "turns"
 WORKING = "working"
@@ -50,26 +51,26 @@ class IndexedField:
 
 @dataclass(frozen=True, slots=True)
 class CollectionSpec:
-    """One collection. `version` rises when its stored form changes so much that it must be filled again."""
+    """One collection. Increase `version` when its stored form changes and the collection must be filled again."""
 
     name: str
     """The name that readers use: an alias in Qdrant."""
     has_vectors: bool
-    """Whether records have an embedding (cosine; adapters/vectors/sparse_form.py says in which form), and a sparse
+    """True when records have an embedding (cosine; adapters/vectors/sparse_form.py has its storage form) and a sparse
     vector of words (BM25, IDF)."""
     fields: tuple[IndexedField, ...]
     has_windows: bool = False
-    """Whether records have a second embedding, of the record with its neighbours. An older collection gets this
-    vector, empty, when it is ensured; its records are found by their other vectors."""
+    """True when records have a second embedding, of the record with its neighbours. `ensure` adds this vector to an
+    older collection, where it stays empty; the other vectors find the older records."""
     counted: tuple[str, ...] = ()
-    """Fields that another stage than the record's writer counts in, with set_payload. A compare and set leaves them as
-    they are at the moment of the write."""
+    """Counter fields that another stage than the record's writer changes, with set_payload. A compare and set keeps
+    their current values."""
     by_period: bool = False
-    """Whether records lie in a collection for each period (periods.py), and go with it."""
+    """True when each period has its own collection for its records (periods.py), which is dropped as a whole."""
     version: int = 1
 
     def physical_name(self, embedder_slug: str) -> str:
-        """Return the name of the collection behind the alias: `facts__hashing_v1`, or `working_v1` without an
+        """Return the collection's own name, to which the alias points: `facts__hashing_v1`, or `working_v1` without an
         embedder."""
         if not self.has_vectors:
             return f"{self.name}_v{self.version}"
@@ -150,7 +151,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
 
 
 def spec_of(name: str) -> CollectionSpec | None:
-    """Return the spec of a collection or of a period's (`turns_2026q4`). None: there is none of this name."""
+    """Return the spec of a collection or of a period's collection (`turns_2026q4`). Return None for an unknown name."""
     found = next((spec for spec in COLLECTIONS if spec.name == name), None)
     if found is not None or (named := parse_period(name)) is None:
         return found

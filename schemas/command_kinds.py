@@ -1,7 +1,8 @@
-"""The kinds of commands as data: who applies each, its arguments and its result (docs/reference/records.md).
+"""Kinds of commands as data: the stage that applies each kind, its arguments and its result
+(docs/reference/records.md).
 
-A command about an owner lies on memory.commands, one about a session on memory.commands.session. A stage applies the
-kinds of what it alone writes, and passes over those of another stage.
+A command about an owner is on memory.commands, a command about a session on memory.commands.session. A stage applies
+the kinds whose data it writes, and ignores the kinds of other stages.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from .topics import COMMANDS, COMMANDS_SESSION, StageName
 
 Address = Literal["owner", "session"]
 END_SESSION: Final = "sessions.end"
-"""The observer sends it to itself. It has no result."""
+"""Kind of a command that the observer sends to itself. It has no result."""
 TRIM_SESSION: Final = "sessions.trim"
-"""The observer sends it to itself. It has no result."""
+"""Kind of a command that the observer sends to itself. It has no result."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
 
@@ -32,11 +33,11 @@ class CommandKind:
     writer: StageName
     """The stage that applies it."""
     args: type[Contract] | None = None
-    """None: the kind reads its arguments without a contract."""
+    """Contract of the arguments. None: the kind reads its arguments without a contract."""
     result: type[Contract] | None = None
-    """None: described in docs/reference."""
+    """Contract of the result. None: docs/reference describes the result."""
     tier: MemoryTier | None = None
-    """The tier that must be on. None: any deployment takes the kind."""
+    """The tier that must be on. None: the kind is available in every deployment."""
 
     @property
     def topic(self) -> str:
@@ -155,7 +156,7 @@ BY_ADDRESS: Final[dict[tuple[Address, str], CommandKind]] = {(each.address, each
 
 
 def command_kind(address: Address, name: str) -> CommandKind | None:
-    """Return the kind of a command on an owner or a session; None when there is none of this name."""
+    """Return the kind of a command on an owner or a session; None for an unknown name."""
     return BY_ADDRESS.get((address, name))
 
 

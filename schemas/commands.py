@@ -33,8 +33,8 @@ KEPT_MAX: Final = 20
 
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 RequestHash = Annotated[Hash | None, Field(exclude_if=operator.not_)]
-"""The request of an edit with an idempotency key: the HMAC-SHA256 of its arguments under that key. A command with a
-known id and another hash is another request."""
+"""Hash of the request of an edit with an idempotency key: the HMAC-SHA256 of its arguments under that key. A known
+command id with another hash is another request."""
 
 
 class SessionRef(Contract):
@@ -66,7 +66,7 @@ class Command(Contract):
 
     @property
     def key(self) -> str:
-        """Owner key or session key."""
+        """Key of the owner or the session."""
         if self.owner is not None:
             return self.owner.key(self.tenant_id)
         assert self.session is not None  # _addressed ensures it
@@ -75,12 +75,12 @@ class Command(Contract):
 
 ChangeAction = Literal["new", "reinforce", "update", "invalidate", "merge", "prune", "judge"]
 Judgement = Literal["supersede", "duplicate", "coexist"]
-"""How a pending fact relates to the fact that it waits for: it replaces that fact, it says the same, or both are
+"""Relation of a pending fact to the fact that it waits for: it replaces that fact, it is a duplicate, or both are
 true."""
 
 
 class Change(Contract):
-    """One proposal of a facts.apply command. `judge` settles a pending fact (`target_fact_id`). Its only source is the
+    """One proposal of a facts.apply command. `judge` decides a pending fact (`target_fact_id`). Its only source is the
     fact that it was compared with; `coexist` may leave it out."""
 
     action: ChangeAction
@@ -124,7 +124,7 @@ class FactsApply(Contract):
     changes: Annotated[tuple[Change, ...], Field(min_length=1, max_length=CHANGES_MAX)]
     model: ModelName | None = None
     prompt: PromptName | None = None
-    """The prompt of the model that made the proposals, for the cause of the events."""
+    """Prompt of the model that made the proposals, for the cause of the events."""
 
 
 class FactReview(Contract):
@@ -133,13 +133,13 @@ class FactReview(Contract):
 
     fact_id: OurId
     reason: Reason = ""
-    """It becomes the reason of the events."""
+    """Reason for the events."""
 
 
 VerdictName = Literal["applied", "duplicate", "stale", "unknown", "refused"]
-"""The result of one change.
+"""Result of one change.
 
-- applied.
+- applied: the change was made.
 - duplicate: the evidence was known; nothing changed.
 - stale: the target is no longer active.
 - unknown: the owner has no such fact or episode.
@@ -160,13 +160,13 @@ class SummaryProposal(Contract):
     user_id: GivenId
     session_id: GivenId
     turn_ids: Annotated[tuple[GivenId, ...], Field(min_length=1, max_length=SUMMARISED_MAX)]
-    """Its evidence: the summarised turns in their order."""
+    """Evidence: the summarised turns in their order."""
     content: Content
     importance: Unit
     began_at: Instant
-    """The time of the first turn."""
+    """Time of the first turn."""
     occurred_at: Instant
-    """The time of the last turn."""
+    """Time of the last turn."""
     sensitivity: Sensitivity = "internal"
     trust: Trust = "assistant"
 
@@ -181,16 +181,16 @@ class EpisodesRecord(Contract):
 
 
 class KeptObservation(Contract):
-    """A working entry as it was observed in one of the session's turns."""
+    """A working entry in the form of its observation, with one of the session's turns."""
 
     turn_id: GivenId
     occurred_at: Instant
-    """The time of the turn."""
+    """Time of the turn."""
     observation: Observation
 
 
 class EpisodesKeep(Contract):
-    """`args` of episodes.keep: each observation becomes an episode, whatever its durability. The command never
+    """`args` of episodes.keep: each observation becomes an episode, regardless of its durability. The command never
     expires."""
 
     user_id: GivenId
@@ -198,8 +198,7 @@ class EpisodesKeep(Contract):
     observations: Annotated[tuple[KeptObservation, ...], Field(min_length=1, max_length=KEPT_MAX)]
 
     def as_derived(self, tenant_id: str) -> tuple[Observation, ...]:
-        """Return the observations with ids derived from their turns, because the sender of a command may name any
-        id."""
+        """Return the observations with ids derived from their turns, because the sender of a command may set any id."""
         session = ids.session_key(tenant_id, self.user_id, self.session_id)
         return tuple(
             said.model_copy(update={"observation_id": ids.observation_id(session, turn_id, said.subject, said.content)})
@@ -208,8 +207,8 @@ class EpisodesKeep(Contract):
 
 
 class EpisodeVerdict(Contract):
-    """The result of one summary or observation: applied, duplicate (one of its turns is summarised already, or the
-    observation is an episode already), or refused (it is an instruction to the assistant)."""
+    """Result of one summary or observation: applied, duplicate (one of its turns is already summarised, or the
+    observation is already an episode), or refused (it is an instruction to the assistant)."""
 
     episode_id: OurId
     verdict: Literal["applied", "duplicate", "refused"]
@@ -219,14 +218,14 @@ class FlushImportant(Contract):
     """`args` of flush_important: unobserved turns are observed, then important working entries become episodes."""
 
     threshold: Unit | None = None
-    """Importance from which entries become episodes; None: `session_log.flush_threshold`."""
+    """Minimum importance of entries that become episodes; None: `session_log.flush_threshold`."""
 
 
 class SessionEnd(Contract):
-    """`args` of sessions.end: the session's row goes, if it is old and nothing waits."""
+    """`args` of sessions.end: the session's row is removed if it is old and no work is pending."""
 
     last_at: Annotated[int, Field(ge=0)]
-    """The time of the row that was seen, in seconds since 1970. It counts for a row that has none."""
+    """Time of the row when the command was sent, in seconds since 1970. It is used for a row without a time."""
 
 
 class Compact(Contract):
@@ -257,7 +256,7 @@ class CommandResult(Contract):
 
 
 REPEATED: Final = "repeated"
-"""Code of the refusal of a command that was handled before, and whose result is no longer kept."""
+"""Error code for a repeated command whose result is no longer stored."""
 KEY_REUSED: Final = ResultError(
-    code="key_reused", message="this idempotency key belongs to a request with other arguments: take a new key"
+    code="key_reused", message="this idempotency key belongs to a request with other arguments: use a new key"
 )

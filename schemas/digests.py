@@ -1,4 +1,4 @@
-"""The digest of an owner: a summary in prose, written again when its basis has changed."""
+"""Digest of an owner: a summary in prose, written again when its basis has changed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Basis(Contract):
-    """What a digest was made from, in numbers."""
+    """Numbers of the sources of a digest."""
 
     facts: Count = 0
-    """Active facts."""
+    """Number of active facts."""
     reinforcements: Count = 0
-    """The sum of these facts' reinforcements."""
+    """Sum of these facts' reinforcements."""
     episodes: Count = 0
 
 
 class Digest(Contract):
-    """The digest of an owner. At most 400 tokens of prose."""
+    """The digest of an owner, at most 400 tokens of prose."""
 
     digest_id: OurId
     tenant_id: GivenId
@@ -34,7 +34,7 @@ class Digest(Contract):
     at: Instant
     basis: Basis
     sensitivity: Sensitivity = "internal"
-    """The highest sensitivity of its sources; nothing secret is among them."""
+    """The highest sensitivity of its sources. Secret sources are never used."""
     model: ModelName | None = None
     prompt: PromptName | None = None
     run_id: OurId | None = None

@@ -1,4 +1,4 @@
-"""Episodes (what happened), and the record that reports them to consolidation."""
+"""Episodes (past events), and the record that reports them to consolidation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .turn_number import Epoch, TurnNumber
 from .turns import Owner, Sensitivity
 
 SUMMARY: Final = "summary"
-"""The tag of an episode that summarises several turns of a session: `turn_ids`, of which `turn_id` is the last."""
+"""Tag of an episode that summarises several turns of a session: `turn_ids`, whose last turn is `turn_id`."""
 SUMMARISED_MAX: Final = 64
-"""Turns of one summary."""
+"""Maximum number of turns in one summary."""
 
 
 class Episode(Contract):
-    """One event, decision or milestone. Once it exists, consolidation alone changes it."""
+    """One event, decision or milestone. After its creation, only consolidation changes it."""
 
     episode_id: OurId
     tenant_id: GivenId
@@ -41,7 +41,7 @@ class Episode(Contract):
     consolidated_at: Instant | None = None
     strength: Unit = 1.0
     stability: Annotated[float, Field(gt=0)] = 14.0
-    """In days."""
+    """Stability in days."""
     retrieval_count: Annotated[int, Field(ge=0)] = 0
     last_accessed_at: Instant | None = None
     archived_at: Instant | None = None
@@ -51,13 +51,13 @@ class Episode(Contract):
     content_hash: Hash
     deleted_at: Instant | None = None
     turn_ids: Annotated[tuple[GivenId, ...], Field(max_length=SUMMARISED_MAX)] = ()
-    """Of a summary: its turns in their order."""
+    """The turns of a summary, in their order."""
     command_id: CommandId | None = None
-    """The command of an episode that was added by hand. Its `turn_id` is that of no turn."""
+    """The command of an episode that was added by hand. The `turn_id` of such an episode matches no turn."""
     edited_at: Instant | None = None
-    """When its text was last changed by hand; null: it is as it was recorded."""
+    """Time of the last edit of its text by hand; null: the text is as recorded."""
     merged_into: OurId | None = None
-    """Of a deleted episode: the one that has its text now."""
+    """For a deleted episode: the episode that now contains its text."""
 
     @property
     def is_summary(self) -> bool:
@@ -81,7 +81,7 @@ class RecordedEpisode(Contract):
 
 
 class EpisodesRecorded(Contract):
-    """One record per reflected turn, also when empty."""
+    """Report of one reflected turn. It is sent also when the turn has no episodes."""
 
     tenant_id: GivenId
     owner: Owner
@@ -95,11 +95,12 @@ class EpisodesRecorded(Contract):
     pending_fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
     evicted_persistent: Annotated[int, Field(ge=0)] = 0
     agent_id: GivenId | None = None
-    """The agent of the turn; its persona may say when consolidation is due."""
+    """The agent of the turn. Its persona may change when consolidation is due."""
     notes_tokens: Annotated[int, Field(ge=0)] = 0
-    """Tokens of all observations of the turn, whether they became episodes or not. A token is 4 bytes of UTF-8."""
+    """Tokens of all observations of the turn, including observations that did not become episodes. A token is 4 bytes
+    of UTF-8."""
     epoch: Epoch = 0
-    """Of the turn number."""
+    """Epoch of the turn number."""
 
     @property
     def number(self) -> TurnNumber:

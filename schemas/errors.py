@@ -1,7 +1,8 @@
-"""The kinds of error that adapters, codecs and stages raise. Every other exception counts as `Fatal`.
+"""Kinds of errors that adapters, codecs and stages raise. Every other exception counts as `Fatal`.
 
-Adapters and codecs translate the errors of their libraries into these kinds. The error boundary
-(streams/engine/error_boundary.py) and the lanes (streams/engine/lanes.py) decide by kind what becomes of an event.
+Adapters and codecs convert the errors of their libraries into these kinds. The error boundary
+(streams/engine/error_boundary.py) and the lanes (streams/engine/lanes.py) handle an event according to the kind of its
+error.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ DeadLetterReason = Literal[
 
 
 class StageError(Exception):
-    """Base of all kinds. `remedy`: what a person can do about it; empty where there is nothing to do."""
+    """Base of all kinds. `remedy` says what a person can do about the error; it is empty when nothing can be done."""
 
     remedy: str = ""
 
 
 class Poison(StageError):
-    """A record that can never be handled. It becomes a dead letter with `reason`, then it is acknowledged."""
+    """A record that can never be processed. It becomes a dead letter with `reason`, then it is acknowledged."""
 
     def __init__(self, reason: DeadLetterReason, message: str) -> None:
         super().__init__(message)
@@ -35,17 +36,17 @@ class Poison(StageError):
 
 
 class ContentFiltered(Poison):
-    """A content filter or policy of the model's server refuses what a record says. Another record may pass."""
+    """A content filter or policy of the model's server refuses the content of a record. Other records may pass."""
 
     def __init__(self, message: str) -> None:
         super().__init__("refused_by_model", message)
 
 
 class Transient(StageError):
-    """A component does not answer now; the call is tried again later.
+    """A component does not answer now. The call is tried again later.
 
-    `component`: which one (`model`, `embedder`, `store`, `broker`, …). `retry_after`: seconds that the server asked
-    for, if it did.
+    `component` is its name (`model`, `embedder`, `store`, `broker`, …). `retry_after` is the wait in seconds that the
+    server requested, if any.
     """
 
     def __init__(self, component: str, message: str, *, retry_after: float | None = None, remedy: str = "") -> None:
@@ -56,7 +57,7 @@ class Transient(StageError):
 
 
 def no_room(component: str, folder: object, *, free: int, needed: int) -> Transient:
-    """Return the error for a write that is not begun, because the disk has less than `needed` bytes left."""
+    """Return the error for a write that is not started, because the disk has less than `needed` free bytes."""
     return Transient(
         component,
         f"the disk of {folder} has {free >> 20} MiB left, a write needs {needed >> 20} MiB",
@@ -65,7 +66,7 @@ def no_room(component: str, folder: object, *, free: int, needed: int) -> Transi
 
 
 class NoShare(Transient):
-    """This process has no place for the request now. `own`: the caller's own share is used up."""
+    """This process has no free place for the request now. `own`: the caller has used up its own share."""
 
     def __init__(self, message: str, *, retry_after: float, own: bool) -> None:
         super().__init__("server", message, retry_after=retry_after)
@@ -75,7 +76,7 @@ class NoShare(Transient):
 class OverBudget(StageError):
     """The budget allows no call now. No component failed: the work waits, and nothing is dropped.
 
-    `retry_after`: seconds after which another attempt can succeed.
+    `retry_after` is the number of seconds after which another attempt can succeed.
     """
 
     def __init__(self, message: str, *, retry_after: float, remedy: str = "") -> None:
@@ -85,9 +86,9 @@ class OverBudget(StageError):
 
 
 class Relinquished(StageError):
-    """This worker gives the event up without a decision; the event is redelivered, here or to another worker.
+    """This worker releases the event without a decision. The event is redelivered, here or to another worker.
 
-    No component failed and the record is not at fault. The worker exits 3 when it ends for this.
+    No component failed and the record is not at fault. A worker that ends for this reason exits with status 3.
     """
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
@@ -104,9 +105,9 @@ class Fatal(StageError):
 
 
 class DeploymentFault(Fatal):
-    """Something is wrong for every key alike: the version, a collection, a topic. No record and no key is at fault, so
-    nothing is counted, refused or parked for it."""
+    """A fault of the deployment that affects every key: the version, a collection, a topic. No record or key is at
+    fault, so nothing is counted, refused or parked because of it."""
 
 
 class LaterVersion(DeploymentFault):
-    """A row of this stage was written by a later version of memstream. The event in hand is not at fault."""
+    """A later version of memstream wrote a row of this stage. The current event is not at fault."""

@@ -45,20 +45,20 @@ FactAction = Literal[
 Trust = Literal["user", "assistant", "tool"]
 Zone = Literal["HOT", "NEAR-DUP", "CONFLICT-CHECK", "COLD"]
 EVIDENCE_KEPT = 32
-"""The first 32 and the last 32 pieces of evidence are kept."""
+"""The first 32 and the last 32 pieces of evidence are stored."""
 APPLIED_KEPT = 64
 WAITS_FOR = "waits_for"
-"""The key in a pending fact's metadata of the fact that it will be judged against. It is part of the `fact` object, so
-that facts rebuilt from memory.facts still have it."""
+"""Metadata key of a pending fact: the id of the fact that it will be judged against. It is part of the `fact` object,
+so facts rebuilt from memory.facts still have it."""
 APPROVED = "approved"
-"""The key in a fact's metadata that says that a person approved it as the instruction that it is. It is true, or
-absent."""
+"""Metadata key of a fact that is an instruction to the assistant: a person has approved it. The value is true, or the
+key is absent."""
 SOURCE_EPISODES_MAX = 64
 
 
 class Evidence(Contract):
-    """One turn that a fact rests on, with its quote, or one edit by hand. The `turn_id` of an edit is that of no turn,
-    and its `quote` is the text that it gave."""
+    """Evidence of a fact: one turn with its quote, or one manual edit. A manual edit's `turn_id` matches no turn, and
+    its `quote` is the text of the edit."""
 
     turn_id: GivenId
     session_id: GivenId
@@ -66,13 +66,14 @@ class Evidence(Contract):
     occurred_at: Instant
     quote: Quote
     trust: Trust | None = None
-    """Who said it. Null: recorded by an earlier version; it then counts as its fact's."""
+    """Origin of the evidence. Null: an earlier version recorded it; then the fact's trust applies."""
     command_id: CommandId | None = None
-    """The command of an edit by hand; null: a turn."""
+    """The command of a manual edit; null for a turn."""
 
 
 class Fact(Contract):
-    """The state of a fact. `strength`, `retrieval_count` and `last_accessed_at` change without version or event."""
+    """The state of a fact. `strength`, `retrieval_count` and `last_accessed_at` change without a new version or
+    event."""
 
     fact_id: OurId
     version: Annotated[int, Field(ge=1)]
@@ -88,8 +89,8 @@ class Fact(Contract):
     trust: Trust = "user"
     valid_from: Instant
     valid_from_told: bool = False
-    """Whether the speaker gave `valid_from`; otherwise it is the time of the turn. Of two told times the earlier one is
-    the older statement. False in rows of earlier versions."""
+    """True when the speaker stated `valid_from`; otherwise it is the time of the turn. When both times are stated, the
+    earlier time belongs to the older statement. False in rows of earlier versions."""
     valid_to: Instant | None = None
     recorded_at: Instant
     expired_at: Instant | None = None
@@ -115,13 +116,13 @@ class Fact(Contract):
 
     @property
     def is_approved(self) -> bool:
-        """Whether a person approved it as the instruction that it is."""
+        """True when a person approved the fact as an instruction to the assistant."""
         return self.metadata.get(APPROVED) is True
 
 
 class StoredFact(Fact):
-    """A fact as Qdrant stores it: with its owner's key and the last causes applied to it. Unknown fields (of a later
-    version) are kept when the row is written again."""
+    """A fact as Qdrant stores it: with its owner's key and the last causes applied to it. Unknown fields from a later
+    version are kept when the row is rewritten."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -130,8 +131,8 @@ class StoredFact(Fact):
         tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=APPLIED_KEPT)
     ] = ()
     closed_at: Instant | None = None
-    """When we learnt that a superseded row is no longer true. Reads of an earlier `known_at` use it. A row that was
-    rebuilt from memory.facts has none; its `valid_to` is used instead."""
+    """Time when memory learnt that a superseded row is no longer true. Reads with an earlier `known_at` use it. A row
+    that was rebuilt from memory.facts does not have it; then its `valid_to` is used instead."""
 
     @classmethod
     def from_payload(cls, payload: Any) -> Self:
@@ -143,7 +144,7 @@ class StoredFact(Fact):
 
 
 class Decision(Contract):
-    """Which stage of the conflict pipeline decided, and on which basis."""
+    """Stage of the conflict pipeline that decided, and the basis of its decision."""
 
     stage: Annotated[str, StringConstraints(max_length=64)]
     zone: Zone | None = None
@@ -156,14 +157,14 @@ class FactCause(Contract):
     observation_ids: Annotated[tuple[OurId, ...], Field(max_length=64)] = ()
     command_id: CommandId | None = None
     issued_by: IssuedBy = ""
-    """Who sent the command; empty when nobody is named."""
+    """The sender of the command; empty when unknown."""
     run_id: OurId | None = None
     model: ModelName | None = None
     prompt: PromptName | None = None
 
 
 class FactUpdated(Contract):
-    """One event per change of one fact; each has a version one higher than the event before."""
+    """One event per change of a fact. The version increases by one with each event."""
 
     event_id: OurId
     action: FactAction

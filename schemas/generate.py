@@ -1,13 +1,14 @@
 """JSON Schemas of every record: `python -m memstream.schemas.generate [--check]` writes or compares them.
 
-There are two sets. `schemas/json/*.json` is for readers: every object is open, so a record that a later minor version
-wrote with more fields still fits. `schemas/json/strict/*.json` is for writers: every object is closed, so a misspelt
-field shows. Our own records are tested with the strict set. A message of a turn may have the fields of OpenAI's chat
-messages in both.
+There are two sets. `schemas/json/*.json` is for readers: every object is open, so that records with new fields of a
+later minor version are valid. `schemas/json/strict/*.json` is for writers: every object is closed, so that a misspelt
+field is an error. Tests check memstream's own records with the strict set. In both sets, a message of a turn may have
+the fields of OpenAI's chat messages.
 
-What we produce has every field, so all are required. Of what others send (turns, commands) only the least is required.
+In records that memstream produces, all fields are required. In records from others (turns, commands), only the minimum
+is required.
 
-The files are checked in and travel in the wheel. A test fails when they differ from the code.
+The files are checked in and are part of the wheel. A test fails when they differ from the code.
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ from .turns import Turn
 
 FOLDER = Path(__file__).resolve().parent / "json"
 STRICT = "strict"
-"""Name of the closed set, and of its folder within `FOLDER`."""
+"""Name of the closed set and of its folder within `FOLDER`."""
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A contract that others see. `view` `sent`: as producers send it; `produced`: as we write it."""
+    """A contract with a published schema. `view` is `sent` for records from producers, `produced` for records from
+    memstream."""
 
     name: str
     contract: type[Contract]
@@ -60,7 +62,7 @@ class Published:
 
 
 def _edits() -> Iterator[Published]:
-    """The arguments and results of edits by hand, each contract once: `fact_remember` of FactRemember."""
+    """Yield the arguments and results of edits by hand, each contract once: `fact_remember` for FactRemember."""
     kinds = [kind for kind in KINDS if kind.result is not None]
     sides: tuple[tuple[Literal["sent", "produced"], str, Callable[[CommandKind], type[Contract] | None]], ...] = (
         ("sent", "args of a command of kind", lambda kind: kind.args),
@@ -70,7 +72,7 @@ def _edits() -> Iterator[Published]:
         by_contract: dict[type[Contract], list[str]] = {}
         for kind in kinds:
             contract = contract_of(kind)
-            assert contract is not None  # an edit has both
+            assert contract is not None  # an edit has args and a result
             names = by_contract.setdefault(contract, [])
             if kind.name not in names:
                 names.append(kind.name)
@@ -79,7 +81,7 @@ def _edits() -> Iterator[Published]:
 
 
 def file_name(contract: type[Contract]) -> str:
-    """Return the name of a contract's file: `fact_remember` of FactRemember."""
+    """Return the name of a contract's file: `fact_remember` for FactRemember."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", contract.__name__).lower()
 
 
@@ -111,14 +113,14 @@ PUBLISHED: tuple[Published, ...] = (
 
 
 class _Whole(GenerateJsonSchema):
-    """We write every field, those at their defaults too, so readers may rely on them."""
+    """Schema generator that makes every produced field required: memstream writes all fields, including defaults."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
         return self.mode == "serialization" or super().field_is_required(field, total)
 
 
 def _with_objects(schema: Any, *, open_: bool) -> Any:
-    """The schema with every object that has named properties open or closed. Maps of free JSON stay as they are."""
+    """Return the schema with each object that has named properties open or closed. Free JSON maps stay unchanged."""
     if isinstance(schema, list):
         return [_with_objects(item, open_=open_) for item in schema]
     if not isinstance(schema, dict):
@@ -132,7 +134,7 @@ def _is_object(schema: dict[str, Any]) -> bool:
 
 
 def schema_of(published: Published, *, strict: bool = False) -> dict[str, Any]:
-    """JSON Schema 2020-12 of one contract."""
+    """Return the JSON Schema 2020-12 of one contract."""
     mode: Literal["validation", "serialization"] = "validation" if published.view == "sent" else "serialization"
     schema: dict[str, Any] = published.contract.model_json_schema(mode=mode, schema_generator=_Whole)
     schema = _with_objects(_with_openai_fields(schema) if strict else schema, open_=not strict)
@@ -157,11 +159,11 @@ OPENAI_FIELDS = {
     ),
     "ContentPart": ("image_url", "input_audio", "file", "refusal"),
 }
-"""Fields of OpenAI's chat messages that memstream keeps and does not read: no spelling mistakes of a producer."""
+"""Fields of OpenAI's chat messages that memstream stores but does not read. The strict schemas allow them."""
 
 
 def _with_openai_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema whose messages and content parts also name what OpenAI's have, with any value."""
+    """Add the fields of OpenAI's messages and content parts to the schema, with any value."""
     named = {
         name: part | {"properties": part["properties"] | {field: {} for field in OPENAI_FIELDS.get(name, ())}}
         if "properties" in part
@@ -172,12 +174,12 @@ def _with_openai_fields(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(schema: dict[str, Any]) -> str:
-    """The file's text: two spaces, a line break at the end."""
+    """Return the text of a schema file: two spaces of indentation, a line break at the end."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def expected_files() -> dict[str, str]:
-    """Path within the folder → text, of both sets."""
+    """Return the text of each file in both sets, by its path within the folder."""
     readers = {f"{each.name}.json": _text(schema_of(each)) for each in PUBLISHED}
     writers = {f"{STRICT}/{each.name}.json": _text(schema_of(each, strict=True)) for each in PUBLISHED}
     return readers | writers
@@ -188,7 +190,7 @@ def _files_in(folder: Path) -> dict[str, Path]:
 
 
 def differences(folder: Path = FOLDER) -> list[str]:
-    """What is missing, stale or too much in `folder`, one line each; empty when folder and code agree."""
+    """Return missing, stale and unexpected files in `folder`, one line each; empty when folder and code agree."""
     texts = expected_files()
     there = {name: path.read_text(encoding="utf-8") for name, path in _files_in(folder).items()}
     lines = [f"{name}: missing" for name in texts if name not in there]

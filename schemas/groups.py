@@ -12,8 +12,8 @@ from .turns import Owner
 
 
 class MemoryGroup(Contract):
-    """A group. Its members read the facts, episodes and procedures that it owns, and the single records of others that
-    are attached to it. `version` counts its edits."""
+    """A group. Its members can read its facts, episodes and procedures, and the attached single records of other
+    owners. `version` counts its edits."""
 
     tenant_id: GivenId
     group_id: GivenId
@@ -24,11 +24,11 @@ class MemoryGroup(Contract):
     version: Annotated[int, Field(ge=1)] = 1
     updated_at: Instant
     reason: Reason = ""
-    """Of the last edit."""
+    """Reason of the last edit."""
 
 
 class StoredGroup(MemoryGroup):
-    """A group as Qdrant stores it. `member_keys`: the owner keys of its members. `applied`: the commands of its last
+    """A group as Qdrant stores it. `member_keys` has the owner keys of its members, `applied` the commands of its last
     versions."""
 
     record_id: OurId

@@ -1,4 +1,4 @@
-"""Names of hosts."""
+"""Host names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine. A proxy would look for such an address on its own machine."""
+    """Return whether a host is this machine. A proxy would resolve such an address to its own machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,4 +1,5 @@
-"""Ids and keys: derived from causes, never from content alone and never from offsets (docs/reference/ids.md)."""
+"""Ids and keys. They are derived from causes, never from content alone and never from offsets
+(docs/reference/ids.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _NAMESPACE_BYTES = NAMESPACE.bytes
 
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
-"""Characters that `quote` does not change."""
+"""Texts that `quote` does not change."""
 
 
 def encode(part: str) -> str:
@@ -65,7 +66,7 @@ def text_hash(text: str) -> str:
 
 
 def _derive(name: str) -> str:
-    """Return the UUID of version 5, as `uuid5` makes it, in a third of its time."""
+    """Return a UUID of version 5, like `uuid5` but three times as fast."""
     digest = bytearray(hashlib.sha1(_NAMESPACE_BYTES + name.encode(), usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
@@ -83,7 +84,7 @@ def episode_id(observation: str) -> str:
 
 
 def fact_id(owner: str, cause: str) -> str:
-    """Derive a fact's id. `cause` is an observation id, or `<command_id>/<place in its changes>`."""
+    """Derive a fact's id. `cause` is an observation id, or `<command_id>/<index in its changes>`."""
     return _derive(f"fact/{owner}/{cause}")
 
 
@@ -109,7 +110,7 @@ def command_id(run: str, n: int) -> str:
 
 
 def edit_observation_id(owner: str, command: str) -> str:
-    """Derive the observation id of what was stated by a command instead of a turn."""
+    """Derive the observation id of a statement from a command instead of a turn."""
     return _derive(f"edit/{owner}/{encode(command)}")
 
 
@@ -124,7 +125,7 @@ def errand_command_id(run: str, kind: str, attempt: int) -> str:
 
 
 def scheduled_command_id(owner: str, at: datetime) -> str:
-    """Derive the id of the `consolidate` command that is due at a time."""
+    """Derive the id of the `consolidate` command that is scheduled for a time."""
     return _derive(f"command/schedule/{owner}/{at.astimezone(UTC).isoformat()}")
 
 
@@ -144,7 +145,7 @@ def block_id(owner: str, name: str) -> str:
 
 
 def holdings_id(session: str) -> str:
-    """Derive the id of what a session holds; there is one point per session."""
+    """Derive the id of a session's holdings; there is one point per session."""
     return _derive(f"holdings/{session}")
 
 
@@ -154,17 +155,17 @@ def task_id(owner: str, command: str) -> str:
 
 
 def task_due_id(task: str, due_at: datetime) -> str:
-    """Derive the id of the command, and of the event, that a task is due at a time."""
+    """Derive the id of the command and of the event for a task that is due at a time."""
     return _derive(f"due/{task}/{due_at.astimezone(UTC).isoformat()}")
 
 
 def group_record_id(owner: str) -> str:
-    """Derive the id of a group's record. `owner`: the key of the group as an owner."""
+    """Derive the id of a group's record. `owner` is the key of the group as an owner."""
     return _derive(f"group/{owner}")
 
 
 def archive_id(episode: str) -> str:
-    """Derive the id of the row that keeps an episode's words."""
+    """Derive the id of the row with an episode's original text."""
     return _derive(f"archive/{episode}")
 
 
@@ -191,18 +192,19 @@ def session_trim_id(session: str, last_at: int) -> str:
 
 
 def kept_command_id(session: str, flush: str, n: int) -> str:
-    """Derive the id of a command that makes episodes for a flush_important; `flush` is the id of that command."""
+    """Derive the id of a command that creates episodes for a flush_important command; `flush` is the id of that
+    command."""
     return _derive(f"command/flush/{session}/{encode(flush)}/{n}")
 
 
 def edit_command_id(key: str, kind: str, idempotency_key: str) -> str:
-    """Derive the id of an edit that its caller may repeat. `key`: that of the owner or session."""
+    """Derive the id of an edit that its caller may repeat. `key` is the key of the owner or session."""
     return _derive(f"command/edit/{key}/{kind}/{encode(idempotency_key)}")
 
 
 def request_hash(args: Mapping[str, Any], idempotency_key: str) -> str:
-    """Return the hash by which an edit with this key is known again. Under the key, which the log does not have, a
-    secret among the arguments cannot be found by trying."""
+    """Return the hash that identifies a repeated edit with this key. The log does not have the key, so a secret in the
+    arguments cannot be found by guessing."""
     text = json.dumps(args, sort_keys=True, ensure_ascii=True)
     return hmac.new(idempotency_key.encode("utf-8", "surrogatepass"), text.encode(), "sha256").hexdigest()
 
@@ -222,7 +224,8 @@ def recorded_id(owner: str, session: str, turn_id: str) -> str:
 
 
 def is_derived(given: str) -> bool:
-    """Whether a given id can be one of ours. Commands may name anything, and the vector store takes UUIDs only."""
+    """Return whether an id can be derived by memstream. Commands may contain any id, but the vector store accepts UUIDs
+    only."""
     try:
         return str(UUID(given)) == given
     except ValueError:
@@ -230,5 +233,5 @@ def is_derived(given: str) -> bool:
 
 
 def short_hash(text: str) -> str:
-    """Return 8 bytes of SHA-256 in hex: the form in which seen ids are stored."""
+    """Return 8 bytes of SHA-256 in hex, the stored form of known ids."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8].hex()

@@ -1,4 +1,4 @@
-"""Labels of turns: messages whose words turned out to be more sensitive than the turn said."""
+"""Labels of turns: messages whose content is more sensitive than their turn declared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .turns import MESSAGES_MAX, Sensitivity
 
 
 class TurnLabel(Contract):
-    """A label of one turn in the collection `labels`. The observer writes it, the recorder applies it to `turns`."""
+    """A label of one turn in the collection `labels`. The observer writes it; the recorder applies it to `turns`."""
 
     label_id: OurId
     tenant_id: GivenId
@@ -19,7 +19,7 @@ class TurnLabel(Contract):
     session_id: GivenId
     turn_id: GivenId
     messages: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=MESSAGES_MAX)]
-    """The indexes of the messages."""
+    """Indexes of the messages."""
     sensitivity: Sensitivity
     at: Instant
-    """When it was observed."""
+    """Time of the observation."""

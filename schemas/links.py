@@ -1,4 +1,4 @@
-"""The links of an owner's records as readers see them: one point per owner, a projection of consolidation's row."""
+"""Links of an owner's records for readers: one point per owner, projected from consolidation's row."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import StringConstraints
 from .base import Contract, GivenId, OurId
 
 PACKED_MAX = 250_000
-"""4 096 links of 44 bytes, in base64."""
+"""Maximum length of `packed`: 4 096 links of 44 bytes, in base64."""
 
 
 class StoredLinks(Contract):
-    """Links as Qdrant stores them: ids and weights, no text. memory/recall/links.py reads `packed`."""
+    """Links as Qdrant stores them: ids and weights, no text. memory/recall/links.py unpacks `packed`."""
 
     links_id: OurId
     tenant_id: GivenId

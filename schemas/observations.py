@@ -1,4 +1,4 @@
-"""What the observer found in a turn: records of memory.observations."""
+"""Results of the observer for a turn: records of memory.observations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LASTING: frozenset[Durability] = frozenset(("persistent", "permanent"))
 OBSERVATIONS_MAX = 64
 EVICTED_MAX = 64
 OVER_CAP_MAX = 16
-"""Statements over the cap that a record names."""
+"""Maximum number of statements over the cap that a record contains."""
 UNREAD_MAX = MESSAGES_MAX
 
 PromptName = Annotated[str, StringConstraints(max_length=128)]
@@ -55,10 +55,10 @@ class Observation(Contract):
     durability: Durability
     category: Category
     replaces_observation_id: OurId | None = None
-    """The observation behind the working entry that this one replaces."""
+    """The observation of the working entry that this observation replaces."""
     is_correction: bool = False
     retracts: bool = False
-    """The user asked memory to forget what it states. It becomes no entry, no episode and no fact."""
+    """True when the user asked memory to forget the statement. It becomes no entry, no episode and no fact."""
     due_at: Instant | None = None
     valid_from: Instant | None = None
     """Null when the model gave no time."""
@@ -68,7 +68,7 @@ class Observation(Contract):
     source_role: Role = "user"
     evidence: Quote
     occurred_at: Instant | None = None
-    """The time of the message that says it. Null: the turn's."""
+    """Time of the message with the statement. Null: the turn's time."""
 
 
 class Evicted(Contract):
@@ -86,53 +86,55 @@ class TokenUsage(Contract):
 
 
 class AppliedPolicy(Contract):
-    """What a tenant's policy, or the persona of the turn's agent, changed for a turn."""
+    """Changes of the policy for a turn, from the tenant's policy or the persona of the turn's agent."""
 
     persona: GivenId | None = None
     """The agent whose persona was applied."""
     settings: Annotated[dict[str, JsonValue], Field(max_length=256, default_factory=dict)]
-    """By name what differs from the deployment's policy: `{"capture.threshold": 0.3}`. The turn is reflected by it."""
+    """Settings by name that differ from the deployment's policy: `{"capture.threshold": 0.3}`. The reflector uses them
+    for the turn."""
     boosted: Annotated[tuple[OurId, ...], Field(max_length=OBSERVATIONS_MAX)] = ()
-    """The observations whose importance was raised."""
+    """Observations whose importance was raised."""
 
 
 class TurnCut(Contract):
-    """What a long turn said beyond what the model saw of it."""
+    """Parts of a long turn that were cut from the model's input."""
 
     messages: Annotated[int, Field(ge=1)]
-    """Messages of which a part in the middle was left out."""
+    """Number of messages whose middle part was left out."""
     tokens: Annotated[int, Field(ge=1)]
-    """Of what was left out, at 4 characters a token."""
+    """Number of tokens that were left out, at 4 characters per token."""
 
 
 class OverCap(Contract):
-    """Statements of a turn that were left out, because it had too many."""
+    """Statements that were left out because the turn had too many."""
 
     observations: Annotated[int, Field(ge=1)]
     statements: Annotated[tuple[Content, ...], Field(max_length=OVER_CAP_MAX)] = ()
-    """The first of them, without those that are secret."""
+    """The first of these statements, without secret ones."""
 
 
 class ObservedBy(Contract):
-    """The model and prompt that made the observations. `usage` stands on the first turn of a call."""
+    """Model and prompt of the observations. Only the first turn of a call has `usage`."""
 
     model: ModelName | None = None
     prompt: PromptName | None = None
     usage: TokenUsage | None = None
     applied: AppliedPolicy | None = None
-    """None: the deployment's policy held as it is."""
+    """None: the deployment's policy was not changed."""
     cut: TurnCut | None = None
     """None: the model saw the whole turn."""
     over_cap: OverCap | None = None
     """None: no statement was left out."""
     unread: Annotated[tuple[UnreadMessage, ...], Field(max_length=UNREAD_MAX)] = ()
-    """Messages of the turn of which nothing could be read."""
+    """Messages of the turn without readable content."""
     repaired_characters: Annotated[int, Field(ge=0)] = 0
-    """Half characters of the turn that were replaced by U+FFFD, and NUL and byte order marks that were removed."""
+    """Number of incomplete characters of the turn that were replaced by U+FFFD, and of NUL and byte order marks that
+    were removed."""
 
 
 class Observed(Contract):
-    """The record of one observed turn. It is also sent when nothing was observed, because others count turns."""
+    """Record of one observed turn. It is sent also without observations, because consumers count turns."""
 
     tenant_id: GivenId
     owner: Owner
@@ -147,10 +149,10 @@ class Observed(Contract):
     evicted: Annotated[tuple[Evicted, ...], Field(max_length=EVICTED_MAX)] = ()
     cause: ObservedBy = ObservedBy()
     epoch: Epoch = 0
-    """Of the turn number. A later epoch begins when the session's row was ended, or lost."""
+    """Epoch of the turn number. A later epoch begins after the session's row was ended or lost."""
 
     def said_at(self, observation: Observation) -> datetime:
-        """Return when a statement of this turn was made."""
+        """Return the time of a statement of this turn."""
         return observation.occurred_at or self.occurred_at
 
     @property

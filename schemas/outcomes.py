@@ -1,7 +1,7 @@
 """The outcome of an event: every effect of a decision, complete, so that it can be applied again.
 
-A model does not give the same answer twice. So a stage decides once, keeps the outcome in its table and applies it from
-there. Applying an effect a second time changes nothing (docs/explanation/state.md).
+A model does not give the same answer twice. Therefore a stage decides once, stores the outcome in its table and applies
+it from there. Applying an effect a second time changes nothing (docs/explanation/state.md).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .cloudevents import CloudEvent
 
 
 class _AsItIs:
-    """JSON that this process made or wrote into its own table. It is not validated: that would cost more than the rest
-    of an outcome."""
+    """JSON that this process created or wrote into its own table. It is not validated, because validation would cost
+    more than the rest of an outcome."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -39,7 +39,7 @@ class _Part(BaseModel):
 
 
 class Source(_Part):
-    """The event that an outcome belongs to. `id` is its turn id or command id."""
+    """The event of an outcome. `id` is its turn id or command id."""
 
     topic: str
     partition: int
@@ -48,7 +48,7 @@ class Source(_Part):
 
 
 class OutRecord(_Part):
-    """A record to send. Its value is bytes, so that a record that is sent twice is equal in every byte."""
+    """A record to send. Its value is bytes, so that a second sending has identical bytes."""
 
     topic: str
     key: bytes | None
@@ -63,18 +63,18 @@ class OutRecord(_Part):
 
     @property
     def size(self) -> int:
-        """Bytes of key, value and headers, without the overhead of the log."""
+        """Number of bytes of key, value and headers, without the overhead of the log."""
         headers = sum(len(name.encode()) + len(content) for name, content in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers
 
 
 def pack_vector(vector: Sequence[float]) -> str:
-    """Pack a vector: float32, little endian, base64. That is 4/3 of 4 bytes per dimension."""
+    """Pack a vector: float32, little endian, base64 (4/3 of 4 bytes per dimension)."""
     return base64.b64encode(_little(array("f", vector)).tobytes()).decode()
 
 
 def unpack_vector(packed: str) -> list[float]:
-    """Unpack a vector. All zeros are one object: most numbers of a hashed text are zero."""
+    """Unpack a vector. All zeros share one float object, because most numbers of a hashed text are zero."""
     values = array("f")
     values.frombytes(base64.b64decode(packed))
     values = _little(values)
@@ -85,7 +85,7 @@ def unpack_vector(packed: str) -> list[float]:
 
 
 def _little(values: array[float]) -> array[float]:
-    """Convert to the byte order of the wire, or back."""
+    """Convert between the byte order of this machine and little endian."""
     if sys.byteorder == "big":
         values.byteswap()
     return values
@@ -96,7 +96,7 @@ def _vector(given: Sequence[float] | str) -> Sequence[float]:
 
 
 PackedVector = Annotated[Sequence[float], PlainValidator(_vector), PlainSerializer(pack_vector, return_type=str)]
-"""A vector as it is; only as JSON is it packed."""
+"""A vector that is packed only in JSON."""
 
 
 class OutPoint(_Part):
@@ -108,7 +108,7 @@ class OutPoint(_Part):
     text: str | None = None
     window: PackedVector | None = None
     reembed: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    """`dense` is left out of a row, and made again from `text` when the outcome is applied again."""
+    """True when `dense` is left out of the row. It is computed from `text` when the outcome is applied again."""
 
     def without_vector(self) -> OutPoint:
         if self.dense is None or self.text is None:
@@ -117,7 +117,7 @@ class OutPoint(_Part):
 
 
 class OutWindow(_Part):
-    """New search data of an existing record; None leaves a value as it is."""
+    """New search data of an existing record. None leaves a value unchanged."""
 
     id: str
     text: str | None
@@ -125,7 +125,7 @@ class OutWindow(_Part):
 
 
 class InsertPoints(_Part):
-    """Write points where they are absent."""
+    """Insert points that are absent."""
 
     op: Literal["insert"] = "insert"
     collection: str
@@ -133,7 +133,7 @@ class InsertPoints(_Part):
 
 
 class PutPoints(_Part):
-    """Write whole points and replace existing ones (projections with one writer)."""
+    """Insert or replace whole points (projections with one writer)."""
 
     op: Literal["put"] = "put"
     collection: str
@@ -167,16 +167,16 @@ class DeletePoints(_Part):
 
 
 class ApplyLabels(_Part):
-    """Apply the labels of turns that exist to their messages that are stored."""
+    """Apply existing labels of turns to the stored messages of these turns."""
 
     op: Literal["label"] = "label"
     tenant_id: str
     ids: tuple[str, ...]
-    """Of the labels."""
+    """Ids of the labels."""
 
 
 class SwapPoint(_Part):
-    """Compare and set on `version` (None: absent). `cause` is among the payload's `applied`."""
+    """Compare and set on `version` (None: absent). The payload's `applied` contains `cause`."""
 
     op: Literal["swap"] = "swap"
     collection: str
@@ -192,12 +192,12 @@ Write = Annotated[
 
 
 class Outcome(_Part):
-    """Every effect of one decision. It is stored in the row that it belongs to (streams/engine/handler.py writes it).
+    """Every effect of one decision. It is stored in the row of its key (streams/engine/handler.py writes it).
 
-    - `before`: keys of rows that were written before that row and must be on the broker too.
-    - `after`: small rows written after it.
-    - `cleanup`: rows to delete once every effect is done.
-    - `state_ids`: facts whose state is published on memory.facts as it is at the time of sending.
+    - `before`: keys of rows that were written before that row. They must be on the broker too.
+    - `after`: small rows that are written after it.
+    - `cleanup`: rows to delete after all effects are applied.
+    - `state_ids`: facts whose state at the time of sending is published on memory.facts.
     """
 
     source: Source
@@ -210,7 +210,7 @@ class Outcome(_Part):
     state_ids: tuple[str, ...] = ()
 
     def without_vectors(self) -> Outcome:
-        """Return the outcome as a row keeps it: without vectors that can be made again from their texts."""
+        """Return the outcome in the form for a row: without vectors that can be computed from their texts."""
         writes = tuple(_without_vectors(write) for write in self.writes)
         changed = any(after is not before for after, before in zip(writes, self.writes, strict=True))
         return self.model_copy(update={"writes": writes}) if changed else self

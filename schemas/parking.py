@@ -1,7 +1,7 @@
-"""What lies on memory-parked: parked keys, and records that ended workers (docs/design/stage.md, "Errors").
+"""Records on memory-parked: parked keys, and records that ended workers (docs/design/stage.md, "Errors").
 
-The outcome of a parked key cannot be applied. The same record marks the key's row in the table of the stage, and lies
-on memory-parked until the outcome is applied.
+The outcome of a parked key cannot be applied. The same record marks the key's row in the table of the stage, and is on
+memory-parked until the outcome is applied.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Error = Annotated[str, StringConstraints(max_length=ERROR_MAX)]
 
 
 class ParkedKey(Contract):
-    """Which outcome of which row cannot be applied, since when and why."""
+    """An outcome that cannot be applied: its row and event, the time of parking and the error."""
 
     stage: str
     key: str
-    """Of the row that holds the outcome."""
+    """Key of the row with the outcome."""
     topic: str
-    """Of the event whose outcome it is; `partition`, `offset` and `event_id` too."""
+    """Topic of the outcome's event, like `partition`, `offset` and `event_id`."""
     partition: Annotated[int, Field(ge=0)]
     offset: Annotated[int, Field(ge=0)]
     event_id: str
@@ -32,7 +32,7 @@ class ParkedKey(Contract):
 
 
 class RecordDeaths(Contract):
-    """How often a record ended a worker of a stage, over all workers."""
+    """Number of times that a record ended a worker of a stage, over all workers."""
 
     stage: str
     topic: str
@@ -40,14 +40,15 @@ class RecordDeaths(Contract):
     offset: Annotated[int, Field(ge=0)]
     deaths: Annotated[int, Field(ge=1)]
     at: Instant
-    """Of the last one."""
+    """Time of the last death."""
     error: Error
 
 
 class UnreadDeleted(Contract):
-    """Records of a partition that retention deleted before a stage had read them: offsets from `first`, before `until`.
+    """Records of a partition that retention deleted before a stage had read them: offsets from `first` to before
+    `until`.
 
-    Offsets of transaction markers and of compacted records are among them, so there may have been fewer records.
+    The offsets include transaction markers and compacted records, so the number of records may be lower.
     """
 
     stage: str
@@ -56,16 +57,16 @@ class UnreadDeleted(Contract):
     first: Annotated[int, Field(ge=0)]
     until: Annotated[int, Field(ge=1)]
     at: Instant
-    """When the stage passed over them."""
+    """Time when the stage skipped them."""
 
     @property
     def count(self) -> int:
-        """The number of offsets."""
+        """Number of offsets."""
         return self.until - self.first
 
 
 class OutcomeRetry(Contract):
-    """`args` of outcome.retry, which a worker sends itself: try the outcome of a parked key again."""
+    """`args` of outcome.retry, which a worker sends to itself: apply the outcome of a parked key again."""
 
     stage: str
     key: str

@@ -1,6 +1,6 @@
-"""Periods of a collection that is kept by time: the quarters of a year, in UTC.
+"""Periods of a collection that is partitioned by time: the quarters of a year, in UTC.
 
-The collection of a period is named after both: `turns_2026q4`. Such a name is an alias in Qdrant.
+The name of a period's collection contains both: `turns_2026q4`. In Qdrant this name is an alias.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ MONTHS = 3
 
 @dataclass(frozen=True, slots=True, order=True)
 class Period:
-    """A quarter of a year. Later ones compare as greater."""
+    """A quarter of a year. Later periods compare as greater."""
 
     year: int
     quarter: int
-    """1 to 4."""
+    """From 1 to 4."""
 
     @classmethod
     def of(cls, at: datetime) -> Period:
-        """Return the period of a time, which must be aware."""
+        """Return the period of a time. The time must have a time zone."""
         utc = at.astimezone(UTC)
         return cls(utc.year, 1 + (utc.month - 1) // MONTHS)
 
@@ -33,7 +33,7 @@ class Period:
 
     @property
     def ends(self) -> datetime:
-        """The moment that the next period begins."""
+        """Start of the next period."""
         return self.next.begins
 
     @property
@@ -50,6 +50,6 @@ def period_collection(collection: str, period: Period) -> str:
 
 
 def parse_period(name: str) -> tuple[str, Period] | None:
-    """Return the collection and the period that a name says. None: it is no name of a period's collection."""
+    """Return the collection and the period in a name. None: it is not the name of a period's collection."""
     found = _NAMED.fullmatch(name)
     return None if found is None else (found[1], Period(int(found[2]), int(found[3])))

@@ -1,4 +1,4 @@
-"""The policy of a tenant: records of memory.policies."""
+"""Policy of a tenant: records of memory.policies."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .base import Contract
 
 POLICY_MAX_BYTES: Final = 256 * 1024
 Section = Annotated[dict[str, JsonValue], Field(max_length=1_000, default_factory=dict)]
-"""Settings by their names; each means what it means in the file's `[memory]`."""
+"""Settings by name, with the same meaning as in the file's `[memory]`."""
 
 
 class TenantPolicy(Contract):
-    """What differs from the deployment's policy. What is not named holds as the deployment has it. Unknown names are
-    refused."""
+    """Settings that differ from the deployment's policy. The deployment's values apply to all other settings. Unknown
+    names are refused."""
 
     working: Section
     blocks: Section
@@ -33,4 +33,4 @@ class TenantPolicy(Contract):
     recall: Section
     tools: Section
     personas: Section
-    """By `agent_id` the persona: six traits, 0–1."""
+    """Personas by `agent_id`: six traits, 0–1."""

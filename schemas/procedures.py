@@ -13,9 +13,9 @@ from .turns import Owner, Sensitivity
 
 STEPS_MAX = 20
 PROCEDURES_MAX = 100
-"""Procedures of an owner that a person or an agent may define."""
+"""Maximum number of an owner's procedures that people and agents may define."""
 VERSIONS_KEPT = 10
-"""Earlier versions of a procedure."""
+"""Maximum number of earlier versions of a procedure."""
 ProcedureName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 ProcedureText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
@@ -30,14 +30,14 @@ class ProcedureVersion(Contract):
 
 
 class Procedure(Contract):
-    """A procedure of an owner. A new one of the same name is its next version."""
+    """A procedure of an owner. A new procedure of the same name becomes its next version."""
 
     procedure_id: OurId
     tenant_id: GivenId
     owner: Owner
     name: ProcedureName
     trigger: ProcedureText
-    """When it applies."""
+    """The situation in which the procedure applies."""
     steps: Annotated[tuple[ProcedureText, ...], Field(min_length=1, max_length=STEPS_MAX)]
     at: Instant
     sensitivity: Sensitivity = "internal"
@@ -48,11 +48,11 @@ class Procedure(Contract):
     command_id: CommandId | None = None
     """The command of the last edit by hand."""
     trust: Trust | None = None
-    """`user`: a person defined this version, so it may tell the assistant what to do. Null: an agent or consolidation
-    did, or an earlier version."""
+    """`user`: a person defined this version, so it may contain instructions to the assistant. Null: an agent,
+    consolidation or an earlier version of memstream wrote it."""
     reason: Reason = ""
     removed_at: Instant | None = None
-    """It is out of every read but that of its versions."""
+    """Time of removal. A removed procedure is only in the read of its versions."""
     earlier: Annotated[tuple[ProcedureVersion, ...], Field(max_length=VERSIONS_KEPT)] = ()
     """Earlier versions, oldest first."""
 
@@ -67,7 +67,7 @@ class StoredProcedure(Procedure):
 
 
 def earlier_versions(procedure: Procedure) -> tuple[ProcedureVersion, ...]:
-    """Return the last versions, with the one that stands now."""
+    """Return the last versions, including the current version."""
     last = ProcedureVersion(
         version=procedure.version, trigger=procedure.trigger, steps=procedure.steps, at=procedure.at
     )

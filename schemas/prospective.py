@@ -1,4 +1,4 @@
-"""Prospective memory: tasks that an owner wants to be reminded of, and the events that tell them."""
+"""Prospective memory: tasks that an owner wants to be reminded of, and the events that report them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .turns import Owner, Sensitivity
 
 
 class ProspectiveTask(Contract):
-    """Something to do at a time, or when a condition holds. `version` counts its changes of state."""
+    """A task for a time, or for when a condition is true. `version` counts its changes of state."""
 
     task_id: OurId
     version: Annotated[int, Field(ge=1)] = 1
@@ -24,22 +24,22 @@ class ProspectiveTask(Contract):
     due_at: Instant | None = None
     condition: TaskCondition | None = None
     state: TaskState = "open"
-    """`due`: its time came, and memory.tasks.due has told it."""
+    """`due`: the task's time has come, and a record on memory.tasks.due has reported it."""
     reason: Reason = ""
-    """Of the last change of state."""
+    """Reason of the last change of state."""
     created_at: Instant
     updated_at: Instant
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     tags: Tags = ()
     observation_id: OurId | None = None
-    """The observation that it comes from; None: a command added it."""
+    """The observation from which the task was created; None: a command added it."""
     command_id: CommandId | None = None
     """The command that added it."""
 
 
 class StoredTask(ProspectiveTask):
-    """A task as Qdrant stores it. `applied`: the causes of its last versions."""
+    """A task as Qdrant stores it. `applied` has the causes of its last versions."""
 
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
     content_hash: Annotated[str, StringConstraints(max_length=64)]
@@ -50,8 +50,8 @@ class StoredTask(ProspectiveTask):
 
 
 class TaskDue(Contract):
-    """A record on memory.tasks.due: the time of a task has come. Each task is told once for each time that it is due.
-    `event_id` is derived from the task and its time."""
+    """A record on memory.tasks.due: the time of a task has come. Each task is reported once for each due time.
+    `event_id` is derived from the task and this time."""
 
     event_id: OurId
     task: ProspectiveTask

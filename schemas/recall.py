@@ -1,4 +1,4 @@
-"""The answer of recall, item by item with the parts of each score; and memory.recalled, which reports answers."""
+"""Answers of recall, by item with the parts of each score; and memory.recalled, which reports answers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .turns import TURN_MAX_BYTES, Owner
 
 Tier = Literal["semantic", "working", "episodic", "turns"]
 TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
-"""The order of precedence: a tier wins over duplicates in the tiers after it."""
+"""Tiers in order of precedence: a tier wins over duplicates in the later tiers."""
 
 
 class RecalledItem(Contract):
-    """One item, best first. A message of the tier `turns` has no subject and no category."""
+    """One item of an answer. A message of the tier `turns` has no subject and no category."""
 
     tier: Tier
     id: OurId
@@ -41,13 +41,13 @@ class RecalledRef(Contract):
 
 
 RecallReportKind = Literal["recalled", "rehydrated"]
-"""What was given: an answer of recall, or the archived words of one episode."""
+"""Kind of the reported answer: an answer of recall, or the archived text of one episode."""
 
 
 class RecallReport(Contract):
-    """A report of one answer to an owner whose memory was read. An answer from several owners' memory (a user's and
-    shared groups') is reported to each of them. The cue is left out: only the SHA-256 of its canonical text is given,
-    null without a cue. A record that is sent twice has the same `recall_id`."""
+    """Report of one answer, for an owner whose memory was read. An answer from the memory of several owners (a user and
+    shared groups) is reported to each of them. The cue is not reported, only the SHA-256 of its canonical text (null
+    without a cue). A record that is sent twice has the same `recall_id`."""
 
     recall_id: OurId
     tenant_id: GivenId

@@ -1,4 +1,4 @@
-"""Times of what was said: as producers write them, with the offset of the speaker's clock."""
+"""Times of statements in the formats of producers, with the offset of the speaker's clock."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .front_door.times import read_time
 
 TIME_ZONE_MAX: Final = 64
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""A clock that is not set writes this time, or one before it."""
+"""Upper bound of the times from a clock that is not set."""
 
 
 def in_utc(value: datetime) -> datetime:
-    """Return the time in UTC. ValueError: it lies outside the years 1 to 9999."""
+    """Return the time in UTC. Raise ValueError when it is outside the years 1 to 9999."""
     try:
         return value.astimezone(UTC)
     except OverflowError:  # an offset at the first or last representable time; pydantic only handles ValueError
-        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
+        raise ValueError("is outside the years 1 to 9999 in UTC") from None
 
 
 def _checked(value: datetime) -> datetime:
@@ -29,7 +29,7 @@ def _checked(value: datetime) -> datetime:
 
 
 def zone_named(name: str) -> tzinfo:
-    """Return a time zone by its IANA name. ValueError: there is none of this name."""
+    """Return a time zone by its IANA name. Raise ValueError for an unknown name."""
     if name.upper() == "UTC":
         return UTC
     try:
@@ -39,7 +39,7 @@ def zone_named(name: str) -> tzinfo:
 
 
 def in_zone(at: datetime, zone: tzinfo | None) -> datetime:
-    """Return a time by the clock of a zone; as it is without a zone, and at the ends of the calendar."""
+    """Return a time in a zone. Without a zone, and at the limits of the calendar, the time stays unchanged."""
     try:
         return at if zone is None else at.astimezone(zone)
     except OverflowError:
@@ -47,7 +47,7 @@ def in_zone(at: datetime, zone: tzinfo | None) -> datetime:
 
 
 def _read_time(value: object) -> datetime | None:
-    """Read a time as chat services write it; None when it is none. A time without an offset is UTC."""
+    """Read a time in the format of a chat service; None for other values. A time without an offset is UTC."""
     try:
         found = value if isinstance(value, datetime) else _of_any_clock(value)
         found = _checked(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
@@ -58,7 +58,7 @@ def _read_time(value: object) -> datetime | None:
 
 def _of_any_clock(value: object) -> datetime:
     try:
-        return read_time(value)  # type: ignore[arg-type] # what is no JSON is no time
+        return read_time(value)  # type: ignore[arg-type] # a value that is not JSON is not a time
     except ValueError:
         if not isinstance(value, str):
             raise
@@ -70,14 +70,14 @@ def _read_zone(value: object) -> str | None:
 
 
 LocalInstant = Annotated[AwareDatetime, AfterValidator(_checked)]
-"""A time with the offset that its producer wrote: RFC 3339, microseconds at most."""
+"""A time with its producer's offset: RFC 3339, microseconds at most."""
 SaidAt = Annotated[
     AwareDatetime | None,
     BeforeValidator(_read_time),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}),
 ]
-"""The time of a message: RFC 3339 with any offset, or the time since 1970 as a number. What is no time is absent."""
+"""Time of a message: RFC 3339 with any offset, or a number since 1970. Other values count as absent."""
 TimeZoneName = Annotated[
     Annotated[str, StringConstraints(max_length=TIME_ZONE_MAX)] | None, BeforeValidator(_read_zone)
 ]
-"""An IANA name such as `Europe/Lisbon`. What is no text is absent."""
+"""An IANA name such as `Europe/Lisbon`. Other types count as absent."""

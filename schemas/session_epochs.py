@@ -1,8 +1,8 @@
-"""The epochs of the sessions of a partition: one row of the observer's table, which outlives the sessions' rows.
+"""Epochs of a partition's sessions, in one row of the observer's table, which exists longer than the sessions' rows.
 
 A session's turns are numbered by (epoch, n). A new row of a session begins in the epoch `next`, at n = 1. Before a row
-of that epoch may go, `next` is raised above it. So the numbers of a session that comes back are higher than all that it
-ever had, and nothing is kept of the session itself. See docs/adr/0037.
+of that epoch may be removed, `next` is raised above it. Therefore a session that returns gets higher numbers than
+before, and no data of the session itself is stored. See docs/adr/0037.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .errors import LaterVersion
 
 EPOCHS_VERSION: Final = 3
-"""The `row_version` of the row."""
+"""The `row_version` of this row."""
 Count = Annotated[int, Field(ge=0)]
 
 
 class SessionEpochs(BaseModel):
-    """The row. A partition without one has the defaults."""
+    """The epochs row of a partition. A partition without the row has the defaults."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     next: Count = 0
-    """The epoch of the rows that are made from now on."""
+    """Epoch of new rows."""
     renumber_before: Count = 0
-    """A row of an earlier epoch than this goes on in the epoch `next`, at n = 1: it may be older than what was sent."""
+    """Rows of an epoch below this continue in the epoch `next`, at n = 1, because they may be older than the sent
+    records."""
     row_version: Annotated[int, Field(ge=1)] = EPOCHS_VERSION
 
     @classmethod
     def read(cls, raw: bytes | None) -> SessionEpochs:
-        """Parse the row; None: there is none. Raises LaterVersion."""
+        """Parse the row; None: there is no row. Raise LaterVersion when a later version wrote it."""
         if raw is None:
             return cls()
         try:
@@ -50,7 +51,7 @@ class SessionEpochs(BaseModel):
         return self.model_copy(update={"next": max(self.next, epoch + 1)})
 
     def joined(self, other: SessionEpochs) -> SessionEpochs:
-        """Return the row of two partitions whose sessions are shared out anew."""
+        """Return the joint row of two partitions whose sessions are distributed again."""
         return SessionEpochs(
             next=max(self.next, other.next), renumber_before=max(self.renumber_before, other.renumber_before)
         )

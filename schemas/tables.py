@@ -1,6 +1,6 @@
 """Markdown tables of the contracts, for docs/reference: topics, records, fields, collections.
 
-`cli/reference.py` puts them into the pages.
+`cli/reference.py` writes them into the pages.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ STORED: Final[dict[str, type[Contract]]] = {
         TurnLabel,
     )
 }
-"""Forms that lie in Qdrant, by name."""
+"""Stored forms of records in Qdrant, by class name."""
 Json = dict[str, Any]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
 
@@ -63,14 +63,15 @@ _CODE_WITH_BAR = re.compile(r"`([^`]*\|[^`]*)`")
 
 
 def _cell(text: str) -> str:
-    """Renderers differ in how `|` is escaped in code, so code that has one is written as HTML."""
+    """Return the text of a table cell. Code with `|` is written as HTML, because renderers differ in how it is
+    escaped."""
     text = _CODE_WITH_BAR.sub(lambda code: f"<code>{html.escape(code[1], quote=False)}</code>", text)
     return text.replace("|", "&#124;")
 
 
 # ------------------------------------------------------------------------------------------------ topics
 def topics() -> str:
-    """The catalogue. The dead-letter topics are one line: they differ in their name alone."""
+    """Return the topic catalogue as a table. The dead-letter topics share one row, because only their names differ."""
     rows = [_topic(topic) for topic in catalogue() if not topic.name.endswith(DEAD_LETTER_SUFFIX)]
     letters = [topic for topic in catalogue() if topic.name.endswith(DEAD_LETTER_SUFFIX)]
     names = ", ".join(f"`{topic.name}`" for topic in letters)
@@ -97,7 +98,7 @@ def _topic(topic: Topic) -> list[str]:
 
 
 def access() -> str:
-    """What each principal may produce and consume."""
+    """Return a table of the topics that each principal may produce and consume."""
 
     def names(topics: Iterable[Topic]) -> str:
         return ", ".join(f"`{topic.name}`" for topic in topics) or "–"
@@ -114,7 +115,7 @@ def _days(days: int) -> str:
 
 
 def records() -> str:
-    """What lies on each topic."""
+    """Return a table of the records on each topic."""
     about = {published.name: published.contract.__name__ for published in PUBLISHED}
     rows = [
         [f"`{topic}`", about[value.contract], f"`{value.contract}.json`", f"`{value.ce_type}`"]
@@ -129,7 +130,7 @@ def records() -> str:
 
 
 def kinds() -> str:
-    """Who applies each kind of command, and what it takes and returns."""
+    """Return a table of the kinds of commands, with the stage that applies each kind, its arguments and its result."""
     about = {"owner": COMMANDS.name, "session": COMMANDS_SESSION.name}
     return table(
         ("kind", "topic", "applied by", "args", "result"),
@@ -170,14 +171,14 @@ def tasks() -> str:
 
 # ------------------------------------------------------------------------------------------------ fields
 class Fields:
-    """Field tables of one page. A part that several records have is shown where it comes first."""
+    """Field tables of one page. A definition that several records share is shown only the first time."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()
 
     def of(self, name: str) -> str:
-        """Of a published contract, or of a form that lies in Qdrant. A stored form of a record that is published has
-        only the fields that it adds."""
+        """Return the field table of a published contract or of a stored form in Qdrant. The table of a stored form has
+        only the fields that the published record does not have."""
         if name in STORED:
             return self._stored(STORED[name])
         (published,) = (each for each in PUBLISHED if each.name == name)
@@ -205,7 +206,8 @@ class Fields:
 
 
 def _used(node: Any, definitions: Json) -> Iterator[str]:
-    """Names of the definitions that a schema refers to, in the order of its fields, those within them behind."""
+    """Yield the names of the definitions that a schema refers to, in field order, each followed by its nested
+    definitions."""
     if isinstance(node, list):
         for item in node:
             yield from _used(item, definitions)

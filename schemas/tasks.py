@@ -1,4 +1,4 @@
-"""The tasks of models. Each task has the name of the JSON schema of its answer (docs/reference/models.md)."""
+"""Tasks of models. Each task has the name of the JSON schema of its answer (docs/reference/models.md)."""
 
 from __future__ import annotations
 

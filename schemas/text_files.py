@@ -1,4 +1,4 @@
-"""Text of files that a person writes: TOML and JSON of settings, tokens and policies."""
+"""Reading of text files that people write: TOML and JSON of settings, tokens and policies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def text_of(value: bytes) -> str:
-    """Decode a file as UTF-8; a byte order mark at its beginning is ignored. ValueError names another encoding."""
+    """Decode a file as UTF-8; ignore a byte order mark at its beginning. Raise ValueError, which names another
+    encoding."""
     if value.startswith(_UTF_16) or b"\0" in value[:4]:
         raise ValueError("is UTF-16, not UTF-8 (Windows PowerShell writes it with > and >>): save the file as UTF-8")
     try:
@@ -21,7 +22,7 @@ def text_of(value: bytes) -> str:
 
 
 def toml_of(value: bytes) -> dict[str, Any]:
-    """Parse a TOML file. ValueError says what is wrong with it, without its content."""
+    """Parse a TOML file. Raise ValueError with the reason, without the file's content."""
     text = text_of(value)
     try:
         return tomllib.loads(text)

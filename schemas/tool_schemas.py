@@ -10,18 +10,18 @@ from .tools import ToolAccepted, ToolSpec
 
 Json = dict[str, Any]
 _UNSUPPORTED: Final = frozenset(("default", "minLength", "maxLength", "pattern", "minimum", "maximum", "format"))
-"""Keywords that strict function calling does not take. Memory checks the values itself."""
+"""Keywords that strict function calling does not support. Memory checks the values itself."""
 _NAMED: Final = frozenset(("properties", "$defs"))
-"""Keywords whose values are schemas by name."""
+"""Keywords whose value is a map from names to schemas."""
 
 
 def input_schema(spec: ToolSpec) -> Json:
-    """Return the schema of a tool's arguments: an object that takes no other fields."""
+    """Return the schema of a tool's arguments: an object without additional fields."""
     return _plain(spec.args.model_json_schema(mode="validation"))
 
 
 def output_schema(spec: ToolSpec) -> Json:
-    """Return the schema of a tool's result. A write may answer with the id of its command instead."""
+    """Return the schema of a tool's result. A write may return the id of its command instead."""
     result = _written(spec.result)
     if spec.effect == "read":
         return result
@@ -32,8 +32,8 @@ def output_schema(spec: ToolSpec) -> Json:
 
 
 def strict_input_schema(spec: ToolSpec) -> Json:
-    """Return the schema of a tool's arguments for strict function calling: every property is required, and an optional
-    one may be null."""
+    """Return the schema of a tool's arguments for strict function calling: every property is required, and optional
+    properties may be null."""
     schema = input_schema(spec)
     required = set(schema.get("required", ()))
     strict = _strict(schema)
@@ -52,7 +52,7 @@ def _written(contract: type[Contract]) -> Json:
 
 
 def _plain(schema: Json) -> Json:
-    """Return a schema without titles and without the contract's own description."""
+    """Remove titles and the contract's own description from a schema."""
 
     def change(node: Json) -> Json:
         unwanted = {"title", "description"} if "properties" in node else {"title"}
@@ -72,7 +72,7 @@ def _strict(schema: Json) -> Json:
 
 
 def _changed(schema: Json, change: Callable[[Json], Json]) -> Json:
-    """Apply `change` to every schema within a schema, the innermost first."""
+    """Apply `change` to every schema within a schema, innermost first."""
 
     def walked(value: Any, *, named: bool = False) -> Any:
         if isinstance(value, list):
@@ -96,7 +96,7 @@ def _options(field: Json) -> Iterator[Json]:
 
 
 def openai_definition(spec: ToolSpec) -> Json:
-    """Return a tool as OpenAI's Chat Completions take it, with a strict schema."""
+    """Return a tool in the format of OpenAI's Chat Completions, with a strict schema."""
     function = {
         "name": spec.name,
         "description": spec.description,

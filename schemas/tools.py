@@ -1,7 +1,7 @@
-"""The tools of agents as data: names, descriptions, arguments, results, side effects.
+"""Tools of agents as data: names, descriptions, arguments, results, side effects.
 
 One implementation serves them over HTTP, MCP and function calling. Tenant, user and session come from the credential
-and the transport, never from the arguments. docs/reference/edits.md has the edits behind them.
+and the transport, never from the arguments. docs/reference/edits.md describes the edits of the tools.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Guard = Literal["free", "confirm", "admin"]
 """`confirm`: the host asks a person first. `admin`: the credential needs the scope memory:admin."""
 MemoryType = Literal["episodic", "semantic", "procedural", "prospective"]
 MemoryScope = Literal["user", "session", "thread", "agent", "persona", "org", "organization", "group"]
-"""`thread` is `session`, `persona` is `agent`, `organization` is `org`."""
+"""`thread` means `session`, `persona` means `agent`, `organization` means `org`."""
 TRACE_PREFIX: Final = "mt_"
-"""A trace id is this prefix and the id of any record. The prefix may be left out."""
+"""Prefix of a trace id; the rest is the id of any record. The prefix may be omitted."""
 TraceId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Query = Annotated[str, StringConstraints(min_length=1, max_length=CONTENT_MAX)]
 Limit = Annotated[int, Field(ge=1, le=100)]
@@ -35,7 +35,7 @@ BlockText = Annotated[str, StringConstraints(max_length=BLOCK_LIMIT_MAX)]
 
 # ------------------------------------------------------------------------------------------------ arguments
 class ToolArguments(Contract):
-    """Base of arguments. The text below a field describes it to the model."""
+    """Base of arguments. The string after a field describes it to the model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -259,7 +259,7 @@ class ActiveProcedure(Contract):
 
 
 class ToolAccepted(Contract):
-    """Instead of the result of a write that was not applied in time. It waits in the log."""
+    """Answer of a write that was not applied in time. The command is in the log and will be applied."""
 
     accepted: str
     """The command id."""
@@ -268,7 +268,7 @@ class ToolAccepted(Contract):
 # ------------------------------------------------------------------------------------------------ the tools
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool. `description` tells a model what it does and when to use it."""
+    """One tool. `description` explains its function and use to a model."""
 
     name: str
     description: str
@@ -277,9 +277,9 @@ class ToolSpec:
     effect: SideEffect
     guard: Guard = "free"
     idempotent: bool = True
-    """Whether a second call with the same arguments changes nothing more."""
+    """True when a second call with the same arguments has no further effect."""
     by_default: bool = True
-    """Whether the pack has it unless it is named."""
+    """True when the default pack contains the tool."""
 
 
 def _specs() -> Iterable[ToolSpec]:

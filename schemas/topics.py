@@ -1,4 +1,4 @@
-"""The topic catalogue as data: names, keys, layouts, readers and writers (docs/reference/topics.md)."""
+"""Topic catalogue as data: names, keys, layouts, readers and writers (docs/reference/topics.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Topic:
     config: tuple[tuple[str, str], ...] = field(default=())
 
     def settings(self) -> dict[str, str]:
-        """Kafka topic configs."""
+        """Return the Kafka settings of the topic."""
         settings: dict[str, str] = {"cleanup.policy": self.clean_up}
         if self.retention_days is not None and self.clean_up == "delete":
             settings["retention.ms"] = str(self.retention_days * _DAY_MS)
@@ -76,14 +76,14 @@ TOPICS: tuple[Topic, ...] = (
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 
 PARKED = Topic("memory-parked", "stage/table key", "compact", None, STAGES, STAGES, partitions=1)
-"""The keys whose last outcome cannot be applied, and the records that ended workers. It belongs to the stages, as their
-changelogs do."""
+"""Topic of parked keys, whose last outcome cannot be applied, and of records that ended workers. It belongs to the
+stages, like their changelogs."""
 
 DEAD_LETTER_SUFFIX = ".dlq"
 
 
 def read_by(stage: StageName) -> tuple[Topic, ...]:
-    """Return the topics that a stage consumes: one consumer group, equal partition counts."""
+    """Return the topics that a stage consumes, with one consumer group and equal partition counts."""
     return tuple(topic for topic in TOPICS if stage in topic.read_by)
 
 
@@ -130,22 +130,23 @@ def changelog_of(stage: StageName) -> Topic | None:
 
 
 def catalogue() -> tuple[Topic, ...]:
-    """Return every topic of this version: work topics, their dead letters, the changelogs, and that of parked keys."""
+    """Return every topic of this version: work topics, their dead letters, the changelogs and the topic of parked
+    keys."""
     dead_letters = tuple(dead_letters_of(topic) for topic in TOPICS if set(topic.read_by) & set(STAGES))
     changelogs = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
     return TOPICS + dead_letters + changelogs + (PARKED,)
 
 
 def partitions_of(topic: Topic, *, default: int) -> int:
-    """Return the partition count of a topic in a deployment whose count is `default`. With one partition (the embedded
-    default) every topic has one."""
+    """Return the partition count of a topic in a deployment with the count `default`. If `default` is 1 (embedded),
+    every topic has one partition."""
     return topic.partitions if topic.partitions is not None and default > 1 else default
 
 
-# ------------------------------------------------------------------------------------------------ who may what
+# ------------------------------------------------------------------------------------------------ access
 @dataclass(frozen=True, slots=True)
 class TopicAccess:
-    """What one principal may do with the topics: the ACLs of a broker. `group`: its consumer group, if it has one."""
+    """Topic permissions of one principal, for a broker's ACLs. `group` is its consumer group, if it has one."""
 
     principal: str
     produces: tuple[Topic, ...]
@@ -159,13 +160,13 @@ CLIENT_ROLES: dict[str, tuple[str, ...]] = {
     "a sender of commands": ("tools",),
     "`memstream serve`": ("chat services", "tools", "recall", "anyone"),
 }
-"""By principal, the roles that it has in the catalogue."""
+"""Roles in the catalogue, by principal."""
 TRACED: tuple[Topic, ...] = (OBSERVATIONS,)
-"""Topics that `memstream serve` reads besides, to show why a fact is believed."""
+"""Additional topics that `memstream serve` reads, to show the origin of a fact."""
 
 
 def accesses() -> tuple[TopicAccess, ...]:
-    """Return the least that each principal needs: the stages, then the clients."""
+    """Return the minimum access that each principal needs: first the stages, then the clients."""
     return (*map(_access_of_stage, STAGES), *(_access_of_client(name) for name in CLIENT_ROLES))
 
 
@@ -174,7 +175,7 @@ def _access_of_stage(stage: StageName) -> TopicAccess:
     changelog = changelog_of(stage)
     own = (*((changelog,) if changelog is not None else ()), PARKED)
     writes = tuple(topic for topic in TOPICS if stage in topic.written_by)
-    state = (FACTS,) if stage == "reflector" else ()  # at its start it compares the store with the states of facts
+    state = (FACTS,) if stage == "reflector" else ()  # at its start it compares the store with this topic
     return TopicAccess(
         stage, (*writes, *map(dead_letters_of, reads), *own), (*reads, *own, POLICIES, *state), group_of(stage)
     )

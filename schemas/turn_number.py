@@ -1,4 +1,4 @@
-"""The number of a turn in its session: an epoch and a place. Numbers are compared epoch first."""
+"""Number of a turn in its session: an epoch and a number within it. Numbers are compared epoch first."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 Epoch = Annotated[int, Field(ge=0)]
-"""The epoch of a session's row in the observer's table. It is higher when the row is made anew after it has ended. A
-record of an earlier version has none: it is of epoch 0."""
+"""Epoch of a session's row in the observer's table. It increases when the row is created again after it has ended. A
+record of an earlier version without an epoch belongs to epoch 0."""
 RowEpoch = Annotated[int, Field(ge=0, exclude_if=operator.not_)]
-"""The epoch in a row of a table. Epoch 0 is not written."""
+"""Epoch in a row of a table. Epoch 0 is not written."""
 
 
 class TurnNumber(NamedTuple):
-    """A turn's number. Within an epoch `n` counts from 1."""
+    """Number of a turn. Within an epoch, `n` counts from 1."""
 
     epoch: int
     n: int

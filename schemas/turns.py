@@ -20,7 +20,7 @@ Role = Literal["user", "assistant", "tool", "system"]
 Scope = Literal["user", "agent", "org", "group"]
 Sensitivity = Literal["public", "internal", "secret"]
 SENSITIVITIES: tuple[Sensitivity, ...] = get_args(Sensitivity)
-"""From the least to the most sensitive: anyone may read `public`, `secret` needs a right of its own."""
+"""Sensitivities in ascending order: anyone may read `public`; `secret` needs a separate permission."""
 
 ROLES: Final[Mapping[str, Role]] = {
     "user": "user",
@@ -36,14 +36,14 @@ ROLES: Final[Mapping[str, Role]] = {
     "function": "tool",
     "ipython": "tool",
 }
-"""The names that producers give to the roles. Every other name is unknown."""
+"""Roles by the names that producers use. Other names are unknown roles."""
 
 SHORT_MAX: Final = 128
 ShortName = Annotated[str, StringConstraints(max_length=SHORT_MAX)]
 
 
 class _Open(BaseModel):
-    """Part of a turn: unknown fields are kept."""
+    """Part of a turn. Unknown fields are kept."""
 
     model_config = ConfigDict(hide_input_in_errors=True, frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -56,7 +56,7 @@ class ContentPart(_Open):
 
 
 UNREAD: Final = "unread_message"
-"""The field of a message that keeps what was sent in its place and could not be read."""
+"""Field of a message with the original value of a message that could not be read."""
 
 
 UNREAD_CONTENT: Final = "content that is neither text nor parts"
@@ -64,10 +64,10 @@ NO_CONTENT: Final = "no content"
 
 
 class UnreadMessage(Contract):
-    """A message of a turn of which nothing could be read."""
+    """A message of a turn without readable content."""
 
     index: Annotated[int, Field(ge=0)]
-    """Its place in the turn, as in `message_index` of the session log."""
+    """Index in the turn, as in `message_index` of the session log."""
     why: ShortName
     """An unknown role, the type of an item, or the types of its parts."""
 
@@ -76,15 +76,15 @@ class TurnMessage(_Open):
     role: Role
     content: str | tuple[ContentPart, ...] | None = None
     name: ShortName | None = None
-    """The speaker, where several people speak."""
+    """Name of the speaker, in a conversation of several people."""
     created_at: Annotated[
         SaidAt, Field(validation_alias=AliasChoices("created_at", "createdAt"), exclude_if=lambda at: at is None)
     ] = None
-    """When the message was written. Null: at the turn's time."""
+    """Time when the message was written. Null: the turn's time."""
 
     @property
     def text(self) -> str:
-        """The text of the message: the string, or the text parts joined by line breaks."""
+        """Text of the message: the string, or the text parts joined by line breaks."""
         if self.content is None:
             return ""
         if isinstance(self.content, str):
@@ -93,17 +93,17 @@ class TurnMessage(_Open):
 
     @property
     def other_parts(self) -> int:
-        """The number of parts that are not text (images, audio …). They are counted, not remembered."""
+        """Number of parts that are not text (images, audio …). They are counted, not remembered."""
         if self.content is None or isinstance(self.content, str):
             return 0
         return sum(part.type != "text" for part in self.content)
 
     @property
     def unread(self) -> str | None:
-        """Why nothing of the message could be read. None: it has a text, or there is nothing to read.
+        """Reason why the message has no readable content. None: it has a text, or there is nothing to read.
 
-        A message that is none of a chat keeps its place in the turn: role `tool`, no content, and what was sent in the
-        field `UNREAD`."""
+        A message that is not a chat message keeps its place in the turn: it has the role `tool`, no content, and the
+        original value in the field `UNREAD`."""
         if self.model_extra and UNREAD in self.model_extra and self.role == "tool" and self.content is None:
             return why_unread(self.model_extra[UNREAD])
         if not isinstance(self.content, tuple) or not self.content or self.other_parts < len(self.content):
@@ -112,7 +112,7 @@ class TurnMessage(_Open):
 
 
 def why_unread(sent: JsonValue) -> str:
-    """Return why a message that is no message of a chat could not be read."""
+    """Return why a value is not a readable chat message."""
     if not isinstance(sent, dict):
         return "no object"
     kind, role = sent.get("type"), sent.get("role")
@@ -128,17 +128,17 @@ def why_unread(sent: JsonValue) -> str:
 
 
 def short(name: str) -> str:
-    """Return a name that a producer chose, as a message or a log may show it."""
+    """Shorten a name from a producer for a message or a log."""
     return "".join(each for each in name[:40] if each.isprintable())
 
 
 def known_role(name: str) -> Role | None:
-    """Return the role that a producer's name of it means. None: it is not known."""
+    """Return the role for a producer's name; None for an unknown name."""
     return ROLES.get(name.strip().casefold())
 
 
 class Owner(Contract):
-    """The owner of an episode or a fact, within a tenant."""
+    """Owner of an episode or a fact, within a tenant."""
 
     scope: Scope
     id: GivenId
@@ -163,12 +163,12 @@ class Turn(Contract):
         TimeZoneName,
         Field(validation_alias=AliasChoices("time_zone", "timeZone", "timezone"), exclude_if=lambda name: name is None),
     ] = None
-    """Where the speakers are. Null: the offset of `occurred_at` counts."""
+    """Time zone of the speakers. Null: the offset of `occurred_at` applies."""
     agent_id: GivenId | None = None
     org_id: GivenId | None = None
     group_id: GivenId | None = None
     scope: Scope | None = None
-    """Who owns what is learnt; null: the policy's `episodic.scope`, by default user."""
+    """Scope of the owner of learnt memory; null: the policy's `episodic.scope`, by default user."""
     sensitivity: Sensitivity | None = None
     ends_session: bool = False
     metadata: Metadata = Field(default_factory=dict)
@@ -187,20 +187,20 @@ class Turn(Contract):
 
     @property
     def unread(self) -> tuple[UnreadMessage, ...]:
-        """The messages of which nothing could be read."""
+        """Messages without readable content."""
         whys = ((index, message.unread) for index, message in enumerate(self.messages))
         return tuple(UnreadMessage(index=index, why=why) for index, why in whys if why is not None)
 
     @property
     def zone(self) -> tzinfo | None:
-        """The zone of `time_zone`; None when there is none of this name."""
+        """The zone of `time_zone`; None for an unknown name."""
         try:
             return None if self.time_zone is None else zone_named(self.time_zone)
         except ValueError:
             return None
 
     def local(self, at: datetime) -> datetime:
-        """Return a time as the clock of the speakers shows it: in their zone, else with its own offset."""
+        """Return a time in the time zone of the speakers, or else with its own offset."""
         return in_zone(at, self.zone)
 
     def in_utc(self) -> Turn:
@@ -208,7 +208,7 @@ class Turn(Contract):
         return self if self.occurred_at is None else self.model_copy(update={"occurred_at": in_utc(self.occurred_at)})
 
     def owner(self, *, default_scope: Scope = "user") -> Owner:
-        """Return the owner of what is learnt from this turn. Raises ValueError when the default scope's id is
+        """Return the owner of memory that is learnt from this turn. Raise ValueError when the default scope's id is
         missing."""
         scope = self.scope or default_scope
         owner_id = getattr(self, f"{scope}_id")
@@ -218,12 +218,12 @@ class Turn(Contract):
 
 
 def up_to(ceiling: Sensitivity) -> tuple[Sensitivity, ...]:
-    """Return the sensitivities that a reader with this ceiling may see."""
+    """Return the sensitivities that a reader with this ceiling may read."""
     return SENSITIVITIES[: SENSITIVITIES.index(ceiling) + 1]
 
 
 def turn_value(fields: dict[str, JsonValue]) -> bytes:
-    """Return a turn as a producer writes it: JSON, UTF-8. Half of a character is written as its escape. Raises
-    ValueError for a number that JSON cannot hold."""
+    """Encode a turn like a producer: JSON, UTF-8. An unpaired surrogate is written as its escape. Raise ValueError for
+    a number that JSON cannot represent."""
     text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Entries of a session's working set, as the observer keeps them and as readers see them in Qdrant."""
+"""Entries of a session's working set, in the observer's form and in the form for readers in Qdrant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENTRIES_MAX = 64
 
 
 class WorkingEntry(Contract):
-    """One entry that the conversation is about now. salience = importance x decay(turns since last access)."""
+    """One entry about the current topic of the conversation. salience = importance x decay(turns since last access)."""
 
     entry_id: OurId
     content: Content
@@ -69,11 +69,12 @@ class StoredMessage(Contract):
     occurred_at: Instant
     sensitivity: Sensitivity = "internal"
     agent_id: GivenId | None = None
-    """The agent that took part in the turn. None: the turn names none, or version 0.1 recorded it."""
+    """The agent that took part in the turn. None: the turn has no agent, or version 0.1 recorded it."""
     turn_sha256: Annotated[str, StringConstraints(max_length=64)] | None = None
-    """On message 0: the SHA-256 of the turn's value. It distinguishes another turn of the same id."""
+    """On message 0 only: the SHA-256 of the turn's value. It distinguishes another turn with the same id."""
     session_place: Annotated[int, Field(ge=0)] | None = None
-    """The message's place in its session's thread, from 0, in log order. None for messages outside the thread
-    (memory/recall/context_windows.py) and for those that version 0.1 recorded."""
+    """Index of the message in its session's thread, from 0, in log order. None for messages outside the thread
+    (memory/recall/context_windows.py) and for messages that version 0.1 recorded."""
     first_place: Annotated[int, Field(ge=0)] | None = None
-    """On message 0: the place in the thread of the turn's first message, also when the turn has no message there."""
+    """On message 0 only: the index in the thread of the turn's first message, even when the turn has no message
+    there."""

@@ -1,7 +1,6 @@
-"""Edits of blocks: short named texts that stand in an agent's prompt.
+"""Edits of blocks: short named texts in an agent's prompt.
 
-A block belongs to a session (the observer applies its edits) or to an owner (the reflector does). What is attached in a
-session is the observer's.
+The observer applies edits of a session's blocks and attachments; the reflector applies edits of an owner's blocks.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from ..turns import Owner, Sensitivity
 from .common import Name
 
 BLOCK_LIMIT: Final = 2_000
-"""Characters of a block, unless its definition says otherwise."""
+"""Default limit of a block in characters."""
 BLOCK_LIMIT_MAX: Final = 20_000
 BLOCKS_MAX: Final = 64
-"""Blocks of one session or owner, and blocks attached in one session."""
+"""Maximum number of blocks of one session or owner, and of blocks attached in one session."""
 
 BlockText = Annotated[str, StringConstraints(max_length=BLOCK_LIMIT_MAX)]
 BlockLimit = Annotated[int, Field(ge=1, le=BLOCK_LIMIT_MAX)]
 
 
 class BlockDefine(Contract):
-    """`args` of blocks.define. A block of this name that exists keeps its text; its limit and description change."""
+    """`args` of blocks.define. An existing block of this name keeps its text; its limit and description change."""
 
     name: Name
     value: BlockText = ""
     limit: BlockLimit | None = None
-    """Characters; None: `memory.blocks.limit`."""
+    """Limit in characters; None: `memory.blocks.limit`."""
     description: Annotated[str, StringConstraints(max_length=500)] = ""
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
-    """A person's own edit is `user`, a tool call of an agent `assistant`."""
+    """`user` for a person's own edit, `assistant` for a tool call of an agent."""
 
 
 class BlockAppend(Contract):
@@ -56,7 +55,7 @@ class BlockReplace(Contract):
 
 
 class BlockRethink(Contract):
-    """`args` of blocks.rethink: the whole text is new. A block that does not exist is defined."""
+    """`args` of blocks.rethink: replace the whole text. A missing block is defined."""
 
     name: Name
     value: BlockText
@@ -70,14 +69,14 @@ class BlockRemove(Contract):
 
 
 class BlockAttach(Contract):
-    """`args` of blocks.attach and blocks.detach, on a session: an owner's block stands in its context, or no longer."""
+    """`args` of blocks.attach and blocks.detach, on a session: add an owner's block to its context, or remove it."""
 
     name: Name
     owner: Owner
 
 
 class BlockChanged(Contract):
-    """Result of an edit of a block: the text and its length after the edit. `limit` is in characters."""
+    """Result of an edit of a block: its text and length after the edit. `limit` is in characters."""
 
     name: Name
     value: BlockText
@@ -86,14 +85,14 @@ class BlockChanged(Contract):
 
 
 class BlockRemoved(Contract):
-    """Result of blocks.remove. `removed` false: there was none of this name."""
+    """Result of blocks.remove. `removed` is false when there was no block of this name."""
 
     name: Name
     removed: bool
 
 
 class BlockAttached(Contract):
-    """Result of blocks.attach and blocks.detach: whether the block stands in the session's context now."""
+    """Result of blocks.attach and blocks.detach. `attached`: the block is now in the session's context."""
 
     name: Name
     owner: Owner

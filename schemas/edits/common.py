@@ -1,4 +1,4 @@
-"""What the edits of several tiers share."""
+"""Definitions that the edits of several tiers share."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from ..base import OurId, small_json
 
 EDIT_SESSION: Final = "edit"
-"""The session id of what was stated by hand outside of any session."""
+"""Session id of statements that were made by hand outside of any session."""
 EDIT_METADATA_MAX_BYTES: Final = 3_072
-"""What an edit may set leaves room for what memory adds."""
+"""Maximum size of an edit's metadata. It is below `METADATA_MAX_BYTES`, to leave room for fields that memory adds."""
 MERGED_MAX: Final = 32
-"""Records of one merge."""
+"""Maximum number of records in one merge."""
 NAME_MAX: Final = 128
 EditMetadata = Annotated[dict[str, JsonValue], AfterValidator(partial(small_json, most=EDIT_METADATA_MAX_BYTES))]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME_MAX, pattern=r"^\S(?:[^\x00-\x1f\x7f]*\S)?$")]
-"""The name of a block or a procedure: one line, without spaces at its ends. Names are compared as canonical texts."""
+"""Name of a block or a procedure: one line, without spaces at its ends. Names are compared as canonical texts."""
 MergedIds = Annotated[tuple[OurId, ...], Field(min_length=2, max_length=MERGED_MAX)]

@@ -1,4 +1,4 @@
-"""Edits of episodes by hand. The reflector adds them; consolidation applies what changes one that exists."""
+"""Edits of episodes by hand. The reflector adds episodes; consolidation applies edits of existing episodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .common import MERGED_MAX, MergedIds
 
 
 class EpisodeAdd(Contract):
-    """`args` of episodes.add: something that happened. An equal text of this owner is not added twice."""
+    """`args` of episodes.add: record an event. An equal text of this owner is not added twice."""
 
     content: Content
     subject: Subject = "user"
@@ -23,9 +23,9 @@ class EpisodeAdd(Contract):
     importance: Unit = 0.6
     tags: Tags = ()
     occurred_at: Instant | None = None
-    """None: when the command was issued."""
+    """Time of the event; None: the time of the command."""
     user_id: GivenId | None = None
-    """The user who was there; None: the owner, where that is a user."""
+    """The user who was present; None: the owner, if the owner is a user."""
     session_id: GivenId | None = None
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
@@ -39,7 +39,7 @@ class EpisodeEdit(Contract):
     tags: Tags | None = None
     importance: Unit | None = None
     trust: Trust = "user"
-    """A person's own edit is `user`, a tool call of an agent `assistant`."""
+    """`user` for a person's own edit, `assistant` for a tool call of an agent."""
     reason: Reason = ""
 
     @model_validator(mode="after")
@@ -50,38 +50,38 @@ class EpisodeEdit(Contract):
 
 
 class EpisodeForget(Contract):
-    """`args` of episodes.forget: the episode leaves every read, and stays in the store as deleted."""
+    """`args` of episodes.forget: the episode is left out of every read, and stays in the store as deleted."""
 
     episode_id: OurId
     reason: Reason = ""
 
 
 class EpisodesMerge(Contract):
-    """`args` of episodes.merge. The first episode survives, with the tags of all and the greatest strength; links lead
-    to it; the others are deleted with a reference to it."""
+    """`args` of episodes.merge. The first episode survives, with the tags of all episodes and the greatest strength.
+    Links are redirected to it. The other episodes are deleted with a reference to it."""
 
     episode_ids: MergedIds
     content: Content | None = None
-    """None: their texts, one after the other."""
+    """Merged text; None: the texts are concatenated."""
     trust: Trust = "user"
     reason: Reason = ""
 
 
 class EpisodesMark(Contract):
-    """`args` of episodes.mark_consolidated: no run looks at these episodes again."""
+    """`args` of episodes.mark_consolidated: later consolidation runs ignore these episodes."""
 
     episode_ids: Annotated[tuple[OurId, ...], Field(min_length=1, max_length=MERGED_MAX)]
 
 
 class EpisodeAdded(Contract):
-    """Result of episodes.add. `existing`: it was there before."""
+    """Result of episodes.add. `existing`: the episode existed before."""
 
     episode_id: OurId
     existing: bool
 
 
 class EpisodeEdited(Contract):
-    """Result of episodes.update and episodes.forget. `changed` false: it was so already."""
+    """Result of episodes.update and episodes.forget. `changed` is false when the episode already had this state."""
 
     episode_id: OurId
     changed: bool
@@ -95,6 +95,6 @@ class EpisodesMerged(Contract):
 
 
 class EpisodesMarked(Contract):
-    """Result of episodes.mark_consolidated: those that were not marked before."""
+    """Result of episodes.mark_consolidated: the episodes that were not marked before."""
 
     episode_ids: tuple[OurId, ...]

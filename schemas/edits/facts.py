@@ -13,10 +13,10 @@ from ..turns import Sensitivity
 from .common import EditMetadata, MergedIds
 
 FactDecision = Literal["admit", "dedup", "supersede", "pending", "quarantined"]
-"""What the conflict pipeline did with a statement.
+"""Decision of the conflict pipeline about a statement.
 
 - admit: it is an active fact of its own.
-- dedup: memory knows it already.
+- dedup: memory already has it.
 - supersede: it is active, and closed at least one fact.
 - pending: it waits for a judgement, or for its time.
 - quarantined: it is an instruction to the assistant, and waits for a person's approval.
@@ -33,18 +33,18 @@ class FactRemember(Contract):
     content: Content
     subject: Subject = "user"
     category: Category | None = None
-    """None: what the statement's predicate tells, else knowledge."""
+    """None: the category of the statement's predicate, else knowledge."""
     confidence: Unit | None = None
-    """None: as of a permanent observation of the same trust."""
+    """None: the confidence of a permanent observation with the same trust."""
     valid_from: Instant | None = None
     valid_to: Instant | None = None
     sensitivity: Sensitivity = "internal"
     tags: Tags = ()
     metadata: EditMetadata = Field(default_factory=dict)
     trust: Trust = "user"
-    """Whose word it is. A person's own edit is `user`, a tool call of an agent `assistant`."""
+    """Origin of the statement: `user` for a person's own edit, `assistant` for a tool call of an agent."""
     session_id: GivenId | None = None
-    """The session in which it was said, if any."""
+    """The session of the statement, if any."""
     reason: Reason = ""
 
 
@@ -76,12 +76,12 @@ class FactReinforce(Contract):
 
 
 class FactSupersede(Contract):
-    """`args` of facts.supersede: another value holds from now on. The old row closes."""
+    """`args` of facts.supersede: another value is true from now on. The old row is closed."""
 
     fact_id: OurId
     content: Content
     category: Category | None = None
-    """None: the old row's."""
+    """None: the category of the old row."""
     valid_from: Instant | None = None
     tags: Tags = ()
     trust: Trust = "user"
@@ -89,24 +89,24 @@ class FactSupersede(Contract):
 
 
 class FactMerge(Contract):
-    """`args` of facts.merge. The first fact survives with the tags of all; the others close."""
+    """`args` of facts.merge. The first fact survives with the tags of all facts; the other facts are closed."""
 
     fact_ids: MergedIds
     content: Content | None = None
-    """None: their texts, one after the other."""
+    """Merged text; None: the texts are concatenated."""
     trust: Trust = "user"
     reason: Reason = ""
 
 
 class FactForget(Contract):
-    """`args` of facts.forget: the fact leaves every read. The log keeps it."""
+    """`args` of facts.forget: the fact is left out of every read. The log still has it."""
 
     fact_id: OurId
     reason: Reason = ""
 
 
 class FactRemembered(Contract):
-    """Result of facts.remember and facts.add. `changed_fact_ids`: every fact that changed with it."""
+    """Result of facts.remember and facts.add. `changed_fact_ids` has every fact that this edit changed."""
 
     decision: FactDecision
     fact_id: OurId
@@ -115,7 +115,7 @@ class FactRemembered(Contract):
 
 
 class FactEdited(Contract):
-    """Result of facts.update and facts.reinforce. `changed` false: it said so already."""
+    """Result of facts.update and facts.reinforce. `changed` is false when the fact already had this content."""
 
     fact_id: OurId
     state: FactState
@@ -139,7 +139,7 @@ class FactsMerged(Contract):
 
 
 class FactForgotten(Contract):
-    """Result of facts.forget. `forgotten` false: it was forgotten before."""
+    """Result of facts.forget. `forgotten` is false when the fact was already forgotten."""
 
     fact_id: OurId
     forgotten: bool

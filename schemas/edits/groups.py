@@ -1,4 +1,4 @@
-"""Edits of groups, which share memory within a tenant. The reflector applies them, in the lane of the group."""
+"""Edits of groups, which share memory within a tenant. The reflector applies them in the group's lane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..turns import Owner
 
 MEMBERS_MAX: Final = 1_000
 SHARED_MAX: Final = 1_000
-"""Single facts and procedures that a group shares."""
+"""Maximum number of single facts, and of single procedures, that a group shares."""
 EDITED_MAX: Final = 100
 
 
@@ -24,7 +24,8 @@ class GroupDefine(Contract):
 class GroupAttach(Contract):
     """`args` of groups.attach and groups.detach: members, and single records of owners of this tenant.
 
-    A member reads what the group owns and what is attached to it. What is detached is gone from every read at once.
+    A member can read the group's own records and the attached records. A detached record is removed from every read
+    immediately.
     """
 
     members: Annotated[tuple[Owner, ...], Field(max_length=EDITED_MAX)] = ()
@@ -43,13 +44,13 @@ class GroupAttach(Contract):
 
 
 class GroupRemove(Contract):
-    """`args` of groups.remove: nobody is a member any longer, nothing is attached. What the group owns stays."""
+    """`args` of groups.remove: remove all members and attached records. The group's own records stay."""
 
     reason: Reason = ""
 
 
 class GroupChanged(Contract):
-    """Result of every edit of a group: what it has after the edit."""
+    """Result of every edit of a group: the numbers of its members and attached records after the edit."""
 
     group_id: GivenId
     members: Annotated[int, Field(ge=0)]

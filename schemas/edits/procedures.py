@@ -1,4 +1,4 @@
-"""Edits of procedures. Consolidation defines and removes them; the observer keeps which are active in a session."""
+"""Edits of procedures. Consolidation defines and removes procedures; the observer activates them in a session."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from .common import Name
 
 
 class ProcedureDefine(Contract):
-    """`args` of procedures.define. A procedure of this name gets a new version; the older ones are kept."""
+    """`args` of procedures.define. An existing procedure of this name gets a new version; the older versions are
+    kept."""
 
     name: Name
     trigger: ProcedureText
-    """When it applies."""
+    """The situation in which the procedure applies."""
     steps: Annotated[tuple[ProcedureText, ...], Field(min_length=1, max_length=STEPS_MAX)]
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
-    """A person's own edit is `user`, a tool call of an agent `assistant`."""
+    """`user` for a person's own edit, `assistant` for a tool call of an agent."""
     reason: Reason = ""
 
 
@@ -34,15 +35,15 @@ class ProcedureRemove(Contract):
 
 
 class ProcedureActivate(Contract):
-    """`args` of procedures.activate and procedures.deactivate, on a session: the procedure stands in its context until
-    it is deactivated."""
+    """`args` of procedures.activate and procedures.deactivate, on a session: an active procedure is in the session's
+    context until it is deactivated."""
 
     name: Name
     owner: Owner
 
 
 class ProcedureChanged(Contract):
-    """Result of procedures.define and procedures.remove. `version` 0: there was none of this name."""
+    """Result of procedures.define and procedures.remove. `version` is 0 when there was no procedure of this name."""
 
     procedure_id: OurId
     name: Name

@@ -11,23 +11,23 @@ from ..facts import Trust
 from ..turns import Sensitivity
 
 TaskState = Literal["open", "due", "done", "cancelled"]
-"""`due`: its time has come, and memory.tasks.due has told it."""
+"""`due`: the task's time has come, and a record on memory.tasks.due has reported it."""
 PENDING: Final[tuple[TaskState, ...]] = ("open", "due")
-"""States of tasks that are still to be done."""
+"""States of unfinished tasks."""
 TASKS_MAX: Final = 500
-"""Pending tasks of an owner."""
+"""Maximum number of pending tasks of an owner."""
 
 TaskCondition = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 class TaskAdd(Contract):
-    """`args` of tasks.add: something to do at a time, or when a condition holds. An open task with the same text, time
-    and condition is not added twice."""
+    """`args` of tasks.add: a task for a time, or for when a condition is true. A second open task with the same text,
+    time and condition is not added."""
 
     content: Content
     due_at: Instant | None = None
     condition: TaskCondition | None = None
-    """When to do it, in words. A cue that matches it makes the task due for that read."""
+    """Condition in words. A cue that matches it makes the task due for that read."""
     subject: Subject = "user"
     tags: Tags = ()
     sensitivity: Sensitivity = "internal"
@@ -48,14 +48,14 @@ class TaskRef(Contract):
 
 
 class TaskDueNow(Contract):
-    """`args` of tasks.due, which the reflector sends itself when a task's time has come."""
+    """`args` of tasks.due, which the reflector sends to itself when a task's time has come."""
 
     task_id: OurId
     due_at: Instant
 
 
 class TaskChanged(Contract):
-    """Result of every edit of a task. `changed` false: it was in this state before."""
+    """Result of every edit of a task. `changed` is false when the task was already in this state."""
 
     task_id: OurId
     state: TaskState

@@ -15,16 +15,17 @@ ADVANCE_MAX: Final = 1_000
 
 
 class WorkingAdd(Contract):
-    """`args` of working.add: an entry that nobody said. One with the same subject and canonical text is refreshed."""
+    """`args` of working.add: an entry without a statement in a turn. An existing entry with the same subject and
+    canonical text is refreshed."""
 
     content: Content
     subject: Subject = "user"
     category: Category = "knowledge"
     importance: Unit = 0.5
     pinned: bool = False
-    """Without a free slot for a pin the entry is added unpinned."""
+    """If all pin slots are used, the entry is added unpinned."""
     replaces: OurId | None = None
-    """The entry that this one supersedes."""
+    """The entry that this entry replaces."""
     sensitivity: Sensitivity = "internal"
     metadata: Metadata = Field(default_factory=dict)
 
@@ -36,7 +37,7 @@ class WorkingEntryRef(Contract):
 
 
 class WorkingAdvance(Contract):
-    """`args` of working.advance: the turn counter of salience moves on, without a turn of the conversation."""
+    """`args` of working.advance: increase the turn counter of salience without a turn of the conversation."""
 
     turns: Annotated[int, Field(ge=1, le=ADVANCE_MAX)] = 1
 
@@ -44,7 +45,8 @@ class WorkingAdvance(Contract):
 class WorkingChanged(Contract):
     """Result of every edit of a working set.
 
-    `entry`: the entry after the edit; None where it left. `evicted`: ids of entries that had to leave for it.
+    `entry` is the entry after the edit; None when it was removed. `evicted` has the ids of entries that were removed to
+    make room.
     """
 
     turn: Annotated[int, Field(ge=0)]

@@ -1,1 +1,1 @@
-"""The front door: turns as the world sends them, read into the contract `Turn` once. See docs/design/front-door.md."""
+"""Front door: it converts turns in common formats into the contract `Turn` once. See docs/design/front-door.md."""

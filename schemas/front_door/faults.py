@@ -1,4 +1,4 @@
-"""Faults of a turn, by field."""
+"""Faults of a turn, listed by field."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic import ValidationError
 
 Path = tuple[str | int, ...]
 SHOWN_MAX: Final = 5
-"""Faults that one line names."""
+"""Maximum number of faults in one line."""
 _TYPES: Final = frozenset({"str", "tuple[ContentPart, ...]"})
-"""Names that pydantic puts into the path of an error in a message's content. They are types, not fields."""
+"""Type names that pydantic adds to the path of an error in a message's content. They are not fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """A fault of one field, without its content."""
+    """A fault of one field, without the field's content."""
 
     path: Path
     why: str

@@ -1,6 +1,7 @@
-"""Frames around a turn: what serializers, connectors and gateways put around the JSON object of a record.
+"""Frames around a turn: the wrappers that serializers, connectors and gateways add to a record's JSON object.
 
-`unframe` takes them off. What it cannot take off, it names, with the setting of the producer that helps.
+`unframe` removes known frames. For other frames it raises an error that names the frame and the producer setting to
+change.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from pydantic import JsonValue
 from .json_text import BOM, NotJson, parse_json, parse_text
 
 LAYERS_MAX: Final = 4
-"""Frames within frames that are taken off."""
+"""Maximum number of nested frames that are removed."""
 _WRAPPERS_MAX: Final = 3
-"""Objects and lists around a turn that is looked for to name its place."""
+"""Maximum number of objects and lists around a turn when an error message locates it."""
 TURN_FIELDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "messages"})
 
 _GLUE: Final = 18
-"""Bytes of the header of AWS Glue: 3, the compression, and the id of the schema version."""
+"""Bytes of the header of AWS Glue: version byte (3), compression, and id of the schema version."""
 _UNCOMPRESSED: Final = 0
 _PLAIN: Final = "set value.serializer to KafkaJsonSchemaSerializer, or to a serializer of plain JSON"
 _WIDE: Final = re.compile(rb"\0[\s{\[\"]\0|\0{3}[\s{\[\"]\0")
-"""The beginning of JSON in UTF-16 or UTF-32, big end first. A schema of this number would be above 150 million."""
+"""Start of JSON in UTF-16 or UTF-32, big endian. As a schema id, these bytes would be above 150 million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +37,17 @@ class Unframed:
 
     value: JsonValue
     frames: tuple[str, ...] = ()
-    """Names of the frames that were taken off, the outermost first."""
+    """Names of the removed frames, outermost first."""
     type: str | None = None
-    """The type that a CloudEvent in structured mode names."""
+    """The `type` of a CloudEvent in structured mode."""
 
     def within(self, why: str) -> str:
-        """Return why the value is refused, with the frames that it was in."""
+        """Return the reason of a refusal, with the removed frames."""
         return f"in {', in '.join(reversed(self.frames))}: {why}" if self.frames else why
 
 
 def unframe(raw: bytes) -> Unframed:
-    """Parse a record's value and take its frames off. Raises NotJson, which names what was seen."""
+    """Parse a record's value and remove its frames. Raise NotJson, whose message names the detected format."""
     frame, rest = _schema_frame(raw)
     if frame is None:
         return _within(Unframed(parse_json(raw)))
@@ -58,12 +59,12 @@ def unframe(raw: bytes) -> Unframed:
 
 
 def unframe_value(value: JsonValue) -> Unframed:
-    """Take the frames off a JSON value that is parsed already. Raises NotJson."""
+    """Remove the frames of a parsed JSON value. Raise NotJson."""
     return _within(Unframed(value))
 
 
 def peek(raw: bytes) -> JsonValue:
-    """Return the JSON of a value that may be refused, also of one in UTF-16 or UTF-32; None where there is none."""
+    """Return the JSON of a value that may be refused, including UTF-16 and UTF-32; None when it is not JSON."""
     try:
         return unframe(raw).value
     except NotJson:
@@ -76,7 +77,7 @@ def peek(raw: bytes) -> JsonValue:
 
 
 def refusal_of(value: JsonValue) -> str | None:
-    """Return why a value without its frames is no turn at all. None: it may be one."""
+    """Return why a value without frames cannot be a turn. None: it may be a turn."""
     if isinstance(value, str):
         base64_of_json = value.startswith(("eyJ", "ey\\"))
         return "is base64: send the JSON itself" if base64_of_json else "is a JSON text, and not an object: send a turn"
@@ -97,7 +98,7 @@ def refusal_of(value: JsonValue) -> str | None:
 
 
 def _place_of_turn(value: JsonValue, *, depth: int = 0) -> str | None:
-    """Return the path of the field that holds a turn, also as a JSON text. None: there is none near the top."""
+    """Return the path of the field that contains a turn, also as a JSON text. None: no field near the top does."""
     if depth == _WRAPPERS_MAX or not isinstance(value, dict | list):
         return None
     named = value.items() if isinstance(value, dict) else [(str(place), each) for place, each in enumerate(value[:1])]
@@ -122,7 +123,7 @@ def _short(name: str) -> str:
 
 # ------------------------------------------------------------------------------------------------ frames of bytes
 def _schema_frame(raw: bytes) -> tuple[str | None, bytes]:
-    """Return the frame of a schema registry before the JSON, and what follows it."""
+    """Return the frame of a schema registry before the JSON, and the remaining bytes."""
     if raw[:1] == b"\0" and len(raw) > 5 and not _WIDE.match(raw):
         schema = int.from_bytes(raw[1:5])
         for size in (5, 9):  # Apicurio's own ids have eight bytes

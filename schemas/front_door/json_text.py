@@ -1,4 +1,5 @@
-"""JSON text as it comes: bytes → a JSON value, and texts without half characters, NUL and byte order marks."""
+"""Parser of JSON text from outside: bytes → a JSON value, whose texts have no incomplete characters, NUL or byte order
+marks."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from typing import Final
 from pydantic import JsonValue
 
 DEPTH_MAX: Final = 200
-"""Levels of lists and objects. Deeper JSON is refused, because readers of it recurse."""
+"""Maximum depth of lists and objects. Deeper JSON is refused, because its readers are recursive."""
 BOM: Final = b"\xef\xbb\xbf"
 REPLACEMENT: Final = "\ufffd"
 
 _CUT: Final = re.compile(
     rb"(?:\xe0[\xa0-\xbf]|[\xe1-\xef][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]?|[\xf1-\xf4][\x80-\xbf]{1,2})(?![\x80-\xbf])"
 )
-"""The beginning of a character of three or four bytes whose end is cut off. One byte alone may be Latin-1."""
+"""Start of a character of three or four bytes whose end is cut off. A single byte may be Latin-1."""
 _REMOVED: Final = re.compile("[\0\ufeff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NOT_JSON: Final = (
@@ -34,26 +35,26 @@ _NOT_JSON: Final = (
     (b"\x80\x05", "is a Python pickle: encode it with json.dumps"),
     (b"<", "is XML: send JSON"),
 )
-"""Beginnings of values that are no JSON, and what to do."""
+"""Prefixes of values that are not JSON, with a description and a remedy."""
 
 
 class NotJson(ValueError):
-    """Bytes that are no JSON. The message says what they are, without their content."""
+    """Bytes that are not JSON. The message says what they are, without their content."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairedJson:
-    """A JSON value that UTF-8 can hold."""
+    """A JSON value that can be encoded as UTF-8."""
 
     value: JsonValue
     characters: int
-    """How many characters were replaced or removed."""
+    """Number of replaced or removed characters."""
 
 
 def parse_json(raw: bytes, *, constant: Callable[[str], float] = float) -> JsonValue:
-    """Parse JSON. A byte order mark before it and NUL bytes after it are passed over, and line breaks within texts are
-    taken. A text of the value may hold half characters (see `repair`). `constant` reads NaN, Infinity and -Infinity.
-    Raises NotJson, and what `constant` raises."""
+    """Parse JSON. A byte order mark before it and NUL bytes after it are ignored, and line breaks within texts are
+    allowed. Texts may contain incomplete characters (see `repair`). `constant` converts NaN, Infinity and -Infinity.
+    Raise NotJson, and the errors of `constant`."""
     text = _text_of(raw)
     if not text.strip():
         raise NotJson("is empty")
@@ -61,7 +62,7 @@ def parse_json(raw: bytes, *, constant: Callable[[str], float] = float) -> JsonV
 
 
 def parse_text(text: str, *, constant: Callable[[str], float] = float) -> JsonValue:
-    """Parse JSON that is decoded already. Raises NotJson, and what `constant` raises."""
+    """Parse decoded JSON text. Raise NotJson, and the errors of `constant`."""
     try:
         value: JsonValue = json.loads(text, strict=False, parse_constant=constant)
     except NotJson:
@@ -88,15 +89,15 @@ def _text_of(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         pass
-    try:  # half of an emoji in bytes, or an emoji in two halves
+    try:  # a character cut in bytes, or a surrogate pair encoded as two characters
         return _CUT.sub(REPLACEMENT.encode(), raw).decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise NotJson(f"is not UTF-8 (at byte {error.start}): let the producer encode texts as UTF-8") from None
 
 
 def repair(value: JsonValue, *, keep: Collection[str] = ()) -> RepairedJson:
-    """Replace half characters by U+FFFD, and remove NUL and byte order marks. `keep`: the fields of the object that
-    stay as they are. Raises NotJson for a value that is nested too deeply."""
+    """Replace incomplete characters by U+FFFD, and remove NUL and byte order marks. Text fields in `keep` stay
+    unchanged. Raise NotJson for a value that is nested too deeply."""
     repairer = _Repairer()
     if not isinstance(value, dict) or not keep:
         return RepairedJson(repairer.value(value, 0), repairer.characters)
@@ -108,7 +109,8 @@ def repair(value: JsonValue, *, keep: Collection[str] = ()) -> RepairedJson:
 
 
 def repair_text(text: str) -> tuple[str, int]:
-    """Return the text without half characters, NUL and byte order marks, and how many were replaced or removed."""
+    """Return the text without incomplete characters, NUL and byte order marks, and the number of replaced or removed
+    characters."""
     if text.isascii() and "\0" not in text:
         return text, 0
     removed = len(text)

@@ -1,8 +1,8 @@
-"""Messages in every common form → messages of the contract.
+"""Conversion of messages from all common formats to messages of the contract.
 
-The forms are those of OpenAI (chat, responses), Anthropic, Gemini, Bedrock, LangChain and the AI SDK. What a tool was
-asked and what it answered become a message of the role `tool`, whoever sent it along. A message that cannot be read
-keeps its place, and what was sent in it.
+The formats are from OpenAI (chat, responses), Anthropic, Gemini, Bedrock, LangChain and the AI SDK. Calls and results
+of tools become messages of the role `tool`, regardless of the sender's role. A message that cannot be read keeps its
+place in the turn and its original content.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from .faults import FieldFault, faults_of
 Json = Mapping[str, JsonValue]
 
 _TEXTS: Final = ("text", "refusal", "transcript")
-"""Fields of a part that hold its text."""
+"""Fields of a part that may contain its text."""
 _TEXTS_OF_TEXT: Final = (*_TEXTS, "content", "value")
-"""The same for a part of the type text."""
+"""Fields of a part of the type `text` that may contain its text."""
 _LISTS: Final = ("parts", "blocks", "contents")
-"""Fields of a message that hold its parts where `content` is empty: Gemini and the AI SDK, LlamaIndex."""
+"""Fields of a message that contain its parts when `content` is empty: Gemini and the AI SDK, LlamaIndex."""
 _WORDS: Final = ("text", "message", "refusal")
-"""Fields of a message that hold its text where `content` is empty."""
+"""Fields of a message that contain its text when `content` is empty."""
 _WITHOUT_WORDS: Final = frozenset(
     {"role", "type", "content", "name", "id", "created_at", "createdAt", "timestamp", "metadata", "status", "model"}
     | {"tool_call_id", "toolCallId"}
 )
-"""Fields of a message that say nothing. A message with no others has nothing to read."""
+"""Fields of a message without text. A message with only these fields has nothing to read."""
 _TOOL_CALLS: Final = ("tool_calls", "toolCalls", "function_call", "toolInvocations")
-"""Fields of a message that says nothing because it is about tools."""
+"""Fields of a message about tools, which has no text of its own."""
 _SILENT: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
-"""Types of parts whose text nobody said."""
+"""Types of parts whose text is not part of the conversation."""
 _CALLS: Final = frozenset({"tooluse", "toolcall", "functioncall", "servertooluse", "mcptooluse"})
 _RESULTS: Final = frozenset(
     {"toolresult", "functioncalloutput", "functionresponse", "toolinvocation", "dynamictool", "codeexecutionresult"}
 )
-"""Types of parts without case and hyphens."""
+"""Part types of tool calls and tool results, in lower case without separators."""
 _CALL_NAMES: Final = ("name", "toolName", "tool_name")
 _CALL_INPUTS: Final = ("input", "arguments", "args")
 _RESULT_FIELDS: Final = ("content", "output", "result", "response", "errorText")
 _SEPARATORS: Final = re.compile("[-_]")
 _PART: Final = "part"
-"""The type of a part that names none."""
+"""Default type of a part without a type."""
 
 
 def read_messages(sent: Sequence[JsonValue]) -> tuple[tuple[TurnMessage, ...], tuple[FieldFault, ...]]:
-    """Return the messages, and what is wrong with those that no rule can read around."""
+    """Return the messages, and the faults of the messages that cannot be converted."""
     messages: list[TurnMessage] = []
     faults: list[FieldFault] = []
     room = MESSAGES_MAX - len(sent)
-    """Messages that may be divided into two."""
+    """Number of messages that may still be split into two."""
     for place, each in enumerate(sent):
         try:
             read = _read(each, divides=room > 0)
@@ -68,13 +68,14 @@ def read_messages(sent: Sequence[JsonValue]) -> tuple[tuple[TurnMessage, ...], t
 
 
 def is_refused(message: TurnMessage) -> bool:
-    """Return whether the message is none that a chat has. Parts without a text, such as images, are no reason."""
+    """Return whether the message is not a chat message. A message with only other parts, such as images, is not
+    refused."""
     return message.model_extra is not None and UNREAD in message.model_extra and message.unread is not None
 
 
 def _read(sent: JsonValue, *, divides: bool) -> list[TurnMessage]:
     if isinstance(sent, dict) and UNREAD in sent and sent.get("role") == "tool" and sent.get("content") is None:
-        sent = sent[UNREAD]  # written by memstream, when it masked a secret of the turn
+        sent = sent[UNREAD]  # memstream wrote it when it masked a secret in the turn
     if not isinstance(sent, dict):
         return [_unread(sent)]
     inner = _unwrapped(sent)
@@ -103,7 +104,8 @@ def _read(sent: JsonValue, *, divides: bool) -> list[TurnMessage]:
 
 
 def _unwrapped(sent: Json) -> dict[str, JsonValue] | None:
-    """Return the message within one of LangChain's, which writes it with its class or its type around it."""
+    """Return the inner message of a LangChain message, which is wrapped with its class or type; None for other
+    messages."""
     kind = sent.get("type")
     if kind == "constructor" and isinstance(sent.get("kwargs"), dict):
         inner, names = sent["kwargs"], sent.get("id")
@@ -116,12 +118,12 @@ def _unwrapped(sent: Json) -> dict[str, JsonValue] | None:
 
 
 def _class_role(kind: str) -> str:
-    """Return the role that LangChain's name of a class holds: `HumanMessage`, `AIMessageChunk`."""
+    """Return the role in the name of a LangChain class: `HumanMessage`, `AIMessageChunk`."""
     return kind.removesuffix("Chunk").removesuffix("Message")
 
 
 def _says_elsewhere(sent: Json) -> bool:
-    """Return whether a message without content has a text in a field that nobody knows."""
+    """Return whether a message without content has text in an unknown field."""
     if "content" in sent or any(sent.get(name) for name in _TOOL_CALLS):
         return False
     others = (each for name, each in sent.items() if name not in _WITHOUT_WORDS)
@@ -138,14 +140,14 @@ def _message(sent: Json, role: Role, content: str | Sequence[ContentPart] | None
 
 
 def _role(sent: Json) -> Role | None:
-    """Return the role that a message names. LangChain names it in `type`."""
+    """Return the role of a message. LangChain has it in `type`."""
     name = sent.get("role") or (sent.get("type") if "content" in sent else None)
     return known_role(_class_role(name)) if isinstance(name, str) else None
 
 
 # ------------------------------------------------------------------------------------------------ items
 def _item(sent: Json) -> TurnMessage | None:
-    """Return the message of an item of the Responses API that is none itself: a call of a tool, or its result."""
+    """Convert an item of the Responses API that is a call of a tool or its result; None for other items."""
     kind = sent.get("type")
     if not isinstance(kind, str) or "content" in sent or "parts" in sent:
         return None
@@ -157,7 +159,7 @@ def _item(sent: Json) -> TurnMessage | None:
 
 # ------------------------------------------------------------------------------------------------ content
 def _content(sent: Json) -> str | list[JsonValue] | None:
-    """Return the content of a message: a text, or its parts."""
+    """Return the content of a message: a text, a list of parts, or None."""
     content = sent.get("content")
     if content in (None, "", []):
         content = next((sent[name] for name in _others(sent)), content)
@@ -169,7 +171,7 @@ def _content(sent: Json) -> str | list[JsonValue] | None:
 
 
 def _others(sent: Json) -> Iterator[str]:
-    """Yield the fields of a message that hold what is said where its content is empty."""
+    """Yield the other fields of a message that may have its content when `content` is empty."""
     yield from (name for name in _LISTS if isinstance(sent.get(name), list) and sent[name])
     yield from (name for name in _WORDS if isinstance(sent.get(name), str) and sent[name])
     audio = sent.get("audio")
@@ -178,7 +180,7 @@ def _others(sent: Json) -> Iterator[str]:
 
 
 def _read_fields(sent: Json) -> frozenset[str]:
-    """Return the fields of a message that its role and content were read from."""
+    """Return the fields of a message from which its role and content were read."""
     from_others = sent.get("content") in (None, "", [])
     used = next(_others(sent), None) if from_others else None
     return frozenset({"role", "content"} if used is None else {"role", "content", used})
@@ -186,18 +188,18 @@ def _read_fields(sent: Json) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a content. `said`: a text of the message's role; `tool`: of a tool; `other`: it has none; `broken`: it
-    is no part."""
+    """A part of a content. `said`: a text with the message's role; `tool`: a call or result of a tool; `other`: a part
+    without text; `broken`: not a part."""
 
     kind: Literal["said", "tool", "other", "broken"]
     part: ContentPart
 
 
 def _divided(parts: Sequence[JsonValue], role: Role) -> tuple[list[ContentPart], list[ContentPart]] | tuple[None, None]:
-    """Return the parts of the message itself, and those of tools. None: none of them is a part."""
+    """Split the parts into the message's own parts and parts of tools. (None, None): every part is broken."""
     read = [_part(each) for each in parts]
     if role == "tool" and not any(each.kind in ("said", "tool") for each in read):
-        answers = [text for each in parts if (text := _answered(each)) is not None]  # a tool answers with any JSON
+        answers = [text for each in parts if (text := _answered(each)) is not None]  # the answer may be any JSON
         if answers:
             return [_text(each) for each in answers], []
     if read and all(each.kind == "broken" for each in read):
@@ -220,7 +222,7 @@ def _part(given: JsonValue) -> _Part:
     if plain in _CALLS or plain.endswith("tooluse"):
         text = _call_text(fields)
         return _Part("other", _other(given, kind)) if text is None else _Part("tool", _text(text))
-    is_tool = "toolCallId" in given and kind.startswith("tool-")  # of the AI SDK: `tool-weather`
+    is_tool = "toolCallId" in given and kind.startswith("tool-")  # AI SDK: `tool-weather`
     if is_tool or plain in _RESULTS or plain.endswith("toolresult"):
         text = _result_text(fields) or _call_text({"name": kind.removeprefix("tool-"), **fields})
         return _Part("other", _other(given, kind)) if text is None else _Part("tool", _text(text))
@@ -237,10 +239,10 @@ def _part(given: JsonValue) -> _Part:
 
 
 def _type_of(part: Json) -> str:
-    """Return the type of a part. Gemini and Bedrock name it by the field that holds it: `{"toolUse": {…}}`."""
+    """Return the type of a part. In Gemini and Bedrock it is the name of the field: `{"toolUse": {…}}`."""
     kind = part.get("type")
     if not isinstance(kind, str):
-        kind = part.get("block_type")  # of LlamaIndex
+        kind = part.get("block_type")  # LlamaIndex
     if isinstance(kind, str):
         return kind
     if any(name in part for name in _TEXTS):
@@ -271,7 +273,7 @@ def _other(given: Json, kind: str) -> ContentPart:
 
 # ------------------------------------------------------------------------------------------------ tools
 def _call_text(call: Json) -> str | None:
-    """Return what a tool was asked: its name and its arguments. A call without a name and arguments has none."""
+    """Return a tool call as text: the tool's name and its arguments. None without a name or arguments."""
     name = next((call[each] for each in _CALL_NAMES if isinstance(call.get(each), str)), None)
     given = next((call[each] for each in _CALL_INPUTS if call.get(each) is not None), None)
     if name is None or given is None:
@@ -280,7 +282,7 @@ def _call_text(call: Json) -> str | None:
 
 
 def _result_text(result: Json) -> str | None:
-    """Return what a tool answered. None: nothing that can be read."""
+    """Return a tool's result as text. None when it has no readable part."""
     given = next((result[each] for each in _RESULT_FIELDS if result.get(each) is not None), None)
     if given is None or isinstance(given, str):
         return given
@@ -290,7 +292,7 @@ def _result_text(result: Json) -> str | None:
 
 
 def _answered(part: JsonValue) -> str | None:
-    """Return the text of a part of an answer. A part of another kind, such as an image, has none."""
+    """Return the text of one part of a tool's result. None for other parts, such as images."""
     if not isinstance(part, dict):
         return _compact(part)
     text = _said(part)
@@ -299,7 +301,7 @@ def _answered(part: JsonValue) -> str | None:
     if "json" in part:
         return _compact(part["json"])
     if part.get("type") in ("json", "text", "error-text", "error-json") and part.get("value") is not None:
-        return _compact(part["value"])  # of the AI SDK
+        return _compact(part["value"])  # AI SDK
     return _compact(part) if "type" not in part and "image" not in part and "document" not in part else None
 
 

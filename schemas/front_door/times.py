@@ -1,4 +1,4 @@
-"""Times as producers write them: ISO 8601 with any offset, or the time since 1970 as a number."""
+"""Times in common formats: ISO 8601 with any offset, or a number since 1970."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from pydantic import AwareDatetime, JsonValue, TypeAdapter, ValidationError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_MAX: Final = 20_000_000_000
-"""A number up to this (the year 2603) is in seconds. A thousandfold each, it is in milli-, micro- or nanoseconds."""
+"""Maximum of a number in seconds (the year 2603). Times 1000, 1000² and 1000³, it is the maximum in milliseconds,
+microseconds and nanoseconds."""
 _UNITS_MAX: Final = 4
 _DIGITS: Final = re.compile(r"[-+]?\d+(?:\.\d*)?")
 _NUMBER: Final = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
-"""A number in a text. Fewer digits may be a year or a date."""
+"""A number in a text. A shorter number may be a year or a date."""
 _ZONE: Final = re.compile(r"(?:\[!?[A-Za-z0-9_+/:=-]{1,64}\])+$")
-"""The name of a zone and of a calendar behind the offset, as java.time and Temporal write them."""
+"""Suffix with the name of a time zone and of a calendar, as java.time and Temporal write it."""
 _LEAST: Final = 100_000_000
-"""A whole number from 1 up to this (March 1973) may be a year or a date, such as 20261120."""
+"""Minimum of a whole number (March 1973). A smaller positive number may be a year or a date, such as 20261120."""
 _AWARE: Final = TypeAdapter[datetime](AwareDatetime)
 _WANTED: Final = "send a text such as 2026-11-20T10:00:00Z, or the seconds or milliseconds since 1970"
 
 
 def read_time(value: JsonValue) -> datetime:
-    """Return the time, with the offset that it was given. Raises ValueError, which says what to send."""
+    """Return the time with its original offset. Raise ValueError, whose message says which formats are accepted."""
     if isinstance(value, str):
         text = value.strip()
         if _NUMBER.fullmatch(text):
@@ -44,7 +45,7 @@ def _of_number(number: float) -> datetime:
         if abs(number) <= _SECONDS_MAX * unit:
             return _after_epoch(number, unit)
         unit *= 1_000
-    raise ValueError("lies outside the years 1 to 9999")
+    raise ValueError("is outside the years 1 to 9999")
 
 
 def _after_epoch(number: float, unit: int) -> datetime:
@@ -54,7 +55,7 @@ def _after_epoch(number: float, unit: int) -> datetime:
             return _EPOCH + timedelta(seconds=seconds, microseconds=rest * 1_000_000 // unit)
         return _EPOCH + timedelta(seconds=number / unit)
     except OverflowError:
-        raise ValueError("lies outside the years 1 to 9999") from None
+        raise ValueError("is outside the years 1 to 9999") from None
 
 
 def _of_text(text: str) -> datetime:

@@ -1,4 +1,4 @@
-"""One turn as a producer sends it → the contract `Turn`. Kafka, HTTP, the client and the commands read turns here."""
+"""Conversion of one turn from a producer to the contract `Turn`, for Kafka, HTTP, the client and the commands."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .messages import is_refused, read_messages
 from .times import read_time
 
 IDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "agent_id", "org_id", "group_id"})
-"""Fields that name records. They are refused where a text would be repaired: two names must not become one."""
+"""Id fields. If their text would need a repair, the turn is refused, because two ids must not become one."""
 _OPTIONAL: Final = frozenset(name for name, field in Turn.model_fields.items() if not field.is_required())
 _STAND_IN: Final = (TurnMessage(role="user", content=""),)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTurn:
-    """A turn of the contract, and what was changed in its texts."""
+    """A turn of the contract, and the number of repairs in its texts."""
 
     turn: Turn
     repaired_characters: int = 0
-    """Half characters that were replaced, and NUL and byte order marks that were removed."""
+    """Number of incomplete characters that were replaced, and of NUL and byte order marks that were removed."""
 
 
 def read_turn(value: bytes, *, max_bytes: int = TURN_MAX_BYTES) -> ReadTurn:
-    """Read the value of a record. Raises Poison: `oversized`, `undecodable`, `unsupported_version` or `invalid`. Its
-    message names what was seen and what to do, without the content."""
+    """Read the value of a record. Raise Poison: `oversized`, `undecodable`, `unsupported_version` or `invalid`. The
+    message names the problem and the remedy, without the content."""
     if len(value) > max_bytes:
         raise Poison("oversized", f"the turn has {len(value)} bytes; at most {max_bytes} are allowed")
     try:
@@ -47,14 +47,15 @@ def read_turn(value: bytes, *, max_bytes: int = TURN_MAX_BYTES) -> ReadTurn:
 
 
 def check_version(event_type: str | None) -> None:
-    """Check the version in the type of a CloudEvent. A type that is not memstream's says nothing. Raises Poison."""
+    """Check the version in the type of a CloudEvent. Types of other systems are ignored. Raise Poison for an unknown
+    version."""
     major = None if event_type is None else major_of_type(event_type)
     if major is not None and major != MAJOR_VERSION:
         raise Poison("unsupported_version", f"major version {major} is not known here; known is {MAJOR_VERSION}")
 
 
 def read_unframed(unframed: Unframed) -> ReadTurn:
-    """Read a turn whose frames are off. Raises InvalidFields, and NotJson for a value that is nested too deeply."""
+    """Read a turn without frames. Raise InvalidFields, and NotJson for a value that is nested too deeply."""
     within = f" (read from {', in '.join(reversed(unframed.frames))})" if unframed.frames else ""
     value = unframed.value
     refusal = refusal_of(value)
@@ -67,7 +68,7 @@ def read_unframed(unframed: Unframed) -> ReadTurn:
 
 
 def read_fields(sent: dict[str, JsonValue]) -> ReadTurn:
-    """Read the fields of a turn. Raises InvalidFields, and NotJson for a value that is nested too deeply."""
+    """Read the fields of a turn. Raise InvalidFields, and NotJson for a value that is nested too deeply."""
     repaired = repair(sent, keep=IDS)
     assert isinstance(repaired.value, dict)  # a repaired object is an object
     given: dict[str, object] = {
@@ -92,8 +93,8 @@ def read_fields(sent: dict[str, JsonValue]) -> ReadTurn:
 
 
 def _messages(fields: dict[str, JsonValue]) -> tuple[tuple[TurnMessage, ...] | None, list[FieldFault]]:
-    """Return the messages, and their faults. After a fault a stand-in takes their place, so that the other fields are
-    checked. None: there is no such field."""
+    """Return the messages, and their faults. In case of a fault, a placeholder replaces the messages, so that the other
+    fields are checked too. None: there is no such field."""
     if "messages" not in fields:
         return None, []
     sent = fields["messages"]
@@ -113,7 +114,7 @@ def _messages(fields: dict[str, JsonValue]) -> tuple[tuple[TurnMessage, ...] | N
 
 
 def _refusal(place: int, message: TurnMessage) -> FieldFault:
-    """Return why a message of a turn is refused in which none can be read."""
+    """Return the fault of a message, for a turn without any readable message."""
     if message.unread == NO_CONTENT:
         return FieldFault(("messages", place, "content"), "is missing: send a text or a list of parts")
     if message.unread == UNREAD_CONTENT:
