@@ -1,7 +1,7 @@
-"""Edits of blocks: short named texts with a limit of characters; pure.
+"""Edits of blocks: short named texts with a character limit; pure.
 
-Each function takes the block as it is and returns the block after the edit, or the same one where nothing changes.
-`BlockRefused` says why an edit does not apply, and what to do.
+Each function takes a block and returns the block after the edit, or the same block when nothing changes. `BlockRefused`
+gives the reason why an edit does not apply, and what to do instead.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class BlockRefused(ValueError):
 
 
 def find_block(blocks: Iterable[B], name: str) -> B | None:
-    """Return the block of this name, or None. Names are compared as canonical texts."""
+    """Return the block with this name, or None. Names are compared in their canonical form."""
     wanted = ids.canonical(name)
     return next((block for block in blocks if ids.canonical(block.name) == wanted), None)
 
 
 def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: datetime) -> MemoryBlock:
-    """Return the block after an edit. `limit`: characters of a new block whose definition names none.
+    """Return the block after an edit. `limit`: character limit of a new block whose definition sets none.
 
     Raises BlockRefused with the code `unknown`, `no_match`, `ambiguous`, `too_long`, `instruction` or `reserved`.
     """
@@ -61,8 +61,8 @@ def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: d
 
 
 def _check(before: MemoryBlock | None, after: MemoryBlock, *, by_person: bool) -> None:
-    """Refuse what a context must not show. What the block had before is not looked at again: a person may have written
-    there what an agent may not."""
+    """Raise BlockRefused when an edit adds text that a context must not show. Text that the block already had is not
+    checked again: a person may have written there what an agent may not write."""
     new: dict[str, object] = {"value": after.value, "description": after.description}
     if before is None:
         new["name"] = after.name
@@ -79,7 +79,7 @@ def _check(before: MemoryBlock | None, after: MemoryBlock, *, by_person: bool) -
 
 
 def _trust(before: MemoryBlock | None, edit: BlockEdit, *, by_person: bool) -> Trust | None:
-    """Return `user` for a block whose every order a person wrote; None for any other."""
+    """Return `user` when a person wrote every instruction in the block, else None."""
     if before is not None and before.trust == "user":
         return "user"
     if not by_person:
@@ -94,8 +94,7 @@ def _trust(before: MemoryBlock | None, edit: BlockEdit, *, by_person: bool) -> T
 
 
 def _defined(block: MemoryBlock | None, edit: BlockDefine, limit: int, now: datetime) -> MemoryBlock:
-    """Return a new block, or the one of this name with its limit and description changed. Its sensitivity only rises: a
-    definition that names none lowers nothing."""
+    """Return a new block, or the existing block with a new limit and description. The sensitivity never decreases."""
     if block is None:
         return MemoryBlock(
             name=edit.name,

@@ -1,7 +1,7 @@
 """Decay of salience, strength and confidence.
 
-Salience decays by turns, strength and confidence by days. `now` and `turn` are arguments. All results lie between 0 and
-1.
+Salience decays by turns; strength and confidence decay by days. `now` and `turn` are arguments. All results are between
+0 and 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .policies import DecayPolicy
 
 
 def decay(elapsed: int, policy: DecayPolicy) -> float:
-    """Return the factor that is left after `elapsed` turns without access, 0–1. A negative number counts as 0."""
+    """Return the share that remains after `elapsed` turns without access, 0–1. A negative number counts as 0."""
     turns = max(0, elapsed)
     if policy.strategy == "none":
         return 1.0
@@ -29,11 +29,11 @@ def salience(importance: float, elapsed: int, policy: DecayPolicy) -> float:
 
 DAY = 86_400.0
 STABILITY_MAX_DAYS = 36_500.0
-"""A hundred years: a record does not fade within a lifetime, and numbers stay finite."""
+"""Maximum stability: a hundred years. A record does not fade within a lifetime, and numbers stay finite."""
 
 
 def age(then: datetime, now: datetime) -> float:
-    """Return seconds from `then` to `now`; 0 when `then` lies ahead (clocks differ)."""
+    """Return the seconds from `then` to `now`; 0 when `then` is after `now`, because clocks differ."""
     return max(0.0, (now - then).total_seconds())
 
 
@@ -43,16 +43,15 @@ def half_life_decay(then: datetime, now: datetime, *, half_life: float) -> float
 
 
 def effective_confidence(confidence: float, since: datetime, now: datetime, *, half_life_days: float) -> float:
-    """Return how sure we still are of a fact. `since` is its last reinforcement, or else when it was recorded."""
+    """Return the present confidence of a fact. `since`: its last reinforcement, or its recording time without one."""
     return confidence * half_life_decay(since, now, half_life=half_life_days * DAY)
 
 
 def strength(left: float, touched_at: datetime, now: datetime, *, stability_days: float) -> float:
-    """Return the present strength of a record: left × exp(-age / stability), where `left` is the strength at the last
-    access.
+    """Return the present strength of a record: left × exp(-age / stability). `left`: the strength at the last access.
 
-    Source: Ebbinghaus 1885. Creation and each recall set the strength to 1, and a recall slows the next decay (Zhong et
-    al. 2023, MemoryBank).
+    Source: Ebbinghaus 1885. Creation and each recall set the strength to 1. A recall also slows the next decay (Zhong
+    et al. 2023, MemoryBank).
     """
     return left * math.exp(-age(touched_at, now) / (stability_days * DAY))
 
@@ -63,7 +62,7 @@ def stability_grown(stability_days: float, *, growth: float) -> float:
 
 
 def stability_after(recalls: int, *, first_days: float, growth: float) -> float:
-    """Return the stability in days after so many recalls, for records that store their number and not the stability."""
+    """Return the stability in days after `recalls` recalls, for records that store the number of recalls only."""
     if growth == 1.0 or recalls <= 0:
         return min(STABILITY_MAX_DAYS, first_days)
     enough = math.log(STABILITY_MAX_DAYS / first_days, growth)

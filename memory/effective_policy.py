@@ -1,4 +1,4 @@
-"""The policy in force when some tiers of memory are off."""
+"""The effective policy when some memory tiers are off."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .policies import MemoryPolicy
 
 
 def without_disabled_tiers(policy: MemoryPolicy) -> MemoryPolicy:
-    """Return the policy without the work that writes to tiers that are off; unchanged when all are on.
+    """Return the policy without the work that writes to disabled tiers; unchanged when all tiers are on.
 
-    Without facts a run has nothing to consolidate episodes into, so no run starts. The janitor follows a run by
-    default; it then comes by the hour. Without episodes the janitor has no work.
+    Without facts, consolidation has nothing to write, so no run starts. The janitor, which follows a run by default,
+    then runs on its schedule. Without episodes the janitor has no work.
     """
     tiers = policy.tiers
     if not tiers.digest:

@@ -1,4 +1,4 @@
-"""Personas: the policy with which an agent observes, reflects and reads. Source: HEXACO, Ashton and Lee 2007."""
+"""Personas: changes of a policy by the personality of an agent. Source: HEXACO, Ashton and Lee 2007."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def _emotional(policy: MemoryPolicy) -> MemoryPolicy:
 _EFFECTS: Final[dict[str, Callable[[MemoryPolicy], MemoryPolicy]]] = {
     "openness": _open,
     "honesty": _honest,
-    "conscientiousness": _conscientious,  # after honesty: with both it rules the bound
+    "conscientiousness": _conscientious,  # after honesty, so that its bound wins
     "agreeableness": _agreeable,
     "emotionality": _emotional,
 }
-"""By trait, in the order in which they act. Extraversion has no effect."""
+"""The effect of each trait, in order of application. Extraversion has no effect."""
 
 
 def _boosting(policy: MemoryPolicy, *names: Boosted) -> MemoryPolicy:
@@ -76,7 +76,7 @@ def _boosting(policy: MemoryPolicy, *names: Boosted) -> MemoryPolicy:
 
 
 def _near_dup_from(policy: MemoryPolicy, bound: float) -> MemoryPolicy:
-    """Return the policy with this bound, which stays between the zones beside it."""
+    """Return the policy with this NEAR-DUP bound, limited to the range from CONFLICT-CHECK to HOT."""
     conflict = policy.conflict
     near_dup = max(conflict.conflict_check, min(bound, 1.0 if conflict.hot is None else conflict.hot))
     return replace(policy, conflict=replace(conflict, near_dup=near_dup, jaccard_near_dup=bound))

@@ -1,4 +1,4 @@
-"""The policies in force in a process: the deployment's, those of tenants, and what an agent's persona moves."""
+"""The policies in force in a process: of the deployment, of tenants, and of agents with a persona."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ DEPLOYMENT_ONLY: Final = frozenset(
         *("recall.tool.strategy", "session_log.retention_days"),
     )
 )
-"""Values that a process needs before it knows the tenant, or that need parts of their own."""
+"""Settings of the deployment only: a process needs them before it knows the tenant, or they configure process-wide
+parts."""
 APPLIED_SECTIONS: Final = ("working", "capture", "routing", "confidence", "conflict")
-"""Sections that rule how a turn is observed and reflected."""
+"""Policy sections that control how a turn is observed and reflected."""
 PERSONAS_MAX: Final = 256
 _DEPLOYMENT_SECTIONS: Final = frozenset(each.name for each in dataclasses.fields(MemoryPolicy)) - frozenset(
     TenantPolicy.model_fields
@@ -34,7 +35,7 @@ Table = Mapping[str, Any]
 
 
 class PolicyRefused(ValueError):
-    """A policy is wrong. `problems`: one line for each wrong name or value."""
+    """An invalid policy. `problems`: one line for each wrong name or value."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -42,7 +43,7 @@ class PolicyRefused(ValueError):
 
 
 def policy_of(table: Table, deployment: MemoryPolicy) -> MemoryPolicy:
-    """Lay a tenant's policy over the deployment's. Raises PolicyRefused."""
+    """Return the deployment's policy with a tenant's values over it. Raises PolicyRefused."""
     fixed = sorted(name for name in (*_DEPLOYMENT_SECTIONS, *DEPLOYMENT_ONLY) if _names(table, name))
     ours = {name: value for name, value in table.items() if name not in _DEPLOYMENT_SECTIONS}
     policy, problems = policy_from(MemoryPolicy, ours, path="", base=deployment)
@@ -55,31 +56,31 @@ def policy_of(table: Table, deployment: MemoryPolicy) -> MemoryPolicy:
 
 
 def read_policy(value: bytes) -> Table:
-    """Read a tenant's policy from JSON. Raises PolicyRefused."""
+    """Parse a tenant's policy from JSON. Raises PolicyRefused."""
     if len(value) > POLICY_MAX_BYTES:
         raise PolicyRefused([f"the policy has {len(value)} bytes; at most {POLICY_MAX_BYTES} are allowed"])
     try:
         table = json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise PolicyRefused([f"the policy is no JSON: {error}"]) from None
+        raise PolicyRefused([f"the policy is not valid JSON: {error}"]) from None
     if not isinstance(table, dict):
-        raise PolicyRefused(["the policy is no JSON object"])
+        raise PolicyRefused(["the policy is not a JSON object"])
     return table
 
 
 def applied_settings(policy: MemoryPolicy, deployment: MemoryPolicy) -> dict[str, Any]:
-    """Return by name what rules a turn's observation and differs from the deployment: `{"capture.threshold": 0.3}`."""
+    """Return the settings for a turn that differ from the deployment's, by name: `{"capture.threshold": 0.3}`."""
     ours, theirs = _ruling(policy), _ruling(deployment)
     return {name: value for name, value in ours.items() if value != theirs[name]}
 
 
 def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
-    """Return the deployment's policy with the settings of a turn. Raises PolicyRefused."""
+    """Return the deployment's policy with a turn's settings over it. Raises PolicyRefused."""
     known = _ruling(deployment)
     former = {f"capture.{name}": f"capture.{now}" for name, now in former_names(CapturePolicy).items()}
     settings = {former.get(name, name): value for name, value in settings.items()}
     if unknown := [name for name in settings if name not in known]:
-        raise PolicyRefused([f"{name}: no such setting rules a turn" for name in unknown])
+        raise PolicyRefused([f"{name}: this setting does not apply to turns" for name in unknown])
     table: dict[str, Any] = {}
     for name, value in settings.items():
         place = table
@@ -94,14 +95,16 @@ def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
 
 
 class TurnPolicies:
-    """The policies by which turns are reflected: the deployment's with the settings in the cause of a turn."""
+    """The policies for the reflection of turns: the deployment's policy, with the settings in the cause of each
+    turn."""
 
     def __init__(self, deployment: MemoryPolicy) -> None:
         self._deployment = deployment
         self._known = lru_cache(maxsize=256)(lambda text: with_settings(deployment, json.loads(text)))
 
     def of(self, observed: Observed) -> MemoryPolicy | None:
-        """Return the policy of a turn; None for settings that do not fit the deployment's policy, which then holds."""
+        """Return the policy of a turn; None when its settings do not fit the deployment's policy, which then
+        applies."""
         applied = observed.cause.applied
         if applied is None or not applied.settings:
             return self._deployment
@@ -112,7 +115,7 @@ class TurnPolicies:
 
 
 class TenantPolicies:
-    """The policies in force in this process. `set` and `remove` are called by its policy reader alone."""
+    """The policies in force in this process. Only its policy reader calls `set` and `remove`."""
 
     def __init__(self, deployment: MemoryPolicy) -> None:
         self.deployment: Final = deployment
@@ -131,7 +134,7 @@ class TenantPolicies:
         return known
 
     def applied(self, tenant_id: str, agent_id: str | None) -> AppliedPolicy | None:
-        """Return what differs from the deployment's policy for a turn; None when nothing does."""
+        """Return the persona and the differences from the deployment's policy for a turn; None without any."""
         policy = self.of(tenant_id, agent_id)
         if policy is self.deployment:
             return None
@@ -143,20 +146,21 @@ class TenantPolicies:
         return self._applied[tenant_id, persona]
 
     def set(self, tenant_id: str, table: Table) -> None:
-        """Put a tenant's policy in force. Raises PolicyRefused; then the last one stays."""
+        """Activate a tenant's policy. Raises PolicyRefused and keeps the previous policy when the new one is
+        invalid."""
         policy = policy_of(table, self.deployment)
         self.remove(tenant_id)
         self._tenants[tenant_id] = policy
 
     def remove(self, tenant_id: str) -> None:
-        """Let the deployment's policy hold for a tenant again."""
+        """Remove a tenant's policy, so that the deployment's policy applies to the tenant again."""
         self._tenants.pop(tenant_id, None)
         self._agents = {key: each for key, each in self._agents.items() if key[0] != tenant_id}
         self._applied = {key: each for key, each in self._applied.items() if key[0] != tenant_id}
 
 
 def flat_settings(policy: MemoryPolicy) -> dict[str, Any]:
-    """Return every setting by its name: `{"capture.threshold": 0.4}`."""
+    """Return every setting by its full name: `{"capture.threshold": 0.4}`."""
     return dict(_flat(dataclasses.asdict(policy)))
 
 
@@ -165,7 +169,7 @@ def _ruling(policy: MemoryPolicy) -> dict[str, Any]:
 
 
 def _names(table: Any, name: str) -> bool:
-    """Whether a table of any form has a setting of this name."""
+    """Return whether a table contains a setting of this name. The table is not validated yet."""
     for part in name.split("."):
         if not isinstance(table, Mapping) or part not in table:
             return False
@@ -174,7 +178,7 @@ def _names(table: Any, name: str) -> bool:
 
 
 def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each setting: `capture.threshold`, 0.3."""
+    """Yield the full name and the value of each setting: `capture.threshold`, 0.3."""
     for name, value in table.items():
         place = f"{path}{name}"
         if isinstance(value, Mapping):
