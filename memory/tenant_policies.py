@@ -23,8 +23,8 @@ DEPLOYMENT_ONLY: Final = frozenset(
         *("recall.tool.strategy", "session_log.retention_days"),
     )
 )
-"""Settings of the deployment only: a process needs them before it knows the tenant, or they configure process-wide
-parts."""
+"""Settings of the deployment only: a process needs them before it knows the tenant, or a value needs components of its
+own, such as an encoder."""
 APPLIED_SECTIONS: Final = ("working", "capture", "routing", "confidence", "conflict")
 """Policy sections that control how a turn is observed and reflected."""
 PERSONAS_MAX: Final = 256

@@ -1,7 +1,7 @@
-"""Every number that governs the memory, as frozen types that are checked when they are created
-(docs/reference/settings.md).
+"""Frozen policy types for every number that governs the memory (docs/reference/settings.md).
 
-A policy that contradicts itself raises ValueError at start, never in the middle of a turn.
+Values are checked when a policy is created. A policy that contradicts itself raises ValueError at start, never in the
+middle of a turn.
 """
 
 from __future__ import annotations
@@ -110,4 +110,4 @@ class MemoryPolicy:
     budget: BudgetPolicy = field(default_factory=BudgetPolicy)
     tools: ToolsPolicy = field(default_factory=ToolsPolicy)
     personas: Mapping[str, Persona] = field(default_factory=dict)
-    """By `agent_id` the agent's persona: six traits, 0–1 (docs/reference/policies.md)."""
+    """The persona of each agent, by `agent_id`: six traits, 0–1 (docs/reference/policies.md)."""

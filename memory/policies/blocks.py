@@ -13,9 +13,9 @@ class BlocksPolicy:
     """Limits of blocks."""
 
     limit: int = BLOCK_LIMIT
-    """Characters of a block whose definition names no limit."""
+    """Maximum characters of a block whose definition sets no limit."""
     session_characters: int = 64_000
-    """Characters of all blocks of a session together."""
+    """Maximum characters of all blocks of a session together."""
 
     def __post_init__(self) -> None:
         between("blocks.limit", self.limit, 1, BLOCK_LIMIT_MAX)

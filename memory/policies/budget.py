@@ -1,4 +1,4 @@
-"""Policies of spending: budget tiers, ceilings of a tenant and day, prices, and which model does which task."""
+"""Policies of spending: budget tiers, daily ceilings of tenants, prices, and the model of each task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tier = Literal["free", "cheap", "standard", "full", "custom"]
 Phase = Literal["light", "standard", "deep"]
 OnExceed = Literal["pause", "log"]
 Line = Literal["observation", "consolidation"]
-"""A budget line: each has ceilings of its own."""
+"""A budget line, with its own ceilings."""
 
 PHASES: Final[tuple[Phase, ...]] = ("light", "standard", "deep")
 """The phases of a consolidation run, in order."""
@@ -32,17 +32,17 @@ LINE_OF: Final[Mapping[Task, Line]] = MappingProxyType(
         "procedures": "consolidation",
     }
 )
-"""The budget line of each task. `selection` has none, because a reader waits for its answer."""
+"""The budget line of each task. `selection` has none, because a reader waits for the answer."""
 
 TASKS_OF: Final[Mapping[Phase, tuple[Task, ...]]] = MappingProxyType(
     {"light": (), "standard": ("consolidation",), "deep": ("judge",)}
 )
-"""Tasks that a phase needs a model for."""
+"""The model tasks of each phase."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a tenant's line may spend in a day (UTC). None: no limit."""
+    """The spending limit of a tenant's budget line for one UTC day. None: no limit."""
 
     tokens: int | None
     cost: float | None
@@ -57,12 +57,12 @@ class Ceiling:
 
     @property
     def pauses(self) -> bool:
-        """Whether calls stop at the ceiling."""
+        """True when calls stop at the ceiling."""
         return self.on_exceed == "pause" and (self.tokens is not None or self.cost is not None)
 
     @property
     def forbids(self) -> bool:
-        """Whether no call that costs money is ever made."""
+        """True when no call that costs money is allowed."""
         return self.pauses and (self.tokens == 0 or self.cost == 0)
 
 
@@ -71,7 +71,7 @@ NO_CEILING: Final = Ceiling(tokens=None, cost=None, on_exceed="log")
 
 @dataclass(frozen=True, slots=True)
 class TierPolicy:
-    """Which phases consolidation runs, and what they may spend."""
+    """The phases of a consolidation run in a tier, and their ceiling."""
 
     phases: tuple[Phase, ...]
     ceiling: Ceiling
@@ -85,15 +85,15 @@ TIERS: Final[Mapping[Tier, TierPolicy]] = MappingProxyType(
         "full": TierPolicy(PHASES, Ceiling(1_000_000, 5.00, "log")),
     }
 )
-"""All tiers but `custom`, which the operator defines. `[memory.budget.standard]` may say otherwise."""
+"""All tiers except `custom`, which the operator defines. `[memory.budget.standard]` can change `standard`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandardTier:
-    """What a deployment may change of the tier `standard`."""
+    """Settings that a deployment may change in the tier `standard`."""
 
     on_exceed: OnExceed = "pause"
-    """What happens at the ceiling of the tier `standard`: `pause` or `log`."""
+    """Effect of reaching the ceiling of the tier `standard`: `pause` stops calls, `log` only logs."""
 
     def __post_init__(self) -> None:
         one_of("budget.standard.on_exceed", self.on_exceed, OnExceed)
@@ -101,7 +101,7 @@ class StandardTier:
 
 @dataclass(frozen=True, slots=True)
 class CustomTier:
-    """The tier `custom`. Every value must be set when it is chosen."""
+    """The tier `custom`. Every value must be set when the tier is in use."""
 
     phases: tuple[Phase, ...] | None = None
     """Phases of consolidation that run: `light`, `standard`, `deep`."""
@@ -110,7 +110,7 @@ class CustomTier:
     cost: float | None = None
     """USD that a tenant may spend in a day."""
     on_exceed: OnExceed | None = None
-    """What happens at the ceiling: `pause` or `log`."""
+    """Effect of reaching the ceiling: `pause` stops calls, `log` only logs."""
 
     def __post_init__(self) -> None:
         for phase in self.phases or ():
@@ -125,14 +125,14 @@ class CustomTier:
 
 @dataclass(frozen=True, slots=True)
 class ObservationBudget:
-    """What a tenant's observations may cost in a day; None: no limit."""
+    """The daily ceiling of a tenant's observations. None: no limit."""
 
     tokens: int | None = None
     """Tokens that a tenant's observations may cost in a day. Unset: no ceiling."""
     cost: float | None = None
-    """USD that they may cost in a day. Unset: no ceiling."""
+    """USD that a tenant's observations may cost in a day. Unset: no ceiling."""
     on_exceed: OnExceed = "pause"
-    """What happens at the ceiling: `pause` or `log`."""
+    """Effect of reaching the ceiling: `pause` stops calls, `log` only logs."""
 
     def __post_init__(self) -> None:
         Ceiling(self.tokens, self.cost, self.on_exceed)
@@ -155,20 +155,20 @@ class Price:
 
 
 KNOWN_PRICES: Final[Mapping[str, Price]] = MappingProxyType({"gpt-5-mini": Price(input=0.25, output=2.00)})
-"""The default model's price, as its maker listed it at the end of 2025."""
+"""The price of the default model, as listed by its vendor at the end of 2025."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetPolicy:
-    """What may be spent. MEMSTREAM_TIER names the tier."""
+    """Spending limits and prices. MEMSTREAM_TIER selects the tier."""
 
     standard: StandardTier = field(default_factory=StandardTier)
     custom: CustomTier = field(default_factory=CustomTier)
     observation: ObservationBudget = field(default_factory=ObservationBudget)
     prices: Mapping[str, Price] = field(default_factory=dict)
-    """USD a million tokens, by model: `input` and `output`. They go before the prices that are known."""
+    """USD per million tokens, by model: `input` and `output`. These prices override the built-in ones."""
     max_output_tokens: int = 8_192
-    """Tokens of an answer where the line pauses: what is set aside for it, and what its server is told."""
+    """Output tokens that a call reserves from the budget. On a line that pauses, the server gets the same limit."""
 
     def __post_init__(self) -> None:
         at_least("budget.max_output_tokens", self.max_output_tokens, 256)
@@ -178,7 +178,8 @@ class BudgetPolicy:
         return self.prices.get(model, KNOWN_PRICES.get(model))
 
     def tier(self, name: Tier) -> TierPolicy:
-        """Return the policy of a tier. Raises ValueError when `custom` is incomplete; the message says what to set."""
+        """Return the policy of a tier. Raises ValueError when `custom` is incomplete; the message lists the missing
+        values."""
         if name == "standard":
             tier = TIERS[name]
             return replace(tier, ceiling=replace(tier.ceiling, on_exceed=self.standard.on_exceed))
@@ -188,7 +189,7 @@ class BudgetPolicy:
         if custom.phases is None or custom.tokens is None or custom.cost is None or custom.on_exceed is None:
             raise ValueError(
                 f"the tier custom is incomplete: set {', '.join(custom.missing)} in [memory.budget.custom], such as "
-                'phases = ["light", "standard"], tokens = 100000, cost = 0.5 (USD), both a tenant and day, '
+                'phases = ["light", "standard"], tokens = 100000, cost = 0.5 (USD), both per tenant and day, '
                 'on_exceed = "pause" or "log"'
             )
         return TierPolicy(custom.phases, Ceiling(custom.tokens, custom.cost, custom.on_exceed))
@@ -196,8 +197,8 @@ class BudgetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ModelsPolicy:
-    """The model of each task, or several with commas: the first one and its fallbacks. Empty: MEMSTREAM_MODEL. In the
-    file this is the table [models]."""
+    """The model of each task, or several models with commas: the first one and its fallbacks. Empty: MEMSTREAM_MODEL.
+    The table in the file is [models]."""
 
     observations: str = ""
     consolidation: str = ""

@@ -1,4 +1,4 @@
-"""Checks of policy values. They raise ValueError with the name of the value and what it may be."""
+"""Checks of policy values. They raise ValueError with the name of the setting and its allowed values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def require(condition: bool, message: str) -> None:
 
 
 def unit(name: str, value: float) -> None:
-    require(0.0 <= value <= 1.0, f"{name} must lie between 0 and 1, not {value}")
+    require(0.0 <= value <= 1.0, f"{name} must be between 0 and 1, not {value}")
 
 
 def between(name: str, value: int, least: int, most: int) -> None:
@@ -28,6 +28,6 @@ def above_zero(name: str, value: float) -> None:
 
 
 def one_of(name: str, value: object, known: Any) -> None:
-    """`known`: a Literal."""
+    """Require one of the values of the Literal `known`."""
     values = get_args(known)
     require(value in values, f"{name} must be one of {', '.join(values)}, not {value!r}")

@@ -21,13 +21,13 @@ class ConfidencePolicy:
     persistent: float = 0.7
     """Confidence of a fact from a persistent observation."""
     assistant_discount: float = 0.2
-    """How much less it is when an assistant said it."""
+    """Deduction from the confidence when an assistant stated the fact."""
     tool_discount: float = 0.3
-    """How much less it is when a tool said it."""
+    """Deduction from the confidence when a tool stated the fact."""
     reinforcement: float = 0.05
-    """What each further turn adds, up to 1."""
+    """Increase of the confidence for each further turn that states the fact, up to 1."""
     consolidated: float = 0.5
-    """Confidence of a consolidated fact for which the model named none."""
+    """Confidence of a consolidated fact when the model gives none."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -36,23 +36,24 @@ class ConfidencePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConflictPolicy:
-    """How a new statement is compared with known facts. The zones of similarity depend on the embedder."""
+    """The comparison of a new statement with known facts. The zones of similarity depend on the embedder."""
 
     hot: float | None = 0.95
-    """Similarity from which two statements are in the zone HOT."""
+    """Minimum similarity of two statements in the zone HOT."""
     near_dup: float = 0.85
-    """Similarity from which they are in the zone NEAR-DUP."""
+    """Minimum similarity of two statements in the zone NEAR-DUP."""
     conflict_check: float = 0.40
-    """Similarity above which they are in the zone CONFLICT-CHECK; below is COLD."""
+    """Similarity above which two statements are in the zone CONFLICT-CHECK. At or below it, they are COLD."""
     neighbours: int = 5
-    """Nearest facts that a statement is compared with."""
+    """Number of nearest facts that a statement is compared with."""
     lexical: bool = False
-    """Set by the embedder: true for `hashing`, where NEAR-DUP is the Jaccard index of words and there is no HOT."""
+    """Set by the embedder. True for `hashing`: the zone NEAR-DUP then compares words by their Jaccard index, and there
+    is no zone HOT."""
     jaccard_near_dup: float = 0.8
-    """Share of common words from which two statements are NEAR-DUP, with `lexical`."""
+    """Minimum Jaccard index of the words of two statements in the zone NEAR-DUP, with `lexical`."""
     locale: str = "en"
-    """Language packs that take statements apart, with commas: `en, de`. The pack that knows most words of a statement
-    reads it."""
+    """Language packs for parsing statements, with commas: `en, de`. The pack that knows most words of a statement
+    parses it."""
 
     def __post_init__(self) -> None:
         bounds = [self.conflict_check, self.near_dup] + ([] if self.hot is None else [self.hot])
@@ -68,42 +69,42 @@ ConsolidationTrigger = Literal["capture", "schedule", "manual"]
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationPolicy:
-    """When episodes become facts, and how much one run reads and proposes."""
+    """Consolidation, which makes facts of episodes: its triggers, and the limits of one run."""
 
     trigger: ConsolidationTrigger = "capture"
-    """`capture`: a run starts after enough `episodes` and `turns`; `schedule`: every so many seconds (`every`) in which
-    anything came; `manual`: by command alone."""
+    """`capture`: a run starts after enough `episodes` and `turns`; `schedule`: a run starts after `every` seconds with
+    at least one new turn; `manual`: only a command starts a run."""
     every: float = 3_600.0
-    """Seconds between runs of a schedule."""
+    """Seconds between scheduled runs."""
     episodes: int = 5
-    """New episodes from which a run starts."""
+    """Number of new episodes that starts a run."""
     turns: int = 4
-    """Turns since the last run that are needed for the next."""
+    """Minimum number of turns since the last run."""
     on_eviction: bool = True
-    """True: a persistent entry that left the working set starts a run, too."""
+    """True: the eviction of a persistent or permanent entry from the working set also starts a run."""
     notes_tokens: int = 40_000
-    """Tokens of observations that start a run in place of `episodes`; 0: none do. A token is 4 bytes of UTF-8."""
+    """Tokens of observations that start a run even with fewer `episodes`; 0: off. A token is 4 bytes of UTF-8."""
     max_episodes: int = 20
-    """Episodes that one run shows the model."""
+    """Maximum episodes that one run shows the model."""
     max_facts: int = 60
-    """Facts that one run shows the model."""
+    """Maximum facts that one run shows the model."""
     max_pairs: int = 20
-    """Pending facts that one run shows the judge, at most 20."""
+    """Maximum pending facts that one run shows the judge, up to 20."""
     summary_turns: int = 4
-    """Turns of a session without a summary from which one is written; 0: never."""
+    """Number of unsummarised turns of a session that starts a summary; 0: never."""
     summary_tokens: int = 8_000
-    """Tokens of the turns of one summary. A larger turn is shown alone."""
+    """Maximum tokens of the turns in one summary. A larger turn is shown alone."""
     promote_days: float = 7.0
-    """Age in days from which an often recalled episode is proposed as a fact."""
+    """Minimum age in days of an often recalled episode that is proposed as a fact."""
     promote_recalls: int = 3
-    """Recalls that this needs."""
+    """Minimum number of recalls of such an episode."""
     cluster: int = 5
-    """Related episodes from which an insight may be drawn; 0: none is looked for."""
+    """Minimum number of related episodes for an insight; 0: no insights."""
     cluster_similarity: float = 0.5
-    """Cosine from which two episodes are related."""
+    """Minimum cosine similarity of two related episodes."""
     after_run: float = 2.0
-    """Seconds after a run until prune, hygiene and digest follow, one after the other. By then the run's proposals
-    should be written."""
+    """Seconds after a run until prune, hygiene and digest start, one after the other. The delay leaves time to write
+    the proposals of the run."""
 
     def __post_init__(self) -> None:
         one_of("consolidation.trigger", self.trigger, ConsolidationTrigger)
@@ -122,18 +123,19 @@ class ConsolidationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PrunePolicy:
-    """When facts are reviewed for pruning, and which facts are protected."""
+    """Pruning: when it reviews facts, and which facts are protected."""
 
     facts: int = 20
-    """Active facts of an owner from which pruning asks the model; 0: never."""
+    """Minimum number of active facts of an owner before pruning asks the model; 0: never."""
     changed: int = 5
-    """Changes of facts since the last time that it needs."""
+    """Minimum number of new or changed facts since the last review."""
     max_facts: int = 100
-    """Facts in one call, at most 100."""
+    """Maximum facts in one call, up to 100."""
     protected_reinforcements: int = 5
-    """A fact that was said again so often goes only when it is contradicted."""
+    """Number of reinforcements that protects a fact: it is then removed only when another fact contradicts it."""
     protected_confidence: float = 0.8
-    """From this confidence a fact goes only when it is contradicted, or another says it word for word."""
+    """Confidence that protects a fact: it is then removed only when another fact contradicts it or contains all of its
+    words."""
 
     def __post_init__(self) -> None:
         for name in ("facts", "changed"):
@@ -145,16 +147,16 @@ class PrunePolicy:
 
 @dataclass(frozen=True, slots=True)
 class DigestPolicy:
-    """What a digest is made from, and how long it may be."""
+    """The content of a digest, and its maximum length."""
 
     enabled: bool = True
-    """True: a digest is made after a run. A command always makes one."""
+    """True: a digest is made after a consolidation run. A command always makes one."""
     facts: int = 30
-    """Facts that it is made of: those with most reinforcement."""
+    """Maximum number of facts in a digest. The most reinforced facts come first."""
     episodes: int = 10
-    """Recent episodes that it is made of: the most significant."""
+    """Maximum number of recent episodes in a digest. The most significant episodes come first."""
     tokens: int = 400
-    """Tokens of a digest, at most 400."""
+    """Maximum tokens of a digest, up to 400."""
 
     def __post_init__(self) -> None:
         between("digest.facts", self.facts, 0, 100)
@@ -169,26 +171,26 @@ USERS_MIN = 2
 
 @dataclass(frozen=True, slots=True)
 class SharingPolicy:
-    """Which facts of users become facts of a group. Off until a group is named: one user's memory stays private unless
-    an operator decides otherwise."""
+    """Sharing of facts of users with a group. Off until a group is set: the memory of a user stays private unless an
+    operator decides otherwise."""
 
     group: str = ""
-    """Group of each tenant that facts are shared with; its members name it in `groups` when they read. Empty: nothing
-    is shared."""
+    """The group of each tenant that receives shared facts. Its members name it in `groups` when they read. Empty:
+    nothing is shared."""
     users: int = 3
-    """Distinct users whose active facts say it, at least 2."""
+    """Minimum number of users with an active fact that says the same, at least 2."""
     categories: tuple[Category, ...] = ("knowledge",)
-    """Categories that are shared."""
+    """Categories of facts that are shared."""
     ceiling: Sensitivity = "public"
-    """The most sensitive that is shared: `public` or `internal`."""
+    """The highest sensitivity that is shared: `public` or `internal`."""
 
     def __post_init__(self) -> None:
         plain = len(self.group) <= GROUP_MAX and not any(unicodedata.category(each) in NO_ID for each in self.group)
         require(plain, f"sharing.group must be a group's id: at most {GROUP_MAX} characters, no control characters")
         at_least("sharing.users", self.users, USERS_MIN)
-        require(self.ceiling != "secret", "sharing.ceiling must be public or internal: what is secret is never shared")
+        require(self.ceiling != "secret", "sharing.ceiling must be public or internal: secret facts are never shared")
 
     @property
     def shared_with(self) -> Owner | None:
-        """The group's owner; None: nothing is shared."""
+        """The owner of shared facts; None when nothing is shared."""
         return Owner(scope="group", id=self.group) if self.group else None

@@ -12,43 +12,43 @@ from ...schemas.working_set import ENTRIES_MAX
 from .checks import above_zero, at_least, between, one_of, require, unit
 
 Boosted = Category | Literal["correction", "emotional"]
-"""What may count more: observations of a category, corrections, and observations with an emotion."""
+"""Observations that can get a higher importance: of a category, corrections, or with an emotion."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapturePolicy:
-    """Which part of a turn the model sees, and how many observations it may return."""
+    """Capture: the part of a turn that the model sees, and the limits of its observations."""
 
     FORMER_NAMES: ClassVar[Mapping[str, str]] = {"max_per_turn": "max_per_message"}
 
     enabled: bool = True
-    """False: nothing is observed, and no model is asked."""
+    """False: nothing is observed, and no model is called."""
     roles: tuple[Role, ...] = ("user", "assistant")
     """Roles whose messages are shown to the model."""
     threshold: float = 0.4
     """Importance below which an observation stays in the working set."""
     max_per_message: int = 8
-    """Observations of one message of a user and its answer, at most. The record's cause names what is left out."""
+    """Maximum observations of one user message and its answer. The cause in the record reports omitted observations."""
     observation_tokens: int = 2_000
-    """Tokens of a turn's observations together, statements and quotes, at most. A token is 4 characters."""
+    """Maximum tokens of all observations of a turn, statements and quotes. A token is 4 characters."""
     max_assistant_chars: int = 500
-    """Characters of an assistant's message that are shown."""
+    """Maximum characters that are shown of an assistant's message."""
     turn_tokens: int = 8_000
-    """Tokens of a turn that are shown, at most. Of a longer turn every message is shown, the longest ones without their
+    """Maximum tokens that are shown of a turn. Every message of a longer turn is shown; the longest ones lose their
     middle. A token is 4 characters."""
     context_messages: int = 6
-    """Earlier messages that are shown for context, at most."""
+    """Maximum number of earlier messages that are shown for context."""
     context_tokens: int = 2_000
-    """Tokens of the earlier messages together, at most. A token is 4 characters."""
+    """Maximum tokens of the earlier messages together. A token is 4 characters."""
     boosted: tuple[Boosted, ...] = ()
-    """What counts more: categories, `correction`, and `emotional` (what has an emotion)."""
+    """Observations that get a higher importance: categories, `correction`, and `emotional` (with an emotion)."""
     boost: float = 0.1
-    """What is added to the importance of what counts more, up to 1."""
+    """Increase of the importance of these observations, up to 1."""
     emotion: bool = False
-    """True: the valence and arousal that the model gives are kept. The profile `composite` reads the valence."""
+    """True: the valence and arousal from the model are kept. The profile `composite` reads the valence."""
     source: str = ""
-    """`package.module:function`, pure, `(Turn) -> str | None`: makes the text that is shown of a turn in place of its
-    messages. None: the turn shows nothing. Empty: the messages of `roles` are shown."""
+    """`package.module:function`: a pure function `(Turn) -> str | None` that returns the text to show in place of the
+    messages of a turn. None: the turn shows nothing. Empty: the messages of `roles` are shown."""
 
     def __post_init__(self) -> None:
         unit("capture.threshold", self.threshold)
@@ -69,33 +69,33 @@ ROUND_TURNS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class ObservePolicy:
-    """When a session's unobserved turns are shown to the model."""
+    """Observation of a session's turns: batches, waiting times and limits."""
 
     together: int = 8
-    """Turns of a session in one call where several wait, at most 64; 1: one by one. MEMSTREAM_OBSERVE_TOGETHER sets
-    it."""
+    """Maximum turns of a session in one call when several turns wait, up to 64; 1: one by one.
+    MEMSTREAM_OBSERVE_TOGETHER sets it."""
     patience: float = 60.0
-    """Seconds that a turn waits for a model that is away before it is deferred; also the pause before the next try."""
+    """Seconds that a turn waits for an unavailable model before it is deferred; also the pause before the next try."""
     unobserved_tokens: int = 0
-    """Observe a session when so many tokens wait, in one call as far as they fit; 0: every turn at once. A token is 4
-    characters. 30 000 is usual."""
+    """Waiting tokens of a session that start its observation, in one call as far as they fit; 0: every turn is observed
+    immediately. A token is 4 characters. 30 000 is usual."""
     idle: float = 600.0
-    """Seconds without a turn after which a session with fewer tokens is observed."""
+    """Seconds without a turn after which a session with fewer waiting tokens is observed."""
     round_tokens: int = 8_000
-    """Tokens of the turns in one call. A larger turn is shown alone."""
+    """Maximum tokens of the turns in one call. A larger turn is shown alone."""
     backlog: int = 1_000
-    """Unread events of a partition beyond which its sessions wait for further turns, to be observed together. Turns
-    that the worker holds (1 000 of a partition) are observed together without a wait, so the default is where it no
-    longer sees a session's next turns."""
+    """Unread events of a partition above which its sessions wait for further turns, to observe them together. A worker
+    holds up to 1 000 events of a partition and observes these together without a wait. Above that number it does not
+    see the next turns of a session."""
     company: float = 600.0
-    """Seconds that a turn waits for further turns, at most."""
+    """Maximum seconds that a turn waits for further turns."""
     rounds: int = 4
-    """Calls that one event of a session makes, at most; turns that are asked about one by one are finished first. A
-    command asks for what is left."""
+    """Maximum calls for one event of a session. Turns that are observed one by one are finished first. A command then
+    observes the remaining turns."""
     waiting_turns: int = 100_000
-    """Turns of a tenant that wait to be observed, at most, in equal shares for the partitions; 0: any number. Beyond, a
-    turn that would have to wait for the model or the budget becomes a dead letter, `over_ceiling`. The default is a
-    little more than a day of one turn a second."""
+    """Maximum number of turns of a tenant that wait for observation, in equal shares for the partitions; 0: no limit.
+    Above it, a turn that has to wait for the model or the budget becomes a dead letter, `over_ceiling`. The default is
+    a little more than one turn per second for a day."""
 
     def __post_init__(self) -> None:
         between("observe.together", self.together, 1, ROUND_TURNS_MAX)
@@ -112,7 +112,7 @@ class ObservePolicy:
         return ROUND_TURNS_MAX if self.unobserved_tokens else self.together
 
     def waiting_share(self, partitions: int) -> int | None:
-        """Return how many turns of a tenant may wait in one of so many partitions; None: any number."""
+        """Return the maximum number of waiting turns of a tenant in one of `partitions` partitions; None: no limit."""
         return -(-self.waiting_turns // partitions) if self.waiting_turns else None
 
     @property
@@ -123,17 +123,17 @@ class ObservePolicy:
 
 @dataclass(frozen=True, slots=True)
 class RoutingPolicy:
-    """Which observations go beyond the working set, and who owns them."""
+    """Routing of observations beyond the working set, and their owner."""
 
     significance: float = 0.6
-    """Importance from which a lasting observation becomes an episode."""
+    """Minimum importance of a lasting observation that becomes an episode."""
     scope: Scope = "user"
-    """Who owns what is learnt where the turn names no scope: `user`, `agent`, `org` or `group`."""
+    """The owner of the memories of a turn that names no scope: `user`, `agent`, `org` or `group`."""
     episodes_kept: int = 200
-    """Episodes of an owner. Beyond, the oldest that are consolidated go. 0: all are kept."""
+    """Maximum episodes of an owner. Above it, the oldest consolidated episodes are deleted. 0: no limit."""
     clock_ahead: float = 300.0
-    """Seconds by which a turn's `occurred_at` may lie after its record's timestamp. A turn that is dated further ahead
-    counts as said at that timestamp."""
+    """Maximum seconds of a turn's `occurred_at` after its record's timestamp. A turn that is dated further ahead gets
+    that timestamp."""
 
     def __post_init__(self) -> None:
         unit("routing.significance", self.significance)
@@ -147,12 +147,12 @@ DecayStrategy = Literal["power-law", "exponential", "none"]
 
 @dataclass(frozen=True, slots=True)
 class DecayPolicy:
-    """How salience decays by turns. Source: Anderson & Schooler 1991 for the power law of forgetting."""
+    """The decay of salience by turns. Source: Anderson & Schooler 1991 for the power law of forgetting."""
 
     strategy: DecayStrategy = "power-law"
-    """How salience fades by turns: `power-law`, `exponential` or `none`."""
+    """Form of the decay by turns: `power-law`, `exponential` or `none`."""
     rate: float = 0.5
-    """How fast it fades."""
+    """Rate of the decay."""
 
     def __post_init__(self) -> None:
         one_of("decay.strategy", self.strategy, DecayStrategy)
@@ -161,12 +161,12 @@ class DecayPolicy:
 
 @dataclass(frozen=True, slots=True)
 class WorkingSetPolicy:
-    """Size of the working set. Capacity 7: Miller 1956."""
+    """The size of the working set. Capacity 7: Miller 1956."""
 
     capacity: int = 7
-    """Entries of a session's working set, at most 64."""
+    """Maximum entries of a session's working set, up to 64."""
     max_pinned: int = 2
-    """Entries that may be pinned."""
+    """Maximum number of pinned entries."""
     decay: DecayPolicy = field(default_factory=DecayPolicy)
 
     def __post_init__(self) -> None:
@@ -179,15 +179,15 @@ class WorkingSetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SessionLogPolicy:
-    """Policy of the session log: how long it is kept, `flush_important` and `compact`."""
+    """The session log: its retention, and the limits of `flush_important` and `compact`."""
 
     retention_days: float = 400.0
-    """Days that messages are kept after the quarter of a year (UTC) in which they were recorded. 0: for ever."""
+    """Days that messages are kept after the end of the quarter (UTC) in which they were recorded. 0: for ever."""
 
     flush_threshold: float = 0.6
-    """Importance from which `flush_important` makes working entries episodes."""
+    """Minimum importance of working entries that `flush_important` turns into episodes."""
     keep: int = 20
-    """Newest turns of a session that `compact` leaves out."""
+    """Number of newest turns of a session that `compact` skips."""
 
     def __post_init__(self) -> None:
         require(

@@ -1,6 +1,7 @@
-"""Policies from tables of names and values: the `[memory]` section of the TOML file, and policies of tenants.
+"""Parsing of policies from tables of names and values: the `[memory]` section of the TOML file, and policies of
+tenants.
 
-Each wrong name and value is told with its place.
+Each problem gives the full name of the wrong setting.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ P = TypeVar("P")
 
 
 def _required(kind: type[object]) -> list[str]:
-    """Return the fields without a default."""
+    """Return the names of the fields without a default."""
     missing = dataclasses.MISSING
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]
     return [each.name for each in fields if each.default is missing and each.default_factory is missing]
 
 
 def _of_mapping(hint: object) -> type[object] | None:
-    """Return the policy class of a field that maps the operator's names to policies, else None."""
+    """Return the policy class of a field that maps free names to policies, else None."""
     if get_origin(hint) is not Mapping:
         return None
     of: type[object] = get_args(hint)[1]
@@ -42,15 +43,15 @@ def _several(kind: type[object], table: object, *, path: str) -> tuple[dict[str,
 
 
 def former_names(kind: type[object]) -> Mapping[str, str]:
-    """Return the present names of a policy's fields by the names that they had in an earlier version."""
+    """Return the current field names of a policy by their names in earlier versions."""
     found: Mapping[str, str] = getattr(kind, "FORMER_NAMES", {})
     return found
 
 
 def policy_from(kind: type[P], table: object, *, path: str, base: P | None = None) -> tuple[P | None, list[str]]:
-    """Read a policy from a table. Return it, or None and the list of problems.
+    """Parse a policy from a table. Return the policy and no problems, or None and the problems.
 
-    `base`: the policy whose values hold where the table names none. Without it the defaults hold.
+    `base`: the policy that supplies the values missing in the table. Without it the defaults apply.
     """
     if not isinstance(table, Mapping):
         return None, [f"{path}: expected a table [{path}]"]

@@ -1,4 +1,4 @@
-"""Policies of agents: the persona of each, and the tools that they are offered."""
+"""Policies of agents: their personas, and the tools that they are offered."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from .checks import require, unit
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """An agent's personality: the six traits of HEXACO (Ashton and Lee 2007), 0–1. A trait acts above 0.6."""
+    """The personality of an agent: the six traits of HEXACO (Ashton and Lee 2007), 0–1. A trait has an effect above
+    0.6."""
 
     honesty: float = 0.5
-    """Corrections count more, and facts merge sooner."""
+    """Corrections get a higher importance, and facts merge at a lower similarity."""
     emotionality: float = 0.5
-    """Emotions are kept; events, and what has an emotion, count more."""
+    """Emotions are kept. Events and observations with an emotion get a higher importance."""
     extraversion: float = 0.5
     """Has no effect."""
     agreeableness: float = 0.5
-    """Preferences count more, and a read returns more."""
+    """Preferences get a higher importance, and a read returns more items."""
     conscientiousness: float = 0.5
-    """Goals and tasks count more, facts merge later, consolidation comes sooner."""
+    """Goals and tasks get a higher importance, facts merge at a higher similarity, and consolidation starts after fewer
+    episodes."""
     openness: float = 0.5
-    """More is kept."""
+    """More observations are kept."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -31,10 +33,10 @@ class Persona:
 
 @dataclass(frozen=True, slots=True)
 class ToolsPolicy:
-    """Which tools agents are offered."""
+    """The tools that agents are offered."""
 
     pack: tuple[str, ...] = ()
-    """Names of the tools. Empty: all but those that one has to ask for."""
+    """Names of the tools. Empty: all tools that are offered by default."""
 
     def __post_init__(self) -> None:
         if not self.pack:

@@ -1,4 +1,4 @@
-"""Policy of secrets and personal data: what happens to each kind that a detector finds."""
+"""The policy for secrets and personal data: the action for each kind of finding."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SecretAction = Literal["mask", "label", "drop", "allow"]
 
 @dataclass(frozen=True, slots=True)
 class PresidioPolicy:
-    """Presidio as a further detector (`memstream[presidio]`)."""
+    """Presidio as an additional detector (`memstream[presidio]`)."""
 
     analyzer: str = ""
-    """Path of the YAML file of a Presidio analyzer, or `default` for Presidio's own configuration, which needs a spaCy
-    model. Empty: the built-in rules alone."""
+    """Path of the YAML file of a Presidio analyzer, or `default` for the configuration of Presidio itself, which needs
+    a spaCy model. Empty: only the built-in rules."""
     score: float = 0.5
-    """Presidio's score from which a finding counts."""
+    """Minimum score of a Presidio finding."""
     kinds: Mapping[str, SecretKind] = field(default_factory=dict)
-    """Kinds of further entities of Presidio, or other kinds of known ones: `{ PERSON = "national_id" }`."""
+    """Kinds of additional Presidio entities, or other kinds of known ones: `{ PERSON = "national_id" }`."""
 
     def __post_init__(self) -> None:
         unit("privacy.presidio.score", self.score)
@@ -46,30 +46,30 @@ class PresidioPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyPolicy:
-    """What happens to each kind of secret: `mask`, `label`, `drop` or `allow`.
+    """The action for each kind of secret: `mask`, `label`, `drop` or `allow`.
 
-    `mask` replaces the span by the kind in brackets, for example `[password]`. `label` keeps the text and makes the
+    `mask` replaces the span with its kind in brackets, for example `[password]`. `label` keeps the text and makes the
     record `secret`. `drop` leaves out the whole message or statement. `allow` does nothing.
     """
 
     password: SecretAction = "mask"
-    """A password that is told in a sentence or a setting: `mask`, `label`, `drop` or `allow`. So for each kind."""
+    """A password in a sentence or a setting: `mask`, `label`, `drop` or `allow`. Every kind has these actions."""
     pin: SecretAction = "mask"
-    """A PIN, a one-time code or a card's security code that is told."""
+    """A PIN, a one-time code or a card's security code."""
     passphrase: SecretAction = "mask"
-    """A passphrase, a recovery phrase or a secret answer that is told."""
+    """A passphrase, a recovery phrase or a secret answer."""
     api_key: SecretAction = "mask"
-    """A key of a known vendor, or a value that is named a key."""
+    """A key of a known vendor, or a value that is labelled as a key."""
     token: SecretAction = "mask"
-    """An access token of a known vendor, or a value that is named a token."""
+    """An access token of a known vendor, or a value that is labelled as a token."""
     jwt: SecretAction = "mask"
     """A JSON Web Token."""
     private_key: SecretAction = "mask"
-    """A block of a private key, also one that is cut off."""
+    """A private key block, also a truncated one."""
     connection_string: SecretAction = "mask"
-    """An address or a connection string with a password in it."""
+    """An address or a connection string that contains a password."""
     card: SecretAction = "mask"
-    """The number of a payment card."""
+    """A payment card number."""
     iban: SecretAction = "mask"
     """An international bank account number."""
     email: SecretAction = "label"
@@ -77,7 +77,7 @@ class PrivacyPolicy:
     phone: SecretAction = "label"
     """A phone number."""
     national_id: SecretAction = "label"
-    """The number of a person at a state: tax, insurance, identity card."""
+    """A national identity number: tax, insurance, identity card."""
 
     presidio: PresidioPolicy = field(default_factory=PresidioPolicy)
 

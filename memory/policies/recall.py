@@ -11,13 +11,13 @@ from .checks import above_zero, at_least, between, one_of, require, unit
 RankingProfile = Literal["memstream", "classic", "composite"]
 RerankerName = Literal["rrf", "late", "cross-encoder", "model"]
 LIMIT_MAX: Final = 100
-"""Items of an answer, at most."""
+"""Maximum items of an answer."""
 ToolStrategy = Literal["ranked", "model"]
 
 
 @dataclass(frozen=True, slots=True)
 class FusionPolicy:
-    """How ranked lists are merged: Reciprocal Rank Fusion, rrf = sum of weight / (k + rank), ranks from 0.
+    """The fusion of ranked lists: Reciprocal Rank Fusion, rrf = sum of weight / (k + rank), ranks from 0.
 
     Source: Cormack, Clarke, Büttcher 2009, whose k = 60 counts ranks from 1.
     """
@@ -25,13 +25,13 @@ class FusionPolicy:
     k: float = 10.0
     """k of Reciprocal Rank Fusion."""
     dense: float = 1.0
-    """Weight of the vectors."""
+    """Weight of the vector search."""
     windowed: float = 1.0
-    """Weight of the vectors of messages with their neighbours."""
+    """Weight of the vector search over messages with their neighbours."""
     lexical: float = 2.0
-    """Weight of the words. A list of weight 0 is not asked for."""
+    """Weight of the search by words. A search of weight 0 is not made."""
     speaker: float = 0.3
-    """What messages of a speaker whom the cue names get on top, as a share of the greatest rrf; 0: nothing."""
+    """Bonus for messages of a speaker whom the cue names, as a share of the greatest rrf; 0: no bonus."""
 
     def __post_init__(self) -> None:
         above_zero("fusion.k", self.k)
@@ -72,20 +72,20 @@ class CompositePolicy:
 
 @dataclass(frozen=True, slots=True)
 class RecallToolPolicy:
-    """How the tool `recall` finds its answer. All but `strategy` bounds the strategy `model`."""
+    """The tool `recall`. All values except `strategy` limit the strategy `model`."""
 
     strategy: ToolStrategy = "ranked"
-    """Who chooses the answer of the tool `recall`: `ranked` (the score) or `model` (one call a read)."""
+    """Choice of the answer of the tool `recall`: `ranked` (by score) or `model` (one model call per read)."""
     facts: int = 200
-    """Facts that the model is shown, at most 1 000. Those that rank lowest for the query are left out."""
+    """Maximum facts that the model is shown, up to 1 000. Facts with a lower rank for the query are left out."""
     episodes: int = 30
-    """Episodes that it is shown, at most 200."""
+    """Maximum episodes that the model is shown, up to 200."""
     messages: int = 5
-    """Messages that it is shown, at most 50. Each contains the query as a phrase."""
+    """Maximum messages that the model is shown, up to 50. Each contains the query as a phrase."""
     characters: int = 40_000
-    """Characters of all that it is shown. What ranks lowest for the query is left out."""
+    """Maximum characters of everything that the model is shown. Items with a lower rank for the query are left out."""
     patience: float = 10.0
-    """Seconds that the tool waits for the model. Then the answer is ranked."""
+    """Seconds that the tool waits for the model. After that the answer is `ranked`."""
 
     def __post_init__(self) -> None:
         one_of("tool.strategy", self.strategy, ToolStrategy)
@@ -98,47 +98,47 @@ class RecallToolPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RecallPolicy:
-    """What a read searches, how it ranks results, and how long each part may take."""
+    """Recall: the search, the ranking and the time limits of a read."""
 
     profile: RankingProfile = "memstream"
-    """How scores are made: `memstream`, `classic` or `composite`."""
+    """Formula of the scores: `memstream`, `classic` or `composite`."""
     fusion: FusionPolicy = field(default_factory=FusionPolicy)
-    """Of the profiles memstream and composite."""
+    """Fusion in the profiles `memstream` and `composite`."""
     composite: CompositePolicy = field(default_factory=CompositePolicy)
     pool: int = 100
-    """Candidates of one search."""
+    """Maximum candidates of one search."""
     limit: int = 10
-    """Items of an answer, at most 100."""
+    """Items of an answer when the caller sets no limit, up to 100."""
     semantic_match: float = 0.4
-    """Share of the match in a fact's score."""
+    """Weight of the match in a fact's score."""
     working_match: float = 0.2
-    """Share of the match in a working entry's score."""
+    """Weight of the match in a working entry's score."""
     episodic_match: float = 0.3
-    """Share of the match in an episode's score."""
+    """Weight of the match in an episode's score."""
     fit: float = 1.2
-    """What an episode or a working entry gets on top that fits the cue better than all others do. Others get less."""
+    """Bonus for the episode or working entry that fits the cue best. Others get a smaller bonus."""
     fact_fit: float = 1.6
-    """The same for a fact: it says what holds, an episode what was said."""
+    """The same bonus for a fact: a fact says what holds, an episode what was said."""
     asks: float = 0.5
-    """Share of the score that a message loses which only asks."""
+    """Share of its score that a message loses when it only asks."""
     reinforcements: int = 10
-    """Reinforcements from which a fact's reinforcement counts in full."""
+    """Number of reinforcements at which the reinforcement of a fact counts in full."""
     confidence_half_life_days: float = 180.0
     """Half-life of a fact's confidence, in days."""
     recency_half_life_days: float = 7.0
     """Half-life of recency, in days."""
     stability_days: float = 14.0
-    """Stability of strength (Ebbinghaus 1885) in days, where a record has none of its own."""
+    """Stability of strength in days (Ebbinghaus 1885), for a record without its own stability."""
     stability_growth: float = 1.5
-    """Factor by which each recall raises it."""
+    """Factor by which each recall raises the stability."""
     duplicate_overlap: float = 0.6
-    """An item goes when more than this share of its words stands in an item of a higher tier."""
+    """An item is left out when an item of a higher tier contains more than this share of its words."""
     patience: float = 2.0
-    """Seconds that one part of a read may take, from the read's start."""
+    """Maximum seconds of one part of a read, counted from the start of the read."""
     reranker: RerankerName = "rrf"
-    """Who orders what was found: `rrf` (fusion alone), `late`, `cross-encoder` or `model`."""
+    """Order of the found items: `rrf` (fusion alone), `late`, `cross-encoder` or `model`."""
     rerank_pool: int = 30
-    """Candidates that the reranker is shown, at most 100."""
+    """Maximum candidates that the reranker is shown, up to 100."""
     cross_encoder: str = "Xenova/ms-marco-MiniLM-L-6-v2"
     """Name or folder of the reranker `cross-encoder`."""
     late_encoder: str = "sentence-transformers/all-MiniLM-L6-v2"

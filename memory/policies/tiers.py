@@ -1,4 +1,4 @@
-"""Which tiers of memory are on, besides the working set and the session log."""
+"""The tiers of memory that are on, besides the working set and the session log."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from .checks import require
 
 LongTier = Literal["episodic", "semantic", "digest"]
 LONG_TIERS: Final[tuple[LongTier, ...]] = ("episodic", "semantic", "digest")
-"""The tiers that can be off; each is made from the one before it. The working set is always on, the session log
+"""The tiers that can be off; each is made from the previous one. The working set is always on. The session log is on
 wherever a recorder runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TiersPolicy:
-    """Which tiers are on. A tier that is off is neither written nor read; its records stay.
+    """The tiers that are on. A tier that is off is neither written nor read; its records stay.
 
-    A tier that needs another one that is off is refused when the policy is loaded. So without `episodic` only the
-    working set is left.
+    Loading a policy fails when a tier needs another tier that is off. So without `episodic` only the working set
+    remains.
     """
 
     episodic: bool = True
-    """Episodes are kept. Off: the working set alone."""
+    """Episodes are kept. Off: only the working set is kept."""
     semantic: bool = True
-    """Facts are kept. It needs `episodic`."""
+    """Facts are kept. This tier needs `episodic`."""
     digest: bool = True
-    """Digests are kept. It needs `semantic`."""
+    """Digests are kept. This tier needs `semantic`."""
 
     def __post_init__(self) -> None:
         for needed, tier in pairwise(LONG_TIERS):
@@ -46,5 +46,5 @@ class TiersPolicy:
 
     @property
     def working_only(self) -> bool:
-        """Whether nothing goes beyond the working set."""
+        """True when only the working set is kept."""
         return not self.episodic

@@ -1,4 +1,4 @@
-"""Policies of upkeep without a model: hygiene, and gists of old episodes."""
+"""Policies of upkeep without a model: rows of sessions, hygiene, and gists of old episodes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Bounds = Literal["or", "and"]
 
 @dataclass(frozen=True, slots=True)
 class RowsPolicy:
-    """How long the stages keep what they know of a session (docs/design/rows.md)."""
+    """Retention of the rows that the stages keep for a session (docs/design/rows.md)."""
 
     session_days: float = 90.0
-    """Days after its last turn until the rows of a session go, and its working set with them; 0: never."""
+    """Days after the last turn of a session until its rows and its working set are deleted; 0: never."""
     trim_days: float = 1.0
-    """Days after a session's row was last written until it is written once more without its published outcome."""
+    """Days after the last write of a session's row until it is written again without its published outcome."""
 
     def __post_init__(self) -> None:
         at_least("rows.session_days", self.session_days, 0)
@@ -32,12 +32,12 @@ class HygienePolicy:
     enabled: bool = True
     """False: nothing is culled, flagged or linked, and recalls are not counted."""
     janitor: JanitorTrigger = "consolidation"
-    """When the janitor comes by itself: `consolidation` (after a run), `capture` (after a turn), `schedule` (every
-    `every_hours`) or `manual` (by command alone)."""
+    """When the janitor runs by itself: `consolidation` (after a run), `capture` (after a turn), `schedule` (every
+    `every_hours`) or `manual` (only by command)."""
     every_hours: float = 24.0
-    """Hours between visits of the janitor `schedule`."""
+    """Hours between two visits of the janitor with `schedule`."""
     confidence_floor: float = 0.1
-    """Effective confidence below which a fact is culled; 0: none is."""
+    """Effective confidence below which a fact is culled; 0: no fact is culled."""
     episode_turns: int = 500
     """Turns of its owner after which a persistent episode is culled; 0: turns do not count."""
     episode_days: float = 90.0
@@ -45,31 +45,32 @@ class HygienePolicy:
     episode_bounds: Bounds = "or"
     """`or`: one of the two bounds is enough; `and`: both must be reached."""
     cull_unconsolidated: bool = True
-    """Whether these bounds, and `routing.episodes_kept`, also hold for episodes that no run has looked at, where the
-    budget tier lets no run make facts of them. The janitor comes every `every_hours` there. False: they wait for
+    """True: these bounds and `routing.episodes_kept` also apply to episodes that no run has read, when the budget tier
+    does not let a run make facts of them. The janitor then runs every `every_hours`. False: these episodes wait for
     another tier."""
     waiting_facts: int = 200
-    """Pending facts of an owner, and quarantined ones, where the budget tier lets no run judge a pending fact. Beyond,
-    the oldest are rejected: they become `forgotten`. 0, or `cull_unconsolidated` false: all are kept."""
+    """Maximum pending facts and maximum quarantined facts of an owner, when the budget tier does not let a run judge
+    pending facts. Above it, the oldest are rejected and become `forgotten`. 0, or `cull_unconsolidated` false: no
+    limit."""
     waiting_facts_judged: int = 2_000
-    """The same where a run judges: for what only the user settles, or comes faster than it is judged. 0: all are
-    kept."""
+    """The same limit when a run judges pending facts. It applies to facts that only the user can settle, and to facts
+    that arrive faster than they are judged. 0: no limit."""
     stale_days: float = 180.0
     """Days after which a permanent episode is flagged as stale; 0: never."""
     looked_at: int = 1_000
-    """Facts, and episodes, that one visit looks at. The next visit goes on where it ended."""
+    """Maximum facts and maximum episodes that one visit checks. The next visit continues where this one ends."""
     at_once: int = 100
-    """Facts that one visit, or run, proposes to cull: of active, of pending and of quarantined ones."""
+    """Maximum facts that one visit or run proposes to cull, for each state: active, pending, quarantined."""
     strength_floor: float = 0.05
-    """Strength below which maintenance culls a persistent episode; 0: none."""
+    """Strength below which maintenance culls a persistent episode; 0: no episode is culled."""
     merge_similarity: float = 0.95
-    """Similarity from which maintenance merges facts of one subject that say the same."""
+    """Minimum similarity of two facts of one subject that maintenance merges because they say the same."""
     link_step: float = 0.1
-    """What each recall of two records together adds to their link; a link of 1 grows no more."""
+    """Increase of the link of two records for each recall of both, up to 1."""
     links_together: int = 5
-    """The best items of a recall that are linked, each with each."""
+    """Number of best items of a recall that are linked with each other."""
     links_kept: int = 256
-    """Links of an owner. Beyond, the weakest goes. 0: no links are kept."""
+    """Maximum links of an owner. Above it, the weakest links are dropped. 0: no links are kept."""
 
     def __post_init__(self) -> None:
         one_of("hygiene.janitor", self.janitor, JanitorTrigger)
@@ -90,26 +91,26 @@ GistMaker = Literal["extract", "model"]
 
 @dataclass(frozen=True, slots=True)
 class GistPolicy:
-    """Old, faded, long episodes get a gist; their words go to the archive (docs/design/gist.md)."""
+    """Gists of old, faded, long episodes; their words go to the archive (docs/design/gist.md)."""
 
     enabled: bool = True
-    """False: no episode is compressed. What is archived stays available for its time."""
+    """False: no episode is compressed. Archived words stay available until they expire."""
     by: GistMaker = "extract"
-    """Who makes a gist: `extract` (the first sentences) or `model` (task `gist`, where it may be asked)."""
+    """Method of a gist: `extract` (the first sentences) or `model` (task `gist`, when a model may be called)."""
     days: float = 30.0
-    """Age in days from which an episode may be compressed."""
+    """Minimum age in days of an episode that is compressed."""
     strength: float = 0.2
-    """Strength below which it may be compressed."""
+    """Strength below which an episode is compressed."""
     longer_than: int = 240
-    """Characters from which it is compressed."""
+    """Characters above which an episode is compressed."""
     chars: int = 160
-    """Characters of a gist, at most."""
+    """Maximum characters of a gist."""
     at_once: int = 20
-    """Episodes that one visit of the janitor compresses."""
+    """Maximum episodes that one visit of the janitor compresses."""
     calls: int = 4
-    """Calls of a model in one visit; further gists are extracted."""
+    """Maximum model calls in one visit; the other gists are extracted."""
     retention_days: float = 365.0
-    """Days after the last access, else the making, after which the archived words go."""
+    """Days after the last access, or after archiving, until the archived words are deleted."""
 
     def __post_init__(self) -> None:
         one_of("gist.by", self.by, GistMaker)

@@ -59,7 +59,7 @@ async def test_a_policy_holds_without_a_restart_and_what_was_decided_keeps_its_o
         (state,) = pipeline.json_lines("policies", "show", "--tenant", pipeline.tenant, "--json")
         assert (state["policy"], state["refused"]) == (
             COACH,
-            ["capture: capture.threshold must lie between 0 and 1, not 7.0"],
+            ["capture: capture.threshold must be between 0 and 1, not 7.0"],
         )
         pipeline.stop()
 

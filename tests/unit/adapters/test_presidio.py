@@ -114,7 +114,7 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
 
 
 def test_a_score_and_kinds_are_checked() -> None:
-    with pytest.raises(ValueError, match=r"privacy\.presidio\.score must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"privacy\.presidio\.score must be between 0 and 1"):
         PresidioPolicy(score=2)
     with pytest.raises(ValueError, match=r"privacy\.presidio\.kinds\.PERSON must be one of"):
         PresidioPolicy(kinds={"PERSON": "person"})  # type: ignore[dict-item]

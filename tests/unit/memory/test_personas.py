@@ -80,5 +80,5 @@ def test_every_persona_gives_a_valid_policy(traits: dict[str, float], conflict: 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_trait_lies_between_0_and_1(value: float) -> None:
-    with pytest.raises(ValueError, match="openness must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="openness must be between 0 and 1"):
         Persona(openness=value)

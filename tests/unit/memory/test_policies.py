@@ -17,7 +17,7 @@ HUGE = 10**400
 def test_a_share_lies_between_0_and_1(value: float) -> None:
     checks.unit("a", 0)
     checks.unit("a", 1)
-    with pytest.raises(ValueError, match="a must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="a must be between 0 and 1"):
         checks.unit("a", value)
 
 

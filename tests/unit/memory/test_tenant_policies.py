@@ -45,7 +45,7 @@ class TestOverTheDeployment:
         [
             ({"captur": {}}, "captur: there is no such setting (did you mean capture?)"),
             ({"capture": {"treshold": 1}}, "capture.treshold: there is no such setting (did you mean threshold?)"),
-            ({"capture": {"threshold": 2}}, "capture: capture.threshold must lie between 0 and 1, not 2.0"),
+            ({"capture": {"threshold": 2}}, "capture: capture.threshold must be between 0 and 1, not 2.0"),
             ({"capture": {"threshold": "much"}}, "capture.threshold: Input should be a valid number"),
             ({"capture": 7}, "capture: expected a table [capture]"),
             ({"conflict": {"hot": 0.5}}, "conflict: conflict zones must rise: conflict_check, near_dup, hot"),
@@ -54,7 +54,7 @@ class TestOverTheDeployment:
             ({"capture": {"source": "os:system"}}, "capture.source: only the deployment's file sets it"),
             ({"recall": {"patience": 9}}, "recall.patience: only the deployment's file sets it"),
             ({"personas": {"a": {"opennes": 1}}}, 'personas."a".opennes: there is no such setting'),
-            ({"personas": {"a": {"openness": 2}}}, 'personas."a": openness must lie between 0 and 1, not 2.0'),
+            ({"personas": {"a": {"openness": 2}}}, 'personas."a": openness must be between 0 and 1, not 2.0'),
             ({"tools": {"pack": ["recal"]}}, "tools: tools.pack: there is no tool recal; there are memory_add"),
         ],
     )
