@@ -60,8 +60,9 @@ def recorded_at(written: datetime | None, *, now: datetime, standing: Sequence[P
 def log_time(newest: datetime | None, *, now: datetime, opened: Sequence[Period]) -> datetime | None:
     """Return the clock of retention: the time of the newest turn, but not after the worker's clock.
 
-    `newest`: the newest `recorded_at` of this process. `opened`: the periods that turns opened; they show the time reached before a restart. A fast clock of the worker alone, or of a producer alone, drops nothing early; both together do.
-    None: no turn is known, and no period ends.
+    `newest`: the newest `recorded_at` of this process. `opened`: the periods that turns opened; they show the time
+    reached before a restart. A fast clock of the worker alone, or of a producer alone, drops nothing early; both
+    together do. None: no turn is known, and no period ends.
     """
     known = [*(period.begins for period in opened), *([] if newest is None else [newest])]
     return min(now, max(known)) if known else None

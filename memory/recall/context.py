@@ -1,8 +1,8 @@
 """A context for a prompt: chosen memories as text, within a token limit (docs/design/context.md).
 
-Sections come in this order: tasks that are due, blocks, digest, facts by subject, focus, episodes. What is said of
-another than the user names whom, in every section. What does not fit is left out whole. Pure: its memories were
-recalled and ranked before.
+Sections come in this order: due tasks, blocks, digest, facts by subject, focus, episodes. In every section, a statement
+about a subject other than the user names the subject. A piece that does not fit is left out whole. Pure: the memories
+are recalled and ranked before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WorkingBlock:
     sensitivity: Sensitivity = "internal"
     id: str = ""
     by_person: bool = False
-    """A person wrote it, so it may tell the assistant what to do."""
+    """True when a person wrote it. It may then instruct the assistant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class ContextItem:
     sensitivity: Sensitivity = "internal"
     id: str = ""
     since: datetime | None = None
-    """Of a fact: its begin, when that was told."""
+    """Beginning of a fact, when the speaker gave one."""
     day: datetime | None = None
-    """Of an episode: when it happened or was said. Of a task: when it is due."""
+    """Time at which an episode happened or was said, or at which a task is due."""
     by_person: bool = False
-    """A person said, approved or added it, so it may tell the assistant what to do."""
+    """True when a person said, approved or added it. It may then instruct the assistant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,17 @@ class Memories:
     digest: str | None = None
     digest_id: str = ""
     digested: Sequence[ContextItem] = ()
-    """Statements that the digest rests on. Where facts are off, the digest counts as showing them."""
+    """Statements that the digest is based on. When facts are off, the digest counts as showing them."""
     facts: Sequence[ContextItem] = ()
     more_facts: bool = False
-    """Whether memory may have more facts than these."""
+    """True when memory may have more facts than these."""
     focus: Sequence[ContextItem] = ()
     episodes: Sequence[ContextItem] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPolicy:
-    """Limits of a context. `ceiling`: the most sensitive level that is shown; `secret` needs a caller with the
-    right."""
+    """Limits of a context. `ceiling`: the highest sensitivity that is shown; `secret` needs a caller with the right."""
 
     max_tokens: int = 2_000
     sections: frozenset[Section] = field(default=DEFAULT_SECTIONS)
@@ -88,7 +87,7 @@ class ContextPolicy:
     zone: tzinfo = UTC
     """The time zone of days and months."""
     spare_digest: bool = False
-    """Whether the digest, beside facts, comes only where not all facts fit: then it stands for what is left out."""
+    """True: when facts are shown, the digest is shown only if not all facts fit. It then covers the omitted facts."""
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -97,7 +96,7 @@ class ContextPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ShownMemory:
-    """A memory in the text. `RenderedContext.shown` keeps their order."""
+    """A memory in the text. `RenderedContext.shown` is in the order of the text."""
 
     section: Section
     id: str
@@ -111,7 +110,7 @@ class RenderedContext:
 
 
 Statement = tuple[str, str]
-"""Subject and canonical text: statements are the same only with the same subject."""
+"""Subject and canonical text. Equal texts about different subjects are different statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +122,14 @@ class _Piece:
     """The name of a block, or the subject of a statement."""
     text: str
     says: frozenset[Statement]
-    """Its statements: lower sections do not repeat them."""
+    """The statements of the piece. Lower sections do not repeat them."""
     id: str = ""
 
 
 def tokens(text: str) -> int:
-    """Estimate tokens without a model's vocabulary: four bytes of UTF-8 each.
+    """Estimate tokens without the vocabulary of a model: four bytes of UTF-8 each.
 
-    In English that is four characters; in scripts that tokenizers split into smaller parts, fewer.
+    These are four characters in English, and fewer in scripts that tokenizers split into smaller parts.
     """
     return -(-len(text.encode()) // 4)
 
@@ -141,8 +140,8 @@ def render(
     """Return the framed text with at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see
     prompt_framing.py.
 
-    A piece that does not fit is left out, and the next ones are tried. Pieces are tried section by section, facts the
-    most telling first, whatever their subject.
+    Pieces are tried section by section; facts are tried in their given order, whatever their subject. A piece that does
+    not fit is left out, and the next ones are tried.
     """
 
     def fits(pieces: Sequence[_Piece]) -> bool:
@@ -201,8 +200,8 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
 
 
 def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piece:
-    """Make a piece of several lines. Each line may be a statement about the user that a lower section has too. A line
-    that looks like a heading, a role, a boundary or a bullet continues the line before it."""
+    """Make a piece of several lines. Each line counts as a statement about the user, so that lower sections do not
+    repeat it. A line that looks like a heading, a role, a boundary or a bullet is joined to the previous line."""
     shown: list[str] = []
     for line in lines_of(text):
         if not imitates_structure(line):
@@ -237,7 +236,7 @@ def _statement(item: ContextItem) -> Statement:
 
 
 def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """Drop empty pieces, and statements that stand above in the same or a higher section."""
+    """Drop empty pieces, and statements that already occur in the same or a higher section."""
     said: set[Statement] = set()
     kept: list[_Piece] = []
     for piece in pieces:
@@ -249,7 +248,7 @@ def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:
 
 # ------------------------------------------------------------------------------------------------ text
 def _ordered(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """Sort by section, and facts by subject: the user's first, then by name. Within a subject the best comes first."""
+    """Sort by section, and facts by subject: the user's first, then by name. Within a subject the order stays."""
 
     def place(piece: _Piece) -> tuple[int, bool, str]:
         by_subject = piece.section == "semantic"

@@ -1,4 +1,4 @@
-"""The lines of a context: stored text as single lines that cannot be taken for structure, and dates; pure."""
+"""Lines of a context: dates, and stored text as single lines that cannot be taken for structure; pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_NAME: Final = re.compile(r"[\[\]:：﹕︰]")
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text that are not empty, without invisible characters. Any line break of Unicode counts."""
+    """Return the non-empty lines of a text without invisible characters. Any Unicode line break ends a line."""
     lines = (one_line(clean_text(line)) for line in _BREAKS.split(text))
     return [line for line in lines if line]
 
@@ -46,7 +46,7 @@ def imitates_structure(line: str) -> bool:
 
 
 def subject_name(subject: str) -> str:
-    """Return the name of a subject in one line. No other subject gets the name of the user, or of a role."""
+    """Return the name of a subject as one line. No other subject gets the name of the user or of a role."""
     if subject == USER:
         return USER
     name = one_line(_NO_NAME.sub(" ", one_plain_line(subject)))
@@ -54,8 +54,8 @@ def subject_name(subject: str) -> str:
 
 
 def since(moment: datetime, zone: tzinfo) -> str:
-    """Return the month of a begin, or the year when it is the first moment of one: who tells a year tells no month. A
-    midnight of UTC is a date without a time, which is the same in every zone."""
+    """Return the month in which a fact began, or only the year for 1 January at midnight in UTC: a speaker who gives a
+    year gives no month. Midnight in UTC is a date without a time, and the same date in every zone."""
     local = moment if _is_date(moment) else moment.astimezone(zone)
     if _is_date(moment) and (local.month, local.day) == (1, 1):
         return str(local.year)

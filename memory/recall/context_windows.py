@@ -1,7 +1,7 @@
-"""Context windows: the text of a message with its neighbours, by which the message is found; pure.
+"""Context windows: the text of a message with its neighbours, used to find the message; pure.
 
-An answer seldom repeats the question's words: the question before it leads to "Becoming Nicole, twice!". So a message
-has a second vector, of the window previous + this + next, and is also found by the window's words.
+An answer seldom repeats the words of its question: "Becoming Nicole, twice!" is found by the question before it. So a
+message has a second vector, of the window previous + this + next, and the words of the window are searched, too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Final
 from ...schemas.turns import Sensitivity, up_to
 
 NEIGHBOURS: Final = 2
-"""Messages before a turn that its windows need. The last of them gets its own next neighbour from the turn."""
+"""Number of messages before a turn that its windows need. The window of the last of them still needs its next
+neighbour, which is in the turn."""
 NEIGHBOUR_MAX: Final = 1_000
-"""Code points of a neighbour in a window, those nearest to the message. A longer text would hide the message's own
-words."""
+"""Maximum code points of a neighbour in a window: the ones nearest to the message. A longer text would hide the words
+of the message itself."""
 TALKING: Final = frozenset({"user", "assistant"})
 """Roles whose messages belong to a thread."""
 
@@ -39,8 +40,8 @@ class MessageWindows:
 
 
 def is_talk(role: str, text: str) -> bool:
-    """Whether a message belongs to the session's thread. Messages of tools and systems, and messages without words, do
-    not."""
+    """Return whether a message belongs to the thread of the session. Messages of tools and systems, and messages
+    without words, do not belong to it."""
     return role in TALKING and bool(text.strip())
 
 
@@ -56,15 +57,15 @@ def build_windows(before: Sequence[WindowMessage], turn: Sequence[WindowMessage]
 def _window(thread: Sequence[WindowMessage], place: int) -> str:
     this = thread[place]
     around = []
-    if place > 0 and _may_stand_beside(this, thread[place - 1]):
+    if place > 0 and _may_share_window(this, thread[place - 1]):
         around.append(thread[place - 1].text[-NEIGHBOUR_MAX:])
     around.append(this.text)
-    if place + 1 < len(thread) and _may_stand_beside(this, thread[place + 1]):
+    if place + 1 < len(thread) and _may_share_window(this, thread[place + 1]):
         around.append(thread[place + 1].text[:NEIGHBOUR_MAX])
     return "\n".join(around)
 
 
-def _may_stand_beside(this: WindowMessage, neighbour: WindowMessage) -> bool:
-    """Whether everybody who may read `this` may read the neighbour. Otherwise a search could reveal the neighbour's
-    words."""
+def _may_share_window(this: WindowMessage, neighbour: WindowMessage) -> bool:
+    """Return whether every reader of `this` may read the neighbour. Otherwise a search could reveal the words of the
+    neighbour."""
     return neighbour.owner_key == this.owner_key and neighbour.sensitivity in up_to(this.sensitivity)

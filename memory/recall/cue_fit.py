@@ -1,9 +1,9 @@
-"""How well memories of all tiers fit a cue, compared with each other; pure (docs/design/recall.md).
+"""The fit of memories to a cue, compared over all tiers; pure (docs/design/recall.md).
 
-The match of a tier says who comes first within it. It does not say whether that has anything to do with the cue: in
-each tier somebody is first. `fits` compares the candidates of all tiers, by the words of the cue that they contain and
-by their meaning. A word also counts, a little less, in another form, with a slip of the keyboard, or as a word of the
-same topic (job, work). Words that few candidates contain count more.
+The match of a tier orders the candidates of that tier only. It does not show whether the first one is about the cue,
+because every tier has a first one. `fits` compares the candidates of all tiers, by the words of the cue that they
+contain and by their meaning. A word also counts, a little less, in another form, with a typing error, or as a word of
+the same topic (job, work). Words that few candidates contain count more.
 """
 
 from __future__ import annotations
@@ -21,51 +21,51 @@ from ..language.locales import Locale
 from ..language.tokenizer import compared
 
 OTHER_FORM: Final = 0.8
-"""What a word counts that has another ending, or a slip."""
+"""Weight of a word with another ending or a typing error."""
 SAME_TOPIC: Final = 0.6
-"""What a word of the same topic counts."""
+"""Weight of a word of the same topic."""
 RELATED: Final = 0.9
-"""What a word counts that says who the subject is to the user: my brother, for Tom."""
+"""Weight of a word that says who the subject is to the user: my brother, for Tom."""
 QUOTED: Final = 0.4
-"""What a word counts that stands only in the evidence of a statement, not in it."""
+"""Weight of a word that is only in the evidence of a statement, not in the statement."""
 NEWEST: Final = 0.05
-"""By how much the newest statement fits better than the oldest, all else being equal."""
+"""Share by which the newest statement fits better than the oldest, all else being equal."""
 NOT_NAMED: Final = 0.75
-"""The share that is left to a statement about another than the user, whom the cue does not name."""
+"""Factor for a statement about a subject other than the user that the cue does not name."""
 MEANING: Final = 0.5
-"""The share of the meaning. The rest is words."""
+"""Weight of the meaning. The rest is the weight of the words."""
 SLIP: Final = 0.75
-"""Share of equal letters from which a word that no candidate contains is taken for another one."""
+"""Minimum share of equal letters at which a word that no candidate contains counts as another word."""
 SHORTEST: Final = 4
-"""Letters of the shortest word in which a slip is looked for."""
+"""Letters of the shortest word that is checked for typing errors."""
 LONGEST: Final = 40
-"""Letters of the longest word in which a slip is looked for: the comparison takes the square of them."""
+"""Letters of the longest word that is checked for typing errors: the comparison takes quadratic time."""
 BEGINNING: Final = 3
-"""Letters that two forms of a word have in common at least."""
+"""Minimum number of first letters that two forms of a word have in common."""
 USER: Final = "user"
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NONE: Final = frozenset[str]()
 
 
 class FitText(NamedTuple):
-    """A candidate as it is compared with the cue and with others."""
+    """A candidate, as it is compared with the cue and with other candidates."""
 
     content: str
     subject: str | None = None
     """The subject of a statement; None for a message."""
     beside: tuple[str, ...] = ()
-    """What was said around a statement: the quotes of its evidence, its predicate."""
+    """Text around a statement: the quotes of its evidence, its predicate."""
     relationship: bool = False
-    """Whether it says who somebody is to the user."""
+    """True when the statement says who somebody is to the user."""
     at: str = ""
-    """When a statement was recorded or said, as RFC 3339 in UTC."""
+    """Time at which a statement was recorded or said, as RFC 3339 in UTC."""
     similarity: float | None = None
-    """Its cosine with the cue. None where it was not searched by meaning."""
+    """Cosine with the cue. None without a search by meaning."""
 
 
 def fits(cue: str, texts: Sequence[FitText], pack: Locale, *, meanings: bool = True) -> list[float]:
-    """Return for each candidate how well it fits, 0–1. The best one has 1 unless none fits at all. `meanings`: whether
-    the cosines compare meanings, and not words once more."""
+    """Return the fit of each candidate, 0–1. The best one has 1 unless none fits at all. `meanings`: False when the
+    cosines only compare words, which are compared already."""
     known_as = _names(texts, pack)
     said = [_said(each, pack) for each in texts]
     quoted = [_quoted(each, pack) for each in texts]
@@ -100,9 +100,9 @@ def _quoted(text: FitText, pack: Locale) -> frozenset[str]:
 
 
 def _names(texts: Sequence[FitText], pack: Locale) -> dict[str | None, frozenset[str]]:
-    """Return the words by which a cue may name each subject but the user: its name, and what it is to the user. A
-    relationship is a statement about the subject ("Is the user's brother"), or one about the user that names it ("Has a
-    brother named Tom")."""
+    """Return the words by which a cue may name each subject other than the user: its name, and its relationship to the
+    user. A relationship is a statement about the subject ("Is the user's brother"), or a statement about the user that
+    names the subject ("Has a brother named Tom")."""
     names: dict[str | None, frozenset[str]] = {
         each.subject: stems(each.subject, pack) for each in texts if each.subject not in (None, USER)
     }
@@ -117,13 +117,14 @@ def _names(texts: Sequence[FitText], pack: Locale) -> dict[str | None, frozenset
 
 
 def _newness(texts: Iterable[FitText]) -> dict[str, float]:
-    """Return by time how new it is among all, from 0 to 1."""
+    """Return the newness of each time: from 0 for the oldest to 1 for the newest."""
     times = sorted({each.at for each in texts if each.at})
     return {time: place / max(1, len(times) - 1) for place, time in enumerate(times)}
 
 
 def _meanings(texts: Iterable[FitText]) -> dict[str, float]:
-    """Return by text its cosine as a share of the greatest one. Equal texts of several tiers have the same."""
+    """Return the cosine of each text as a share of the greatest one. Equal texts of several tiers have the same
+    value."""
     cosines: dict[str, float] = {}
     for each in texts:
         if each.similarity is not None:
@@ -134,7 +135,7 @@ def _meanings(texts: Iterable[FitText]) -> dict[str, float]:
 
 # ------------------------------------------------------------------------------------------------ cue
 class _CueWords:
-    """The telling words of a cue, each with its weight and with the words that count for it."""
+    """The significant words of a cue, each with its weight and with the words that count for it."""
 
     def __init__(
         self, cue: str, said: Sequence[frozenset[str]], quoted: Sequence[frozenset[str]], pack: Locale
@@ -156,9 +157,9 @@ class _CueWords:
         self._telling = frozenset(self._counts)
 
     def coverage(self, own: AbstractSet[str], related: AbstractSet[str], quoted: AbstractSet[str]) -> float:
-        """Return the share of the cue's words that a candidate contains, 0–1: in its text, in what its subject is to
-        the user, in its evidence. Most candidates contain few words of the cue, and a read has hundreds of
-        candidates."""
+        """Return the share of the cue's words that a candidate contains, 0–1: in its text, in the relationship of its
+        subject to the user, or in its evidence. The loops start with set operations because a read has hundreds of
+        candidates, and most contain few words of the cue."""
         telling, counting = self._telling, self._counts
         most: dict[str, float] = {}
         if not telling.isdisjoint(own):
@@ -183,12 +184,12 @@ class _CueWords:
 
 
 def _counting(word: str, forms: AbstractSet[str], related: AbstractSet[str]) -> dict[str, float]:
-    """Return what each word counts that counts for this word of a cue."""
+    """Return the weight of each word that counts for this word of a cue."""
     return dict.fromkeys(related, SAME_TOPIC) | dict.fromkeys(forms, OTHER_FORM) | {word: 1.0}
 
 
 def _asked(cue: str, pack: Locale) -> frozenset[str]:
-    """Return the words of the cue that say what it is about; all its words when none does."""
+    """Return the content words of the cue; all its words when it has none."""
     found = [_plain(word) for word in _WORD.findall(cue)]
     asking = pack.questions
     empty = pack.stop_words | pack.separators | asking.openers | asking.auxiliaries | asking.fillers
@@ -197,7 +198,8 @@ def _asked(cue: str, pack: Locale) -> frozenset[str]:
 
 
 def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, frozenset[str]]:
-    """Return for each word its other forms among the known words; for an unknown one also what it may be a slip of."""
+    """Return the other forms of each word among the known words. An unknown word also gets the words that it may
+    misspell."""
     begin = {word: word[: max(BEGINNING, len(word) - 2)] for word in asked}
     begins = tuple(begin.values())
     likely = [each for each in vocabulary if each.startswith(begins)]
@@ -239,13 +241,13 @@ def _stem(word: str, pack: Locale) -> str:
 
 
 def _plain(word: str) -> str:
-    """Return a word in lower case without what an apostrophe joins to it: what's, Nadia's."""
+    """Return a word in lower case without the part from an apostrophe on: what's, Nadia's."""
     return word.casefold().replace("’", "'").partition("'")[0]
 
 
 @lru_cache(maxsize=8)
 def topics(pack: Locale) -> Mapping[str, frozenset[str]]:
-    """Return for a word the words of the same topics, all without their endings."""
+    """Return the words of the same topics for each word, all without their endings."""
     found: dict[str, frozenset[str]] = {}
     for topic in pack.topics:
         group = frozenset(_stem(word, pack) for word in topic)

@@ -1,6 +1,6 @@
 """Fusion of several ranked lists into one match of 0 to 1: Reciprocal Rank Fusion (docs/design/recall.md).
 
-Qdrant's own weighted fusion is not used: 1 / ((rank + 1) / w + k - 1) gives another order and another maximum.
+Qdrant's own weighted fusion is not used: 1 / ((rank + 1) / w + k - 1) gives a different order and a different maximum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ListName = Literal["dense", "windowed", "lexical"]
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """The result of one search: ids, best first. An id that occurs twice counts at its first place."""
+    """The result of one search: ids, best first. A repeated id counts at its first position."""
 
     name: ListName
     ids: Sequence[str]
@@ -25,7 +25,7 @@ class RankedList:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A record's place in a list, from 0."""
+    """The position of a record in a list, from 0."""
 
     list: ListName
     rank: int
@@ -34,12 +34,11 @@ class Rank:
 def fuse(
     lists: Sequence[RankedList], *, policy: FusionPolicy, pool: int, preferred: AbstractSet[str] = frozenset()
 ) -> dict[str, float]:
-    """Return the best `pool` records, best first, each with its match; 1 for a record that is first in every list.
+    """Return the best `pool` records and their match, best first. A record that is first in every list has the match 1.
 
-    Equal matches are ordered by id, so that the same read gives the same answer. `lists` are the searches that
-    answered, also empty ones. A search that did not answer is left out; the others then decide alone. One list per
-    name. `preferred` are the records of the speaker whom the cue names: they get a bonus of `policy.speaker` times the
-    greatest rrf.
+    Equal matches are ordered by id, so that the same read gives the same answer. `lists`: one list for each search that
+    answered, also an empty one. A search without an answer is left out, and the others decide. `preferred`: the records
+    of the speaker whom the cue names. They get a bonus of `policy.speaker` times the greatest rrf.
     """
     rrf: dict[str, float] = {}
     k = policy.k
@@ -51,12 +50,12 @@ def fuse(
     greatest = sum(_weight(policy, each.name) / policy.k for each in lists) + bonus
     for identity in preferred & rrf.keys():
         rrf[identity] += bonus
-    best = sorted(sorted(rrf), key=rrf.__getitem__, reverse=True)[:pool]  # stable: equal ones stay by id
+    best = sorted(sorted(rrf), key=rrf.__getitem__, reverse=True)[:pool]  # stable: equal matches stay in id order
     return {identity: min(1.0, rrf[identity] / greatest) for identity in best}
 
 
 def ranks_in(lists: Sequence[RankedList], identity: str) -> tuple[Rank, ...]:
-    """Return a record's place in each list that contains it."""
+    """Return the position of a record in each list that contains it."""
     return tuple(
         Rank(each.name, len(frozenset(each.ids[: each.ids.index(identity)]))) for each in lists if identity in each.ids
     )

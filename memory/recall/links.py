@@ -2,7 +2,7 @@
 
 Sources: Hebb 1949, "cells that fire together wire together": each recall of two records together strengthens their
 link, up to 1. Collins and Loftus 1975, A spreading-activation theory of semantic processing: a recalled record
-activates the records that it is linked with, by the weight of the link; this is its first step. ADR 0014.
+activates its linked records by the weight of the link. Only the first step of this spreading is made. ADR 0014.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _LINK = struct.Struct("<16s16sdI")
 """Two ids, the weight, and the time of the last growth in seconds since 1970: 44 bytes."""
 SECONDS_MAX = 2**32 - 1
 REST_SECONDS = 30 * DAY
-"""When links must make room, the weight of a link counts half after this time without growth. Otherwise the strong
-links of facts that are no longer believed would stay for ever. Reads use the full weight."""
+"""Seconds. Half-life of the weight of a link without growth, when links must make room. Without it, strong links of
+facts that are no longer believed would stay for ever. Reads use the full weight."""
 Pair = tuple[bytes, bytes]
-"""Two ids, the smaller first, in packed form: a recall handles hundreds of them."""
+"""Two packed ids, the smaller first. They are packed because a recall handles hundreds of pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Link:
 
 
 class Links(BaseModel):
-    """All links of one owner, packed, because every recall writes the table row again."""
+    """All links of one owner, packed, because every recall rewrites the table row."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -57,21 +57,21 @@ class Links(BaseModel):
         return _LINK.iter_unpack(base64.b64decode(self.packed))
 
     def among(self, ids: Collection[str]) -> Iterator[Link]:
-        """Yield the links with both ends among these UUIDs. Others are not decoded."""
+        """Yield the links with both ends among these UUIDs. Other links are not decoded."""
         known = {UUID(each).bytes: each for each in ids} if self.packed else {}
         for one, other, weight, at in self.unpacked():
             if one in known and other in known:
                 yield Link(known[one], known[other], weight, datetime.fromtimestamp(at, tz=UTC))
 
     def weighs_as(self, other: Links) -> bool:
-        """Whether a read gives the same result with both, whatever the times of growth."""
+        """Return whether a read gives the same result with both. The times of growth may differ."""
         return self.packed == other.packed or self._weights() == other._weights()
 
     def _weights(self) -> frozenset[tuple[bytes, bytes, float]]:
         return frozenset((one, other, weight) for one, other, weight, _ in self.unpacked())
 
     def grown_since(self, moment: datetime | None) -> int:
-        """Return how many links have grown since `moment`; None: all."""
+        """Return the number of links that have grown since `moment`; None: all links."""
         since = -1.0 if moment is None else moment.timestamp()
         return sum(grown > since for _, _, _, grown in self.unpacked())
 
@@ -79,7 +79,7 @@ class Links(BaseModel):
 def strengthen_links(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
     """Link each pair of `ids` (UUIDs), or strengthen its link by `step`, up to 1.
 
-    Beyond `keep` the weakest links go. Links of this recall go last: a new link is the weakest of all, and would
+    Above `keep` links, the weakest are dropped, links of this recall last: a new link is the weakest of all, and would
     otherwise never see a second recall.
     """
     named = dict.fromkeys(UUID(each).bytes for each in ids) if keep and step else {}
@@ -111,10 +111,11 @@ def _packed_length(links: int) -> int:
 
 # ------------------------------------------------------------------------------------------------ activation
 def activation(links: Iterable[Links], match: Mapping[str, float]) -> dict[str, float]:
-    """Return what reaches each candidate over links: the sum of weight x match over its linked candidates, at most 1.
+    """Return the activation of each candidate over links: the sum of weight x match over its linked candidates, up to
+    1.
 
-    `match` holds the candidates, each 0–1. Other records neither give nor receive. A record without activation is not
-    in the result.
+    `match`: the match of each candidate, 0–1. Other records neither give nor receive activation. A record without
+    activation is not in the result.
     """
     reached: dict[str, float] = {}
     for of_owner in links:

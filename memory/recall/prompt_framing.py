@@ -1,8 +1,8 @@
 """Frames around remembered text in a prompt: two lines with one random mark say that the text is data, not
-instructions. The way back removes framed text from a turn, so that recalled text is never learnt again.
+instructions. `remove_framed` removes framed text from a turn, so that recalled text is never learnt again.
 
-Pure: the caller draws a new mark for each rendering, so that no remembered text can end its own frame. Nothing keeps
-the marks that were drawn. So a mark proves no more than that two lines belong together (docs/adr/0019).
+Pure: the caller draws a new mark for each rendering, so that no remembered text can end its own frame. Marks are not
+stored. So a mark only proves that two lines belong together (docs/adr/0019).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CUT_FIRST: Final = re.compile(rf"[^\[\n]{{0,10}}?(?P<mark>[0-9a-f]{{{MARK_LENGT
 _CUT_LAST: Final = re.compile(
     rf"\[ *memory +(?P<mark>[0-9a-f]{{{MARK_LENGTH}}})(?: ++(?:e(?:n(?:ds?)?)? *+)?)?\Z", re.IGNORECASE
 )
-"""A first line that was cut at its beginning, and a last one that was cut at its end: with whole marks."""
+"""A first line that was cut at its beginning, and a last line that was cut at its end. Both have whole marks."""
 _HINT: Final = re.compile(r"[\[［]|&\w+;|&#", re.IGNORECASE)
 _UNIT: Final = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});|\r\n|[\s\S]")
 _LINE_ENDS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -39,9 +39,9 @@ _NEW_LINE: Final = re.compile(r"\n|\\n")
 """The end of a line, also as JSON writes it."""
 
 _LINE_MAX: Final = 2_000
-"""Characters of a line that are looked at together."""
+"""Maximum characters of a line that are checked together."""
 _HEADINGS: Final = ("known facts:", "about ", "summary:", "current focus:", "recent episodes:")
-"""How headings of a rendering begin. Blocks have names of their own."""
+"""Beginnings of the headings in a rendering. Blocks have names of their own."""
 _HEADING: Final = re.compile(r"[^\n]{0,120}:$")
 _ITEM: Final = re.compile(r"-(?: |$)")
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -49,21 +49,21 @@ _SENTENCE_END: Final = re.compile(r"[.!?…]\s*$")
 
 
 def frame(text: str, *, mark: str) -> str:
-    """Put `text` between the two lines of `mark`. Raises ValueError when the mark has a wrong form or stands in the
+    """Put `text` between the two lines of `mark`. Raises ValueError when the mark has a wrong format or occurs in the
     text."""
     if _MARK.fullmatch(mark) is None:
         raise ValueError(f"a mark has {MARK_LENGTH} hexadecimal digits, not {mark!r}")
     if mark in text:
-        raise ValueError("the mark stands in the text: draw another one")
+        raise ValueError("the mark occurs in the text: draw another one")
     return f"[memory {mark} begins: {_NOTICE}]\n{text}\n[memory {mark} ends]"
 
 
 def remove_framed(text: str) -> str:
-    """Remove rendered memories from a message, in time that grows with its length.
+    """Remove rendered memories from a message, in time proportional to its length.
 
-    Between two lines of one mark everything goes. A line without its partner belongs to a frame that was cut, or it is
-    forged: it takes along only what looks like rendered memory, up to the end of the message where it stands. The lines
-    are recognised in any spelling that a reader takes for one: case, doubled and no-break spaces, full width,
+    Everything between two lines of one mark is removed. A line without its partner comes from a cut frame, or it is
+    forged. Then only the text next to it that looks like rendered memory is removed, at most to the end of the message.
+    The lines are recognised in any spelling that a reader takes for one: case, doubled and no-break spaces, full width,
     zero-width characters, HTML escapes.
     """
     if _HINT.search(text) is None or not _may_have_line(text):
@@ -84,7 +84,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _SeenText:
-    """A text as a reader sees it, and the place of each character in the original."""
+    """A text as a reader sees it, with the place of each character in the original."""
 
     text: str
     places: Sequence[Span]
@@ -114,7 +114,7 @@ class _SeenText:
 
 
 def _may_have_line(text: str) -> bool:
-    """Whether a text has the first word of a frame's lines in any spelling: most texts with a bracket have not."""
+    """Return whether a text has the first word of a frame line in any spelling. Most texts with a bracket do not."""
     if "&" in text:
         return True
     if text.isascii():
@@ -146,7 +146,7 @@ def _without(text: str, spans: Iterable[Span]) -> str:
 def _frames(
     lines: Sequence[re.Match[str]], cut_first: re.Match[str] | None, cut_last: re.Match[str] | None
 ) -> Iterator[Span]:
-    """Yield the frames that have both of their lines, though one of them may be cut."""
+    """Yield the frames that have both lines. One of the lines may be cut."""
     ends: dict[str, list[re.Match[str]]] = {}
     for line in lines:
         if line["end"]:
@@ -166,7 +166,7 @@ def _frames(
 
 
 def _lone(text: str) -> Iterator[Span]:
-    """Yield the lines without a partner, each with the rendered memory that it takes along."""
+    """Yield the lines without a partner, each with the rendered memory next to it."""
     at, kept, end = 0, False, len(text.rstrip())
     for line in _LINE.finditer(text):
         if line.start() < at:
@@ -181,8 +181,8 @@ def _lone(text: str) -> Iterator[Span]:
 
 
 def _is_cut_at_its_beginning(text: str) -> bool:
-    """Whether a text is the rest of a rendering whose beginning was cut off. It ends with a whole line, its first
-    paragraph may begin anywhere, the others have headings."""
+    """Return whether a text is the rest of a rendering whose beginning was cut off. It ends with a whole line, its
+    first paragraph may begin anywhere, and the others have headings."""
     if not text.strip():
         return True
     if not text.endswith(("\n", "\\n")):
@@ -207,7 +207,7 @@ def _paragraphs(text: str) -> list[list[str]]:
 
 
 def _rendered(text: str, start: int, last_end: int) -> int:
-    """Return where rendered memory ends that begins after the first line of a frame and is perhaps cut at its end.
+    """Return the end of the rendered memory after the first line of a frame. The memory may be cut at its end.
     `last_end`: only white space follows there."""
     at, in_prose, needs_heading = start, False, True
     while at < len(text):
@@ -228,8 +228,8 @@ def _rendered(text: str, start: int, last_end: int) -> int:
 
 
 def _begins_section(line: str, *, last: bool) -> bool:
-    """Whether a line is a heading. The last line of a message may be the beginning of one. A rendering whose line ends
-    are gone goes on after its heading."""
+    """Return whether a line is a heading. The last line of a message may be the beginning of a heading. A rendering
+    without line breaks continues after its heading."""
     lower = line.lower()
     if _HEADING.match(line) and not _speaks(line):
         return True
@@ -243,5 +243,5 @@ def _is_shaped(line: str) -> bool:
 
 
 def _speaks(line: str) -> bool:
-    """Whether somebody speaks in a line: memory is written in the third person, and does not ask."""
+    """Return whether somebody speaks in a line: memory is written in the third person, and does not ask."""
     return "?" in line or bool(FIRST_PERSON & {word.lower() for word in _WORD.findall(line)})

@@ -1,8 +1,8 @@
-"""Ranking: how much a memory counts for a read, as a score of 0 to 1 with named parts (docs/design/recall.md).
+"""Ranking: the score of a memory for a read, 0 to 1, with named parts (docs/design/recall.md).
 
-Products are multiplied out so that every part has a value of its own: importance x (0.5 + 0.5 x recency) becomes
-`significance` + `recency`. `match` says how well the cue fits (memory/recall/fusion.py, or `overlap` without an index);
-it is 0 without a cue.
+Products are multiplied out so that every part has its own value: importance x (0.5 + 0.5 x recency) becomes
+`significance` + `recency`. `match` is the fit to the cue (memory/recall/fusion.py, or `overlap` without an index);
+without a cue it is 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPOSITE: Final = ("similarity", "strength", "recency", "emotion", "links", "i
 # ------------------------------------------------------------------------------------------------ scored records
 # Named tuples, because a read creates hundreds of them: a frozen dataclass takes three times as long to create.
 class SemanticTrace(NamedTuple):
-    """A fact. `since`: its last reinforcement, or else when it was recorded."""
+    """A fact. `since`: its last reinforcement, or its recording time without one."""
 
     confidence: float
     reinforcements: int
@@ -35,7 +35,7 @@ class SemanticTrace(NamedTuple):
 
 
 class WorkingTrace(NamedTuple):
-    """An entry of the working set, as its last turn left it."""
+    """An entry of the working set, as of its last turn."""
 
     salience: float
 
@@ -58,8 +58,8 @@ Trace = SemanticTrace | WorkingTrace | EpisodicTrace | TurnTrace
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """Any record as the profile `composite` scores it. `strength` and `importance` are 0–1, `valence` is -1 to 1 or
-    unknown."""
+    """A record as input of the profile `composite`. `strength` and `importance` are 0–1; `valence` is -1 to 1, or None
+    when unknown."""
 
     strength: float
     at: datetime
@@ -68,8 +68,8 @@ class Impression:
 
 
 class Score(NamedTuple):
-    """The parts of a score by their names, and their sum. Of hundreds of candidates few show their parts, so the names
-    are those of the formula, and only `parts` joins them with the values."""
+    """The parts of a score by name, and their sum. Only `parts` joins names and values, because a read shows the parts
+    of few candidates."""
 
     names: tuple[str, ...]
     terms: tuple[float, ...]
@@ -115,8 +115,8 @@ def score_composite(
 ) -> Score:
     """Return the score under the profile `composite`.
 
-    `links` is the activation from other candidates, 0–1 (memory/recall/links.py). `mood` is the caller's valence, -1 to
-    1; None: unknown.
+    `links`: the activation from other candidates, 0–1 (memory/recall/links.py). `mood`: the valence of the caller, -1
+    to 1; None: unknown.
     """
     recency = half_life_decay(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
     return _score(
@@ -133,18 +133,18 @@ def score_composite(
 
 
 def weigh_fit(score: Score, fit: float, *, weight: float) -> Score:
-    """Add the part `fit` to a statement's score. `fit`: how well it fits the cue, compared with all candidates, 0–1.
-    `weight`: what the best one gets.
+    """Add the part `fit` to a statement's score. `fit`: its fit to the cue compared with all candidates, 0–1. `weight`:
+    the bonus of the best candidate.
 
-    What a statement says of itself (confidence, salience, significance) counts as far as it fits; a statement that fits
-    best rises above the messages in which it was said.
+    The statement's own values (confidence, salience, significance) count in proportion to the fit. So a statement that
+    fits best rises above the messages in which it was said.
     """
     own = score.total - score.terms[score.names.index("match")]
     return _score((*score.names, "fit"), (*score.terms, weight * fit - own * (1.0 - fit)))
 
 
 def weigh_question(score: Score, policy: RecallPolicy) -> Score:
-    """Add the part `asks` to the score of a message that only asks: it takes a share of the score away."""
+    """Add the part `asks` to the score of a message that only asks. The part removes a share of the score."""
     return _score((*score.names, "asks"), (*score.terms, -policy.asks * score.total))
 
 

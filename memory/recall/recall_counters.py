@@ -1,7 +1,7 @@
-"""The fields that a recall changes on a recalled record; pure.
+"""Fields that a recall changes on a recalled record; pure.
 
-They change without a new version: they say how present a record is, not what it says. The values are absolute, so
-applying the same recall again changes nothing.
+They change without a new version, because they describe access and not content. The values are absolute, so writing
+them again changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RECALLED_STRENGTH = 1.0
 
 
 def fact_recall_fields(fact: StoredFact, *, at: datetime) -> dict[str, JsonValue]:
-    """Return the new fields of a recalled fact. Its stability follows from the number of recalls."""
+    """Return the new fields of a recalled fact. Its stability is computed from the number of recalls."""
     return _touched(fact.retrieval_count, fact.last_accessed_at, at)
 
 

@@ -1,4 +1,4 @@
-"""Selection of the answer from scored memories: the best of all tiers, without duplicates (docs/design/recall.md)."""
+"""Selection of an answer from scored memories: the best of all tiers, without duplicates (docs/design/recall.md)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
 class ScoredMemory(NamedTuple):
-    """A candidate with its text, which is compared for duplicates. A message has no subject: it may say anything of
-    anybody."""
+    """A candidate, with its text for the duplicate check. A message has no subject: it may be about anybody."""
 
     tier: Tier
     id: str
@@ -27,13 +26,13 @@ class ScoredMemory(NamedTuple):
 
 
 def share(limit: int, *, tiers: int) -> int:
-    """Return how many items of an answer one tier may have: half of them, at least one; all when only one tier was
-    asked."""
+    """Return the maximum number of items of one tier in an answer: half of them, at least one; all when only one tier
+    was asked."""
     return limit if tiers == 1 else max(1, limit // 2)
 
 
 def sort_by_score(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
-    """Sort candidates by score before its cap, then tier, then id."""
+    """Sort candidates by uncapped score, then tier, then id."""
     return sorted(candidates, key=lambda each: (-each.score.total, _RANKS[each.tier], each.id))
 
 
@@ -42,10 +41,10 @@ def choose(
 ) -> tuple[ScoredMemory, ...]:
     """Choose the answer from candidates in the order of `sort_by_score`, and keep that order.
 
-    No item of the answer is contained in an item of a higher tier about the same subject; the next candidate takes the
-    place of such a duplicate. Only an item that is itself in the answer makes another one a duplicate, so nothing is
-    lost. When several tiers have the very same words about a subject, the highest tier with room gives the item, even
-    when its own score would not have been enough.
+    An item is a duplicate when another item of the answer contains it, has a higher tier and is about the same subject.
+    The next candidate takes the place of a duplicate. Candidates outside the answer make no duplicates, so nothing is
+    lost. When several tiers have the same text about a subject, the item comes from the highest tier with room, even
+    when its own score is too low.
     """
     left, most = ordered, share(limit, tiers=tiers)
     seen: dict[str, frozenset[str]] = {}
@@ -69,8 +68,8 @@ def choose(
 def _said_instead(
     picked: Sequence[ScoredMemory], ordered: Sequence[ScoredMemory], *, most: int
 ) -> dict[Key, ScoredMemory]:
-    """Return by key of a picked item the candidate of a higher tier that replaces it. Texts are compared literally: an
-    observation has the same text in each of its tiers, and hundreds are compared."""
+    """Return the replacement of each picked item, by key: a candidate of a higher tier with the same text. Texts are
+    compared literally: an observation has the same text in each of its tiers, and a read compares hundreds."""
     texts = {each.content for each in picked}
     same: dict[str, list[ScoredMemory]] = {text: [] for text in texts}
     for each in ordered:
@@ -89,8 +88,8 @@ def _said_instead(
 
 
 def _highest(picked: ScoredMemory, same: Sequence[ScoredMemory]) -> ScoredMemory:
-    """Return the best candidate of the highest tier that has the text of the picked one and its subject; without a
-    subject, that about anybody."""
+    """Return the candidate of the highest tier with the text and subject of the picked one. When the picked one has no
+    subject, any subject counts."""
     return min((each for each in same if picked.subject in (None, each.subject)), key=_rank)
 
 
@@ -102,8 +101,8 @@ def _replaced(left: Sequence[ScoredMemory], instead: Mapping[Key, ScoredMemory])
 def _said_higher(
     picked: Sequence[ScoredMemory], words_of: Mapping[str, frozenset[str]], *, more_than: float
 ) -> set[Key]:
-    """Return the keys of items that share more than `more_than` of their words with an item of a higher tier that
-    stays and is about the same subject."""
+    """Return the keys of items that share more than `more_than` of their words with a kept item of a higher tier about
+    the same subject."""
     staying: list[tuple[ScoredMemory, frozenset[str]]] = []
     double: set[Key] = set()
     for each in sorted(picked, key=_rank):
@@ -119,7 +118,7 @@ def _said_higher(
 
 
 def may_say_the_same(one: ScoredMemory, other: ScoredMemory) -> bool:
-    """Whether two memories are about the same subject, or one of them is a message."""
+    """Return whether two memories are about the same subject, or one of them is a message."""
     return one.subject == other.subject or None in (one.subject, other.subject)
 
 
@@ -135,8 +134,8 @@ def _rank(item: ScoredMemory) -> int:
 def _best(
     ordered: Sequence[ScoredMemory], *, limit: int, most: int, replaced: Mapping[Key, Tier]
 ) -> list[ScoredMemory]:
-    """Return the first `limit` candidates, at most `most` of each tier. A candidate that replaces another one also
-    counts for the other's tier (`replaced`); otherwise more of that tier would move up."""
+    """Return the first `limit` candidates, at most `most` of each tier. A replacement also counts for the tier of the
+    replaced item (`replaced`); otherwise more items of that tier would move up."""
     picked: list[ScoredMemory] = []
     taken = dict.fromkeys(TIERS, 0)
     for each in ordered:

@@ -1,4 +1,4 @@
-"""Shortlist of memories from which a model chooses the answer of the tool `recall`; pure (docs/design/recall.md)."""
+"""The shortlist from which a model chooses the answer of the tool `recall`; pure (docs/design/recall.md)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .ranking import overlap
 from .selection import ScoredMemory, may_say_the_same, sort_by_score
 
 SHORTLIST_TIERS: Final[tuple[Tier, ...]] = ("semantic", "episodic", "turns")
-"""Tiers that a shortlist has. Working entries are left out: the context shows them."""
+"""Tiers of a shortlist. Working entries are left out, because the context shows them."""
 CUT: Final = "…"
 _WORD: Final = re.compile(r"\w+")
 _FIRST_WITHOUT_SPACES: Final = "\u2e80"
-"""The first code point of the scripts that write no space between words."""
+"""The first code point of the scripts without spaces between words."""
 
 
 class ExactPhrase:
-    """A cue as a phrase: its words in their order. Case, and the spaces and signs between the words, do not count. A
-    cue without words stands in no text."""
+    """A cue as a phrase: its words in their order. Case, and spaces and signs between words, are ignored. A cue without
+    words matches no text."""
 
     def __init__(self, cue: str) -> None:
         named = _WORD.findall(cue)
@@ -34,7 +34,7 @@ class ExactPhrase:
             self._pattern = re.compile(f"{before}{body}{after}", re.IGNORECASE)
 
     def find(self, text: str) -> tuple[int, int] | None:
-        """Return the first place of the phrase, as (start, end)."""
+        """Return the first occurrence of the phrase as (start, end), or None."""
         found = None if self._pattern is None else self._pattern.search(text)
         return None if found is None else found.span()
 
@@ -46,11 +46,11 @@ def _boundary(char: str) -> str:
 def shortlist(
     ordered: Sequence[ScoredMemory], *, phrase: ExactPhrase, item_characters: int, policy: RecallPolicy
 ) -> tuple[ScoredMemory, ...]:
-    """Choose what the model is shown from candidates in the order of `sort_by_score`, and keep that order.
+    """Choose the memories that the model is shown from candidates in the order of `sort_by_score`, and keep that order.
 
-    These are facts, episodes, and messages that contain the phrase, at most as many of each as `policy.tool` says. An
-    item that an item of a higher tier contains is left out, as in a ranked answer. When the texts, each cut to
-    `item_characters`, are together longer than `policy.tool.characters`, those that rank lowest are left out.
+    A shortlist has facts, episodes, and messages that contain the phrase, each up to its limit in `policy.tool`. As in
+    a ranked answer, an item is left out when an item of a higher tier contains it. When the texts, each cut to
+    `item_characters`, are together longer than `policy.tool.characters`, the lowest-ranked items are left out.
     """
     tool = policy.tool
     facts = [each for each in ordered if each.tier == "semantic"][: tool.facts]
@@ -78,7 +78,8 @@ class _Worded(NamedTuple):
 def _distinct(
     memories: Iterable[ScoredMemory], *, from_higher: Sequence[_Worded], more_than: float
 ) -> Iterator[_Worded]:
-    """Yield the memories of which no higher one about the same subject contains more than this share of the words."""
+    """Yield the memories that no memory of `from_higher` about the same subject contains. A memory contains another
+    when it has more than `more_than` of the words of the other."""
     for each in memories:
         its = words(each.content)
         contained = any(
@@ -89,8 +90,8 @@ def _distinct(
 
 
 def excerpt(text: str, phrase: ExactPhrase, *, characters: int) -> str:
-    """Return at most so many characters of a text: around the phrase, or from the beginning when it has none. `…`
-    stands where something was cut."""
+    """Return at most `characters` characters of a text: around the phrase, or from the beginning without a match. `…`
+    marks a cut."""
     if len(text) <= characters:
         return text
     start, end = phrase.find(text) or (0, 0)

@@ -1,8 +1,8 @@
-"""The speaker whom a question names, among the speakers of stored messages; pure.
+"""The speaker whom a question names, found among the speakers of stored messages; pure.
 
-Ann answers "What are Ann's plans?" in the first person. So her messages are preferred, and where meanings are compared,
-the question is written as she would ask it ("What are my plans?"). Only a message's speaker name counts, never its
-role. In an assistant's sessions with one user nobody has a name, and nothing changes.
+Ann speaks in the first person. So for the question "What are Ann's plans?" her messages are preferred, and the
+comparison of meanings uses the question as she would ask it ("What are my plans?"). Only the speaker name of a message
+counts, never its role. When an assistant talks with one user, nobody has a name, and nothing changes.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _NO_NAMES: Final = _words(
     "of on or our should than that the their them then there these they this those to was were what when where which",
     "who whom whose why will with would you your",
 )
-"""Words that begin questions, and others that are capitalised only for their place. Some are also names (Will): these
-are recognised inside a sentence."""
+"""Words that begin questions, and words that are capitalised only because they come first. Some are also names (Will);
+inside a sentence they count as names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The speaker whom a cue names. `names` are the spellings in stored messages."""
+    """The speaker whom a cue names. `names`: the spellings in stored messages."""
 
     names: frozenset[str]
     first_person: str
     """The cue as the speaker would write it."""
     without_name: str
-    """The cue for comparing words: a name is mostly used by the other speakers."""
+    """The cue without the name, for comparing words: mostly the other speakers use a name."""
 
 
 def possible_names(cue: str) -> tuple[str, ...]:
-    """Return what may be a name in a cue: capitalised words and pairs of them, each also in lower case, as services
-    write names. A cue without capitals names nobody."""
+    """Return the possible names in a cue: capitalised words and pairs of them, each also in lower case, because
+    services may store names so. A cue without capitals names nobody."""
     plain = re.sub(_POSSESSIVE, lambda ending: " " * len(ending.group()), cue)
     found: list[str] = []
     last: tuple[str, int] | None = None  # the previous capitalised word, and where it ends
@@ -70,8 +70,7 @@ def same_name(one: str, other: str) -> bool:
 
 
 def find_speaker(cue: str, known: Iterable[str]) -> Speaker | None:
-    """Return the one speaker whom a cue names; None when it names nobody or several. `known` are the names of
-    speakers."""
+    """Return the speaker whom a cue names; None when it names nobody or several. `known`: the names of speakers."""
     possible = {name.casefold() for name in possible_names(cue)}
     named = frozenset(name for name in known if name.casefold() in possible)
     if len({name.casefold() for name in named}) != 1:
@@ -81,8 +80,7 @@ def find_speaker(cue: str, known: Iterable[str]) -> Speaker | None:
 
 
 def to_first_person(cue: str, name: str) -> str:
-    """Rewrite the cue as the person of this name would write it: "Ann's" → "my", "with Ann" → "with me", else "Ann" →
-    "I"."""
+    """Rewrite the cue in the first person of this name: "Ann's" → "my", "with Ann" → "with me", else "Ann" → "I"."""
 
     def pronoun(found: re.Match[str]) -> str:
         if found.group("of"):
@@ -94,7 +92,7 @@ def to_first_person(cue: str, name: str) -> str:
 
 
 def remove_name(cue: str, name: str) -> str:
-    """Remove a name from the cue; unchanged when nothing else in it can be searched for."""
+    """Remove a name from the cue. Return the cue unchanged when no other word in it can be searched for."""
     rest = " ".join(_naming(name).sub(" ", cue).split())
     return rest if any(word.lower() not in _NO_NAMES for word in _WORD.findall(rest)) else cue
 

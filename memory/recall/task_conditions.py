@@ -1,7 +1,7 @@
-"""Whether a cue meets the condition of a task; pure.
+"""Conditions of tasks, compared with a cue; pure.
 
-A condition is told in words: "when the sink is mentioned". A cue meets it when it has at least half of its telling
-words, in any form. Words that are frequent in the language tell nothing.
+A condition is a text: "when the sink is mentioned". A cue meets it when the cue has at least half of its significant
+words, in any form. Frequent words of the language are not significant.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Queries by words: plain words, "phrases", AND, OR, NOT, prefix*, and parentheses; pure.
+"""Word queries: plain words, "phrases", AND, OR, NOT, prefix*, and parentheses; pure.
 
-Words beside each other must all occur. Plain words are compared by their stems, phrases word by word.
+Adjacent words must all occur. Plain words are compared by their stems, phrases word by word.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..language.tokenizer import stem
 _TOKEN: Final = re.compile(r'"[^"]*"?|[()]|[^\s()"]+')
 _WORD: Final = re.compile(r"\w+(?:['’]\w+)*")
 DEPTH_MAX: Final = 32
-"""Parentheses and NOTs within each other."""
+"""Maximum nesting of parentheses and NOTs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The words of a text, as queries compare them."""
+    """The words of a text, ready for comparison with queries."""
 
     words: tuple[str, ...]
     stems: frozenset[str]
@@ -38,7 +38,7 @@ _Condition = Callable[[_Text], bool]
 
 
 class WordQuery:
-    """A parsed query. ValueError names what is wrong with it. Stems are those of the query's language."""
+    """A parsed query. An invalid query raises ValueError with the reason. Stems are in the language of the query."""
 
     def __init__(self, query: str, *, locale: str) -> None:
         self._pack = pack_of(query, locale)
@@ -53,7 +53,7 @@ class WordQuery:
 
 
 class _Parser:
-    """Recursive descent over `tokens`, which it consumes."""
+    """A recursive descent parser over `tokens`, which it consumes."""
 
     def __init__(self, tokens: deque[str], pack: Locale) -> None:
         self.tokens = tokens
@@ -76,7 +76,7 @@ class _Parser:
     def one(self) -> _Condition:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise ValueError(f"at most {DEPTH_MAX} parentheses and NOTs may stand within each other")
+            raise ValueError(f"at most {DEPTH_MAX} parentheses and NOTs may be nested")
         try:
             return self._one()
         finally:
