@@ -1,12 +1,12 @@
-"""Spending that never exceeds its ceiling: a day's account that all workers share, and the slices that workers take of
+"""Spending that never exceeds its ceiling: a daily account that all workers share, and the slices that workers take of
 it.
 
-A worker takes a slice of the account (one shared write). Before a call it reserves the most that the call may cost (no
-write); afterwards it settles what the call did cost. In the end it gives the rest back. So the account always counts at
-least what was spent, and a worker that dies loses no more than its slice, for that day.
+A worker takes a slice of the account (one shared write). Before a call it reserves the maximum cost of the call (no
+write). After the call it settles the actual cost. At the end it returns the rest. So the account always counts at least
+the amount that was spent, and a worker that dies loses no more than its slice, for that day.
 
-Pure: agents/common/budget_client.py decides who takes when, and where the account lies. Money is counted in whole
-nanodollars (10^-9 USD) and bounds are rounded up, because sums of floats would drift.
+Pure: agents/common/budget_client.py decides when a worker takes a slice, and where the account is stored. Money is
+counted in whole nanodollars (10^-9 USD) and bounds are rounded up, because sums of floats would drift.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..policies.budget import Ceiling, Price
 
 NANOS = 1_000_000_000
 SLICES = 16
-"""A worker takes this part of a ceiling at once, unless it needs more."""
+"""Number of slices in a ceiling. A worker takes one slice, unless a call needs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Amount:
 
 NOTHING = Amount()
 UNBOUNDED = 1 << 60
-"""Stands for no ceiling; it fits into the store's integers."""
+"""Value for no ceiling. It fits into the integers of the store."""
 USUAL = Amount(tokens=100_000, nanos=NANOS // 10)
-"""A worker takes at most this much at once, unless it needs more; it is also the slice where there is no ceiling."""
+"""Maximum size of a slice, unless a call needs more. Without a ceiling it is the size of each slice."""
 
 
 def amount(*, input_tokens: int, output_tokens: int, price: Price | None) -> Amount:
-    """Return the cost of a call. Without a price it costs tokens alone."""
+    """Return the cost of a call. Without a price, only tokens count."""
     if price is None:
         return Amount(input_tokens + output_tokens)
     dollars_a_million = input_tokens * Fraction(price.input) + output_tokens * Fraction(price.output)
@@ -65,7 +65,7 @@ def amount(*, input_tokens: int, output_tokens: int, price: Price | None) -> Amo
 
 
 def limit_of(ceiling: Ceiling) -> Amount:
-    """Return the most that may be spent under a ceiling."""
+    """Return the maximum amount that may be spent under a ceiling."""
     return Amount(
         UNBOUNDED if ceiling.tokens is None else ceiling.tokens,
         UNBOUNDED if ceiling.cost is None else math.floor(ceiling.cost * NANOS),
@@ -77,9 +77,9 @@ class BudgetAccount:
     """A tenant's budget line on one day, as all workers see it."""
 
     taken: Amount = NOTHING
-    """Spent, or in a worker's slice."""
+    """The amount that is spent or in the slice of a worker."""
     spent: Amount = NOTHING
-    """Spent as far as workers have reported: they report when they take more and when they give back."""
+    """The amount that workers have reported as spent. They report when they take more and when they give back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +88,18 @@ class BudgetSlice:
 
     taken: Amount = NOTHING
     reserved: Amount = NOTHING
-    """Set aside for calls that are under way."""
+    """The amount reserved for calls in progress."""
     spent: Amount = NOTHING
     reported: Amount = NOTHING
-    """The part of `spent` that the account knows."""
+    """The part of `spent` that is already in the account."""
 
     @property
     def free(self) -> Amount:
-        """What may still be reserved. It is negative when a call cost more than was reserved for it."""
+        """The amount that can still be reserved. It is negative when a call cost more than its reservation."""
         return self.taken - self.reserved - self.spent
 
     def reserve(self, bound: Amount) -> BudgetSlice | None:
-        """Return the slice with `bound` set aside; None when not so much is free."""
+        """Return the slice with `bound` reserved; None when less than `bound` is free."""
         return replace(self, reserved=self.reserved + bound) if bound.within(self.free) else None
 
     def settle(self, bound: Amount, used: Amount | None) -> BudgetSlice:
@@ -109,11 +109,11 @@ class BudgetSlice:
 
 
 Refusal = Literal["spent", "held", "too_large"]
-"""Why nothing can be taken.
+"""Reasons why nothing can be taken.
 
 - `spent`: nothing is left before the next day.
-- `held`: this worker or others have set so much aside; some of it may come back.
-- `too_large`: a single call may cost more than a day's ceiling.
+- `held`: workers have reserved the rest; some of it may come back.
+- `too_large`: a single call may cost more than the ceiling of a day.
 """
 
 
@@ -124,13 +124,14 @@ class BudgetGrant:
     account: BudgetAccount
     slice: BudgetSlice
     exceeded: bool = False
-    """Spending passed the ceiling just now. This only reports: where a ceiling pauses, the call was refused before."""
+    """True when spending passed the ceiling just now. It is only for reports: a ceiling that pauses refuses the call
+    before."""
 
 
 def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceiling) -> BudgetGrant | Refusal:
-    """Take enough for a call of at most `bound`, and a whole slice where there is room.
+    """Take enough for a call of at most `bound`, and a whole slice when there is room.
 
-    The account first learns what was spent since the last time, and what calls cost beyond what was reserved for them.
+    First the account gets the spending since the last report, and the cost of calls above their reservations.
     """
     limit = limit_of(ceiling)
     reported = _report_spending(account, held)
@@ -150,7 +151,7 @@ def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceil
 
 
 def give_back(account: BudgetAccount, held: BudgetSlice, ceiling: Ceiling) -> BudgetGrant:
-    """Return what is neither spent nor reserved."""
+    """Return the amount that is neither spent nor reserved to the account."""
     reported = _report_spending(account, held)
     back = reported.slice.free.at_least(NOTHING)
     returned = NOTHING - back
@@ -162,7 +163,7 @@ def give_back(account: BudgetAccount, held: BudgetSlice, ceiling: Ceiling) -> Bu
 
 
 def _report_spending(account: BudgetAccount, held: BudgetSlice) -> BudgetGrant:
-    """Report what was spent since the last time. The account also covers an overdrawn slice."""
+    """Report the spending since the last report. The account also covers an overdrawn slice."""
     overdrawn = (NOTHING - held.free).at_least(NOTHING)
     new = held.spent - held.reported
     return BudgetGrant(
@@ -185,7 +186,7 @@ def _passes(before: Amount, after: Amount, limit: Amount) -> bool:
 
 # ------------------------------------------------------------------------------------------------ days
 def day_of(now: datetime) -> str:
-    """Return the UTC day that a call counts on: `2026-11-22`."""
+    """Return the UTC day of a call: `2026-11-22`."""
     return now.astimezone(UTC).date().isoformat()
 
 

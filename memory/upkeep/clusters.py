@@ -10,17 +10,17 @@ from ...schemas import ids
 from ...schemas.episodes import StoredEpisode
 
 SHOWN_MAX = 20
-"""Episodes of a cluster; of a larger one the newest."""
+"""Maximum episodes of a cluster. A larger cluster keeps the newest ones."""
 Embedded = tuple[StoredEpisode, Sequence[float]]
 
 
 def find_clusters(
     episodes: Sequence[Embedded], *, similarity: float, at_least: int
 ) -> tuple[tuple[StoredEpisode, ...], ...]:
-    """Return groups of one subject in which each episode is near another one by cosine. Largest first; each oldest
-    first.
+    """Return groups of episodes of one subject in which each episode is near another one by cosine. The largest group
+    comes first; in a group, the oldest episode comes first.
 
-    A group counts by its turns: five statements of one turn are one story, not a pattern.
+    `at_least` counts turns: five statements of one turn are one story, not a pattern.
     """
     by_subject: dict[str, list[Embedded]] = {}
     for each in episodes:
@@ -31,7 +31,7 @@ def find_clusters(
 
 
 def cluster_name(cluster: Sequence[StoredEpisode]) -> str:
-    """Return 16 hexadecimal digits that depend on the set of episodes and not on their order."""
+    """Return 16 hexadecimal digits that depend on the set of episodes, not on their order."""
     return ids.short_hash("/".join(sorted(each.episode_id for each in cluster)))
 
 

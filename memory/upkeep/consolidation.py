@@ -1,4 +1,4 @@
-"""The pure part of consolidation: when a run is due, and how a model's answer becomes proposals."""
+"""The pure part of consolidation: the time of a run, and the proposals from the answer of a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Counters(Contract):
-    """What happened to one owner since the last run. It lies in a table row: readers skip fields of a later minor
+    """Counters of one owner since the last run. They are stored in a table row; readers skip fields of a later minor
     version."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -29,9 +29,9 @@ class Counters(Contract):
     episodes: Count = 0
     turns: Count = 0
     evicted: bool = False
-    """Whether a persistent or permanent working entry was evicted."""
+    """True when a persistent or permanent working entry was evicted."""
     notes_tokens: Count = 0
-    """Tokens of all observations, also of those that made no episode."""
+    """Tokens of all observations, including observations without an episode."""
 
 
 def count_turn(counters: Counters, recorded: EpisodesRecorded) -> Counters:
@@ -45,7 +45,8 @@ def count_turn(counters: Counters, recorded: EpisodesRecorded) -> Counters:
 
 
 def is_run_due(counters: Counters, policy: ConsolidationPolicy) -> bool:
-    """Whether a run is due: enough happened, over enough turns. If not, no model is called."""
+    """Return whether a run is due: there are enough new episodes or tokens, and enough turns. Otherwise no model is
+    called."""
     if policy.trigger != "capture":
         return False
     happened = counters.episodes >= policy.episodes or (policy.on_eviction and counters.evicted)
@@ -54,9 +55,9 @@ def is_run_due(counters: Counters, policy: ConsolidationPolicy) -> bool:
 
 
 def next_scheduled_run(counters: Counters, last: datetime | None, policy: ConsolidationPolicy) -> datetime | None:
-    """Return when the next scheduled run is due; None without a schedule, or when nothing came since the last run.
+    """Return the time of the next scheduled run; None without a schedule, or without new turns since the last run.
 
-    `last` is the time of the last run, whatever its result; without one, the time when the first turn was counted.
+    `last`: the time of the last run, whatever its result; without a run, the time when the first turn was counted.
     """
     if policy.trigger != "schedule" or not counters.turns or last is None:
         return None
@@ -79,7 +80,7 @@ class ProposedFact:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """`dropped` counts by reason the items of the answer that cannot be used."""
+    """The usable changes. `dropped`: the number of unusable items of the answer, by reason."""
 
     changes: tuple[Change, ...]
     dropped: Mapping[str, int]
@@ -88,10 +89,10 @@ class Proposals:
 def propose(
     items: Sequence[ProposedFact], *, episodes: Mapping[str, StoredEpisode], facts: Mapping[str, StoredFact]
 ) -> Proposals:
-    """Replace short ids with records and drop what cannot be used.
+    """Replace short ids with records, and drop unusable items.
 
-    Dropped and counted: ids that the prompt did not show; a change without a source among the shown episodes (it was
-    invented, and nobody knows how far to trust it); a second change of the same fact in one run.
+    Dropped and counted: ids that the prompt did not show; a change without a source among the shown episodes, because
+    it is invented and its trust is unknown; a second change of the same fact in one run.
     """
     changes: list[Change] = []
     dropped: dict[str, int] = {}

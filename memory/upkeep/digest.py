@@ -1,4 +1,4 @@
-"""The pure part of digests: what a digest is made from, when it is due, how long it may be."""
+"""The pure part of digests: their content, the time of the next one, and their length."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ..policies import DigestPolicy
 from ..recall.context import tokens
 
 SHOWN: Final = up_to("internal")
-"""Sensitivities that go into a digest. Whoever may see `internal` sees the digest, so nothing more sensitive goes
-in."""
+"""Sensitivities that go into a digest. Everybody who may see `internal` sees the digest."""
 RECENT_SHARE: Final = 5
-"""Episodes count as recent up to this many times the shown number; the most significant recent ones are shown."""
+"""Factor of the number of shown episodes: this many episodes count as recent, and the most significant of them are
+shown."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 def basis_of(facts: Sequence[StoredFact], episodes: int) -> Basis:
-    """Return what a digest rests on, in numbers. While they stay the same, so does the digest."""
+    """Return the numbers that a digest depends on. While they stay the same, so does the digest."""
     return Basis(facts=len(facts), reinforcements=sum(fact.reinforcement_count for fact in facts), episodes=episodes)
 
 
 def is_due(last: Digest | None, now: Basis, *, forced: bool) -> bool:
-    """Whether a digest is due. Without facts and episodes it never is."""
+    """Return whether a digest is due. Without facts and episodes it never is."""
     if now.facts == 0 and now.episodes == 0:
         return False
     return forced or last is None or last.basis != now
 
 
 def choose_facts(facts: Sequence[StoredFact], policy: DigestPolicy) -> tuple[StoredFact, ...]:
-    """Return the facts that were stated most often; of equal ones the newer first."""
+    """Return the facts that were stated most often. Among equal facts, the newer come first."""
     shown = [fact for fact in facts if fact.sensitivity in SHOWN]
     ranked = sorted(shown, key=lambda fact: (fact.reinforcement_count, fact.recorded_at, fact.fact_id), reverse=True)
     return tuple(ranked[: policy.facts])

@@ -1,7 +1,7 @@
-"""Gists of old episodes, and the archive that keeps their words; pure.
+"""Gists of old episodes, and the archive of their words; pure.
 
-A gist replaces the text. The words go to the archive first, with their SHA-256, and are given back only when they are
-the same to the byte.
+A gist replaces the text of an episode. The words go to the archive first, with their SHA-256. The archive returns them
+only when they are the same to the byte.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .hygiene import current_strength
 
 ELLIPSIS: Final = " …"
 OWN_WORDS: Final = 0.8
-"""The share of a model's gist that must be words of the text."""
+"""Minimum share of a model's gist that consists of words of the text."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _NUMBER: Final = re.compile(r"\d+")
 
 
 def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> bool:
-    """Whether an episode is compressed: old, faded, long, not compressed yet, and already consolidated.
+    """Return whether an episode is compressed: it is old, faded, long, not compressed yet, and already consolidated.
 
-    Facts are made from words, not from gists, so consolidation comes first.
+    Facts are made from the words, not from gists, so consolidation comes first.
     """
     return (
         policy.enabled
@@ -46,12 +46,12 @@ def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> 
         and now - episode.occurred_at >= timedelta(days=policy.days)
         and current_strength(episode, now=now) < policy.strength
         and len(episode.content) > policy.longer_than
-        and ids.content_hash(episode.content) == episode.content_hash  # else its words could never be given back
+        and ids.content_hash(episode.content) == episode.content_hash  # else the archive could never return its words
     )
 
 
 def archive_row(episode: StoredEpisode, *, at: datetime) -> ArchivedText:
-    """Return the row that keeps an episode's words. The episode must still have them."""
+    """Return the archive row with the words of an episode. The episode must still have its words."""
     return ArchivedText(
         archive_id=ids.archive_id(episode.episode_id),
         episode_id=episode.episode_id,
@@ -71,7 +71,7 @@ def archive_row(episode: StoredEpisode, *, at: datetime) -> ArchivedText:
 
 
 def is_whole(row: ArchivedText, episode: StoredEpisode) -> bool:
-    """Whether the archive has this episode's words unchanged."""
+    """Return whether the archive has the words of this episode unchanged."""
     return (
         row.episode_id == episode.episode_id
         and row.owner_key == episode.owner_key
@@ -86,14 +86,14 @@ def archive_expiry(row: ArchivedText, policy: GistPolicy) -> datetime:
 
 
 def access_fields(row: ArchivedText, *, at: datetime) -> dict[str, JsonValue]:
-    """Return the fields of a row after one more access. They are absolute values, so applying the same access again
-    changes nothing."""
+    """Return the fields of a row after one more access. The values are absolute, so writing them again changes
+    nothing."""
     return {"accessed_at": rfc3339(latest(row.accessed_at, at)), "access_count": row.access_count + 1}
 
 
 # ------------------------------------------------------------------------------------------------ making one
 def extract_gist(text: str, *, chars: int) -> str:
-    """Return at most `chars` characters of the beginning: whole sentences while they fit, else words and an ellipsis.
+    """Return at most `chars` characters of the beginning: whole sentences when one fits, else words and an ellipsis.
 
     The same text gives the same gist, and the gist says nothing that the text does not say.
     """
@@ -116,8 +116,8 @@ def _while_they_fit(parts: Iterable[str], chars: int) -> str:
 
 
 def is_faithful(gist: str, text: str, *, chars: int, pack: Locale) -> bool:
-    """Whether a model's gist may replace the text: short enough, made of the text's words, without new numbers, and
-    with the same denials."""
+    """Return whether a model's gist may replace the text: it is short enough, uses the words of the text, adds no
+    numbers, and has the same negations."""
     return (
         0 < len(gist) <= chars
         and overlap(words(gist), words(text)) >= OWN_WORDS
@@ -127,7 +127,7 @@ def is_faithful(gist: str, text: str, *, chars: int, pack: Locale) -> bool:
 
 
 def _denied(text: str, pack: Locale) -> frozenset[str]:
-    """Return the phrases of a text that deny or end something."""
+    """Return the phrases of a text that negate or end something."""
     said = f" {' '.join(each.text for each in tokens(text, pack))} "
     markers = pack.markers
     return frozenset(each for each in (*markers.negations, *markers.never, *markers.endings) if f" {each} " in said)

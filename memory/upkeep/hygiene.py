@@ -1,7 +1,7 @@
-"""What the janitor culls and flags without a model; pure. `now` and the turns are arguments.
+"""Hygiene: the records that the janitor culls and flags without a model; pure. `now` and the turns are arguments.
 
-The age of an episode counts from its turn (`occurred_at`): imported old turns are as old as they are, and a log that is
-read again gives the same result.
+The age of an episode counts from its turn (`occurred_at`). So imported old turns are old from the start, and replaying
+a log gives the same result.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ..decay import effective_confidence, latest, strength
 from ..policies.upkeep import HygienePolicy
 
 STALE = "stale"
-"""The tag of a permanent episode that nothing has confirmed for long."""
+"""Tag of a permanent episode that nothing has confirmed for a long time."""
 MARKS = 20
-"""Number of steps into which the turns of an episode's life are divided. An episode may live one step longer, never
+"""Number of steps into which an episode's lifetime in turns is divided. An episode may live one step longer, never
 shorter."""
 
 
 # ------------------------------------------------------------------------------------------------ turns as a clock
 class TurnMark(BaseModel):
-    """When the owner's turn of this number was reflected, in milliseconds since 1970. Its episodes were recorded before
-    that."""
+    """The time at which a turn of the owner, by its number, was reflected, in milliseconds since 1970. The episodes of
+    the turn were recorded before."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -35,9 +35,10 @@ class TurnMark(BaseModel):
 
 
 class TurnClock(BaseModel):
-    """Counts one owner's turns over all sessions and marks when some of the last ones happened.
+    """A count of the turns of one owner over all sessions, with the times of some recent turns.
 
-    An episode does not know its turn's number, so its time is compared with a mark's. At most `MARKS` + 2 marks.
+    An episode does not store the number of its turn, so its time is compared with the time of a mark. There are at most
+    `MARKS` + 2 marks.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -46,7 +47,7 @@ class TurnClock(BaseModel):
     marks: tuple[TurnMark, ...] = ()
 
     def ticked(self, at: int, *, span: int) -> TurnClock:
-        """Return the clock after one more turn. `span`: the turns that an episode lives; 0 counts turns without
+        """Return the clock after one more turn. `span`: the lifetime of an episode in turns; 0 counts turns without
         marks."""
         turns = self.turns + 1
         marks = self.marks if span else ()
@@ -64,7 +65,8 @@ class TurnClock(BaseModel):
 
 # ------------------------------------------------------------------------------------------------ what goes
 def is_over_age(episode: StoredEpisode, *, now: datetime, old: datetime | None, policy: HygienePolicy) -> bool:
-    """Whether a persistent episode is too old. `old`: records until then have seen their number of turns.
+    """Return whether a persistent episode is too old. `old`: records up to this time have reached their lifetime in
+    turns.
 
     A bound of 0 means no bound: alone it culls nothing, and with `and` the other bound decides.
     """
@@ -79,13 +81,13 @@ def is_over_age(episode: StoredEpisode, *, now: datetime, old: datetime | None, 
 
 
 def is_stale(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
-    """Whether a permanent episode is flagged as stale. It is never culled; readers see that it is old."""
+    """Return whether a permanent episode is flagged as stale. It is never culled; readers see that it is old."""
     days = policy.stale_days
     return bool(days) and episode.durability == "permanent" and now - episode.occurred_at >= timedelta(days=days)
 
 
 def is_doubtful(fact: StoredFact, *, now: datetime, half_life_days: float, policy: HygienePolicy) -> float | None:
-    """Return the effective confidence of a fact that is too unsure to keep; None for a fact that stays."""
+    """Return the effective confidence of a fact that is too uncertain to keep; None for a fact that stays."""
     since = fact.last_reinforced_at or fact.recorded_at
     sure = effective_confidence(fact.confidence, since, now, half_life_days=half_life_days)
     return sure if sure < policy.confidence_floor else None
@@ -98,5 +100,5 @@ def current_strength(episode: StoredEpisode, *, now: datetime) -> float:
 
 
 def is_forgotten(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
-    """Whether maintenance deletes a persistent episode because its strength is too low."""
+    """Return whether maintenance deletes a persistent episode because its strength is too low."""
     return episode.durability != "permanent" and current_strength(episode, now=now) < policy.strength_floor

@@ -1,4 +1,5 @@
-"""What one prompt may show together: a model that read something secret may repeat it in what is not secret."""
+"""Records that one prompt may show together: a model that reads a secret may repeat it in an answer that is not
+secret."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from ...schemas.turns import Sensitivity, up_to
 
 T = TypeVar("T")
 READABLE: Final = frozenset(up_to("internal"))
-"""Sensitivities of what a model may repeat where every ordinary reader reads it."""
+"""Sensitivities that every ordinary reader may read."""
 
 
 def of_one_audience(records: Sequence[T], sensitivity: Callable[[T], Sensitivity]) -> tuple[T, ...]:
-    """Return those of the records that the readers of the first one may read too: all that are not secret, or all that
-    are. The others wait for a prompt of their own."""
+    """Return the records with the same audience as the first one: all secret records, or all that are not secret. The
+    others wait for their own prompt."""
     return tuple(each for each in records if _is_readable(sensitivity(each)) == _is_readable(sensitivity(records[0])))
 
 

@@ -1,4 +1,4 @@
-"""Promotion: an episode that is recalled often is proposed as a fact."""
+"""Promotion: an episode that is often recalled is proposed as a fact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...schemas.episodes import StoredEpisode
 from ..policies import ConsolidationPolicy
 
 PROMOTED_MAX = 20
-"""Proposals per run: as many as one command takes."""
+"""Maximum proposals of a run: the limit of one command."""
 
 
 def select_promotable(
@@ -18,7 +18,7 @@ def select_promotable(
 ) -> tuple[StoredEpisode, ...]:
     """Return the episodes that are old enough and recalled often enough, the most recalled first.
 
-    Episodes with a gist are left out: a gist says less than was said.
+    Episodes with a gist are left out: a gist says less than the original words.
     """
     oldest = now - timedelta(days=policy.promote_days)
     found = [
@@ -30,8 +30,8 @@ def select_promotable(
 
 
 def promotion_changes(episodes: Sequence[StoredEpisode], *, known: Collection[str]) -> tuple[Change, ...]:
-    """Return the proposals. Episodes whose observations are in `known` (a fact, believed or not, was made from them)
-    are left out."""
+    """Return the proposals. Episodes whose observation already made a fact, in any state, are left out. `known`: the
+    ids of these observations."""
     changes = [
         Change(
             action="new",

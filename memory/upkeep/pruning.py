@@ -1,7 +1,8 @@
-"""The pure part of pruning: which facts a call reviews, and which removals and merges of a model's answer are proposed.
+"""The pure part of pruning: the facts that a call reviews, and the removals and merges that are proposed from the
+answer of a model.
 
-In doubt a fact is kept: the reason must be one that the policy knows, and the policy's protection is checked again,
-whatever the model says.
+In doubt a fact is kept: the policy must know the reason, and the protection by the policy is checked again, whatever
+the model says.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def is_prune_due(active: int, changed: int, policy: PrunePolicy) -> bool:
-    """Whether there are enough facts, and enough of them are new or changed since the last time."""
+    """Return whether there are enough facts, and enough new or changed facts since the last review."""
     return 0 < policy.facts <= active and changed >= policy.changed
 
 
 def sort_key(fact: StoredFact) -> str:
-    """Return the key of the review order: by subject, then oldest first."""
+    """Return the sort key of the review order: by subject, then oldest first."""
     return f"{fact.subject}/{fact.recorded_at.isoformat()}/{fact.fact_id}"
 
 
 def select_next_facts(
     facts: Sequence[StoredFact], *, after: str, policy: PrunePolicy
 ) -> tuple[tuple[StoredFact, ...], str]:
-    """Return the facts for the next call and the key where it stops ("" at the end).
+    """Return the facts for the next call, and the key of the last one ("" at the end).
 
-    It continues after the key where the last call stopped, or from the start after the end.
+    The call continues after the key of the previous call, or from the start after the end.
     """
     ordered = sorted(facts, key=sort_key)
     rest = [fact for fact in ordered if sort_key(fact) > after] or ordered
@@ -77,8 +78,8 @@ class MergeProposal:
 
 @dataclass(frozen=True, slots=True)
 class PruneProposals:
-    """`dropped` counts by reason the items of the answer that are not proposed; `protected` are facts that stay by
-    policy."""
+    """The usable changes. `dropped`: the number of items that are not proposed, by reason. The reason `protected`
+    counts facts that stay by policy."""
 
     changes: tuple[Change, ...]
     dropped: Mapping[str, int]
@@ -101,9 +102,9 @@ def prune_proposals(
 ) -> PruneProposals:
     """Turn a model's answer into changes.
 
-    Merges come first: their sources are not removed, since a merge loses nothing. Each fact is changed once. A fact
-    that justifies a removal (the newer one, or the one that says the same) is not removed itself, and is not less
-    trusted.
+    Merges come first. Their sources are not removed, because a merge loses nothing. Each fact is changed once. A
+    removal is justified by a newer fact or by a fact with the same content. That fact is not removed itself, and is not
+    less trusted than the removed fact.
     """
     changes: list[Change] = []
     dropped: dict[str, int] = {}
@@ -152,7 +153,7 @@ def prune_proposals(
 
 
 def classify_reason(reason: str) -> PruneReason | None:
-    """Return which of the four reasons a text gives; None for any other."""
+    """Return the kind of a reason, or None when it is none of the four kinds."""
     return next((why for why, pattern in _WHY if pattern.search(reason)), None)
 
 
@@ -163,8 +164,8 @@ def find_required_facts(
 
     - contradicted: a newer fact of the subject is needed.
     - redundant: another fact must contain all of its words.
-    - A fact that was reinforced often goes only when contradicted.
-    - A fact of high confidence goes only when contradicted, or when another contains all of its words.
+    - A fact that was reinforced often is removed only when it is contradicted.
+    - A fact of high confidence is removed only when it is contradicted, or when another fact contains all of its words.
     """
     newer = tuple(each for each in standing if each.recorded_at > fact.recorded_at)
     if why == "contradicted":
@@ -191,7 +192,7 @@ def _unmergeable(merge: MergeProposal, sources: Sequence[StoredFact], touched: s
 
 
 def _merged(merge: MergeProposal, sources: Sequence[StoredFact]) -> Change:
-    """Return the change. The first id survives, so its version alone is named; the reflector unites the evidence."""
+    """Return the change. The first fact survives, so only its version is checked. The reflector unites the evidence."""
     return Change(
         action="merge",
         source_fact_ids=tuple(fact.fact_id for fact in sources),

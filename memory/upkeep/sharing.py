@@ -1,7 +1,7 @@
 """Sharing: a fact that several users of a tenant state becomes a fact of their group (docs/design/sharing.md).
 
-The same rules decide twice: when the change is proposed, and when the group's reflector applies it to the rows as they
-are then. A shared fact names its turns and observations, but has no quotes: a quote belongs to its user.
+The same rules decide twice: when the change is proposed, and when the reflector of the group applies it to the current
+rows. A shared fact names its turns and observations, but has no quotes: a quote belongs to its user.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..facts.statements import Statement
 from ..policies import SharingPolicy
 
 SHARED_MAX = 20
-"""Proposals per run: as many as one command takes."""
+"""Maximum proposals of a run: the limit of one command."""
 SOURCES_MAX = 64
-"""Facts that one proposal names, each of another user."""
+"""Maximum facts that one proposal names, each of another user."""
 
 
 def is_shareable(fact: StoredFact, policy: SharingPolicy) -> bool:
-    """Whether a fact may be shared.
+    """Return whether a fact may be shared.
 
-    It must be a user's own active fact without an end, said by the user, and not about `user`: that is another person
-    for each user.
+    It must be an active fact of a user, without an end and said by the user. It must not be about `user`, which is a
+    different person for each user.
     """
     return (
         fact.owner.scope == "user"
@@ -41,10 +41,10 @@ def is_shareable(fact: StoredFact, policy: SharingPolicy) -> bool:
 def sharing_changes(
     mine: Sequence[StoredFact], said: Sequence[StoredFact], *, group: Owner, policy: SharingPolicy
 ) -> tuple[Change, ...]:
-    """Return proposals for one user's facts that enough users state.
+    """Return proposals for the facts of one user that enough users state.
 
-    `said` are the tenant's rows with the texts of these facts, of any owner and in any state. What the group knows or
-    once knew is not proposed again.
+    `said`: the rows of the tenant with the texts of these facts, of any owner and in any state. A fact that the group
+    has or once had is not proposed again.
     """
     known = {_statement(each) for each in said if each.owner == group}
     changes: list[Change] = []
@@ -70,11 +70,11 @@ def sharing_changes(
 
 
 def shared_statement(statement: Statement, named: Sequence[StoredFact], policy: SharingPolicy) -> Statement | None:
-    """Return the statement with what its sources give; None when too few users state it now, or the group is not the
-    configured one.
+    """Return the statement with the values of its sources. Return None when too few users state it now, or the group is
+    not the configured one.
 
-    Its confidence is the lowest of the sources, its sensitivity the highest, its start the earliest, and its time that
-    of the newest evidence.
+    The statement gets the lowest confidence, the highest sensitivity and the earliest start of its sources. Its time is
+    the time of the newest evidence.
     """
     sources = _by_user(statement.subject, statement.content_hash, named, policy)
     if statement.owner != policy.shared_with or len(sources) < policy.users:
@@ -103,7 +103,7 @@ def _statement(fact: StoredFact) -> tuple[str, str]:
 def _by_user(
     subject: str, content_hash: str, facts: Sequence[StoredFact], policy: SharingPolicy
 ) -> Mapping[str, StoredFact]:
-    """Return one fact per user, the oldest."""
+    """Return the oldest fact of each user."""
     said = [each for each in facts if _statement(each) == (subject, content_hash) and is_shareable(each, policy)]
     sources: dict[str, StoredFact] = {}
     for each in sorted(said, key=lambda fact: (fact.owner.id, fact.recorded_at, fact.fact_id)):

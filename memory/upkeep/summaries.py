@@ -1,4 +1,4 @@
-"""The pure part of session summaries: which turns wait for a summary, and what of them the prompt shows."""
+"""The pure part of session summaries: the turns that wait for a summary, and the text of a turn in the prompt."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from ..recall.context import tokens
 from ..recall.prompt_framing import remove_framed
 
 WAITING_MAX: Final = SUMMARISED_MAX
-"""Turns of an owner that wait for a summary, over all sessions: the newest. Older ones stay in the session log."""
+"""Maximum turns of an owner that wait for a summary, over all sessions: the newest. Older ones stay in the session
+log."""
 SHOWN: Final = frozenset(up_to("internal"))
-"""Sensitivities that go into a summary. Whoever may see `internal` sees the summary."""
+"""Sensitivities that go into a summary. Everybody who may see `internal` sees the summary."""
 
 
 class SummaryBacklog(BaseModel):
-    """Turns of one session that no summary covers yet, in their order."""
+    """The turns of one session that no summary covers yet, in their order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -38,8 +39,8 @@ class SummaryBacklog(BaseModel):
 
 
 def add_turn(waiting: Sequence[SummaryBacklog], recorded: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
-    """Add one reflected turn. Its session becomes the last one; when there are too many turns, those of the first
-    session go."""
+    """Add one reflected turn. Its session becomes the last one. When there are too many turns, the turns of the first
+    sessions are dropped."""
     session = recorded.user_id, recorded.session_id
     before = next((each.turn_ids for each in waiting if each.session == session), ())
     now = SummaryBacklog(user_id=session[0], session_id=session[1], turn_ids=(*before, recorded.turn_id))
@@ -55,7 +56,7 @@ def add_turn(waiting: Sequence[SummaryBacklog], recorded: EpisodesRecorded) -> t
 
 
 def sort_by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[SummaryBacklog, ...]:
-    """Return the sessions with at least `at_least` turns, those with most turns first; 0 returns none."""
+    """Return the sessions with at least `at_least` turns, most turns first; none when `at_least` is 0."""
     enough = [each for each in waiting if at_least and len(each.turn_ids) >= at_least]
     return tuple(sorted(enough, key=lambda each: -len(each.turn_ids)))
 
@@ -63,7 +64,7 @@ def sort_by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[S
 def remove_turns(
     waiting: Sequence[SummaryBacklog], session: SummaryBacklog, turns: Collection[str]
 ) -> tuple[SummaryBacklog, ...]:
-    """Remove turns of a session that are summarised, or never will be."""
+    """Remove turns of a session that have a summary, or never get one."""
     left = []
     for each in waiting:
         if each.session == session.session:
@@ -74,7 +75,7 @@ def remove_turns(
 
 
 class StoredTurn(BaseModel):
-    """A turn of the session log, by its message 0."""
+    """A turn of the session log, read from its message 0."""
 
     model_config = ConfigDict(hide_input_in_errors=True, frozen=True, extra="ignore")
 
@@ -85,9 +86,9 @@ class StoredTurn(BaseModel):
 
 
 def select_older_turns(session: Iterable[StoredTurn], *, keep: int) -> tuple[StoredTurn, ...]:
-    """Return the turns of a session without the newest `keep`, in the order of the log.
+    """Return the turns of a session except the newest `keep`, in the order of the log.
 
-    A turn without words in the session's thread has no place there and is ordered by its time.
+    A turn without words in the thread of the session has no place there and is ordered by its time.
     """
     ordered = sorted(
         session,
@@ -98,7 +99,7 @@ def select_older_turns(session: Iterable[StoredTurn], *, keep: int) -> tuple[Sto
 
 @dataclass(frozen=True, slots=True)
 class SummaryTurn:
-    """A turn as the prompt shows it. `said`: (role, text)."""
+    """A turn as the prompt shows it. `said`: pairs of role and text."""
 
     turn_id: str
     occurred_at: datetime
@@ -117,9 +118,10 @@ class SummaryTurn:
 def to_summary_turns(
     turn_ids: Sequence[str], messages: Iterable[StoredMessage], policy: CapturePolicy
 ) -> tuple[SummaryTurn, ...]:
-    """Return the turns that the session log has, in the order of `turn_ids`.
+    """Return the turns that are in the session log, in the order of `turn_ids`.
 
-    Only captured roles are included. The assistant's text is cut; rendered memories and sensitive messages are removed.
+    Only captured roles are included. The text of the assistant is cut; rendered memories and sensitive messages are
+    removed.
     """
     by_turn: dict[str, list[StoredMessage]] = {}
     for message in sorted(messages, key=lambda each: each.message_index):

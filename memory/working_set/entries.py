@@ -1,8 +1,8 @@
 """The working set of a session: the few entries that the conversation is about now (docs/design/observer.md).
 
-All functions are pure: they take a WorkingSet and return another one. The set's `turn` counts the turns that it has
-lived through. Turn n (from 1) touches entries at `turn` n-1, and the tick at its end makes it n. So right after its own
-turn an entry has the salience importance x decay(1).
+All functions are pure: they take a WorkingSet and return another one. `WorkingSet.turn` is the number of turns that the
+set has processed. Turn n (from 1) adds and accesses entries at `turn` n-1; the tick at its end sets `turn` to n. So
+right after its own turn an entry has the salience importance x decay(1).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _DURABILITY: tuple[Durability, ...] = ("transient", "session", "persistent", "pe
 
 
 class UnknownEntryError(LookupError):
-    """The set has no entry with that id."""
+    """An entry id that is not in the set."""
 
 
 class PinRefusedError(ValueError):
-    """All pins are taken."""
+    """A pin that is refused because all pins are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +36,26 @@ class EntryCandidate:
 
     observation: Observation
     replaces: str | None = None
-    """Entry id that this candidate replaces: of a working entry, or of an earlier candidate of the same turn."""
+    """Id of the entry that this candidate replaces: a working entry, or an earlier candidate of the same turn."""
     pinned: bool = False
-    """Whether the candidate asks for a pin. Without a free pin the entry is kept unpinned."""
+    """True when the candidate asks for a pin. Without a free pin the entry is kept unpinned."""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class EntryReplacement:
-    """`observation_id` replaced the entry of `replaced_observation_id`."""
+    """The replacement of the entry of `replaced_observation_id` by `observation_id`."""
 
     observation_id: str
     replaced_observation_id: str
     present: bool
-    """False: the named entry was not in the set (evicted before, or never there)."""
+    """False when the replaced entry was not in the set (evicted before, or never there)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRefresh:
-    """The candidate `observation_id` repeated the entry `entry_id_before`; the entry's id is `entry_id` now."""
+    """The repetition of the entry `entry_id_before` by the candidate `observation_id`. `entry_id`: the present id of
+    the entry."""
 
     observation_id: str
     entry_id_before: str
@@ -67,7 +68,7 @@ class WorkingSetUpdate:
 
     working: WorkingSet
     evicted: tuple[Evicted, ...]
-    """The evicted persistent and permanent entries: they are reported to consolidation."""
+    """The evicted persistent and permanent entries, which are reported to consolidation."""
     evicted_entries: tuple[WorkingEntry, ...]
     """All evicted entries."""
     refreshed: tuple[EntryRefresh, ...]
@@ -78,7 +79,7 @@ class WorkingSetUpdate:
 
 
 def items(working: WorkingSet) -> tuple[WorkingEntry, ...]:
-    """Return the entries by salience, greatest first; equal ones oldest first."""
+    """Return the entries by salience, greatest first. Entries of equal salience are oldest first."""
     return _ordered(working.entries)
 
 
@@ -120,7 +121,7 @@ def refresh(working: WorkingSet, entry_id: str, policy: DecayPolicy) -> WorkingS
 
 
 def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
-    """Tick: go to the next turn, recompute every salience and sort the entries by it."""
+    """Advance to the next turn: recompute every salience and sort the entries by it."""
     turn = working.turn + 1
     return WorkingSet(turn=turn, entries=_ordered(_scored(entry, turn, policy) for entry in working.entries))
 
@@ -128,7 +129,8 @@ def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
 def add(
     working: WorkingSet, candidate: EntryCandidate, policy: WorkingSetPolicy
 ) -> tuple[WorkingSet, tuple[WorkingEntry, ...], EntryRefresh | None]:
-    """Add a candidate, or refresh the entry that states the same. Return the set, the evicted entries and the refresh.
+    """Add a candidate, or refresh the entry with the same statement. Return the set, the evicted entries and the
+    refresh.
 
     Raises pydantic.ValidationError when the candidate makes no valid entry.
     """
@@ -152,8 +154,8 @@ def add(
 def apply_turn(
     working: WorkingSet, candidates: Sequence[EntryCandidate], *, policy: WorkingSetPolicy
 ) -> WorkingSetUpdate:
-    """Apply one turn: remove replaced entries, add what was observed, then tick once (also when nothing was
-    observed)."""
+    """Apply one turn: remove replaced entries, add the candidates, then tick once. The tick comes also without
+    candidates."""
     working, replaced, dropped = _replace(working, candidates)
     evicted: list[WorkingEntry] = []
     refreshed: list[EntryRefresh] = []
@@ -188,8 +190,8 @@ def apply_turn(
 
 
 def withdraw(working: WorkingSet, candidate: EntryCandidate) -> tuple[WorkingSet, WorkingEntry | None]:
-    """Remove the entry that the user asked to forget: the named one, and one that states the same. Return the set, and
-    the first that left."""
+    """Remove the entry that the user asked to forget: the named one, and an entry with the same statement. Return the
+    set, and the first removed entry."""
     named = None if candidate.replaces is None else find(working, candidate.replaces)
     gone = [entry for entry in (named, _saying(working, candidate.observation)) if entry is not None]
     ids_gone = {entry.entry_id for entry in gone}
@@ -200,8 +202,8 @@ def withdraw(working: WorkingSet, candidate: EntryCandidate) -> tuple[WorkingSet
 def _replace(
     working: WorkingSet, candidates: Sequence[EntryCandidate]
 ) -> tuple[WorkingSet, tuple[EntryReplacement, ...], frozenset[str]]:
-    """Remove replaced entries. Return the set, the replacements, and the candidates that another candidate of this turn
-    replaces: these never enter the set, so that they evict nothing."""
+    """Remove replaced entries. Return the set, the replacements, and the ids of candidates that another candidate of
+    this turn replaces. These candidates never enter the set, so that they evict nothing."""
     earlier: dict[str, Observation] = {}
     dropped: set[str] = set()
     replaced: list[EntryReplacement] = []
@@ -246,8 +248,8 @@ def _saying(working: WorkingSet, observation: Observation) -> WorkingEntry | Non
 
 
 def _prevails(new: Observation, old: WorkingEntry) -> bool:
-    """Whether an entry takes over the observation that repeats it: the more durable, then the more important, then the
-    first one prevails. It is the one that became a fact, if any did."""
+    """Return whether an entry takes over the observation that repeats it. The more durable of the two prevails, then
+    the more important, then the first. If either became a fact, that one prevails."""
     return (_DURABILITY.index(new.durability), new.importance) > (_DURABILITY.index(old.durability), old.importance)
 
 
@@ -292,8 +294,8 @@ def _scored(entry: WorkingEntry, turn: int, policy: DecayPolicy) -> WorkingEntry
 
 
 def _least(working: WorkingSet) -> WorkingEntry:
-    """Return the entry to evict: unpinned, of least salience, then the oldest. A pinned entry only goes when a policy
-    with a smaller capacity leaves no other."""
+    """Return the entry to evict: unpinned, with the least salience, then the oldest. A pinned entry is evicted only
+    when a smaller capacity leaves no unpinned one."""
     return min(working.entries, key=lambda entry: (entry.pinned, entry.salience, entry.created_turn))
 
 

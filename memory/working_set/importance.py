@@ -1,4 +1,4 @@
-"""The importance of an observation: what the model says, and what the policy adds."""
+"""The importance of an observation: the value from the model, raised by the policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ..policies.observation import Boosted
 def boosted_importance(
     importance: float, *, category: Category, is_correction: bool, emotion: Emotion | None, policy: CapturePolicy
 ) -> float:
-    """Return the importance, 0–1, raised once when one of the boosted names fits. An emotion of 0 and 0 is none."""
+    """Return the importance, 0–1, raised once when a boosted name applies. A valence and arousal of 0 count as no
+    emotion."""
     names: set[Boosted] = {category}
     if is_correction:
         names.add("correction")

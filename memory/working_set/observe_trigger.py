@@ -1,5 +1,5 @@
-"""The trigger of observation: whether a session's waiting turns go to the model now, given batches, token triggers,
-budgets and an unavailable model."""
+"""The trigger of observation: the decision whether the waiting turns of a session go to the model now. It depends on
+batches, token triggers, budgets and the availability of the model."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..policies import ObservePolicy
 
 WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog", "enough_rounds"]
 OUTAGES: frozenset[WaitReason] = frozenset(("model_away", "budget"))
-"""Reasons of a wait that nobody knows the end of. A turn over the tenant's ceiling does not wait for them."""
+"""Reasons of a wait with an unknown end. A turn over the ceiling of the tenant does not wait for them."""
 BATCH_WAITS: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
 """Reasons of a normal wait: the session has too few turns for a batch, and more are likely."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnobservedTurns:
-    """The state of a session when one of its events ends."""
+    """The state of a session at the end of one of its events."""
 
     turns: int
-    """Waiting turns, the new one and those queued behind it included."""
+    """Number of waiting turns, including the new one and those queued behind it."""
     tokens: int = 0
-    """Tokens that a prompt would show of them."""
+    """Tokens of the waiting turns in a prompt."""
     has_queued_successor: bool = False
-    """Another event of the session is queued in this worker. It triggers the same decision."""
+    """True when another event of the session is queued in this worker. It triggers the same decision."""
     behind: bool = False
-    """The worker still has a backlog to read in the partition of the session's next turn (`is_behind`)."""
+    """True when the worker still has a backlog in the partition of the next turn of the session (`is_behind`)."""
     ends_session: bool = False
     asked: bool = False
-    """A command `observe` asks for the session."""
+    """True when a command `observe` asks for the session."""
     model_away: bool = False
-    """The breaker of the session's model is open, or its deadline has passed."""
+    """True when the breaker of the session's model is open, or its deadline has passed."""
     budget_left: bool = True
     rounds_left: bool = True
-    """The event has made fewer calls than one event may make."""
+    """True when the event has made fewer calls than one event may make."""
     room: bool = True
-    """Further turns of the tenant may wait (`ObservePolicy.waiting_turns`)."""
+    """True when further turns of the tenant may wait (`ObservePolicy.waiting_turns`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +56,23 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
     """Decide about the next round. The caller asks again after each round, until the answer is Wait.
 
     No call goes to a model that is unavailable or over budget, not even at the end of a session. Otherwise every turn
-    is observed at once, with two exceptions: a token trigger (`unobserved_tokens`) holds turns back until enough wait;
-    and a session with too few turns for a round waits for more turns when more are likely beyond those that the worker
-    holds, because a prompt of eight turns costs little more than a prompt of one. Neither exception holds back a
-    session that ends, that a command asks for, or whose tenant has too many waiting turns.
+    is observed immediately, with two exceptions:
 
-    Each Wait ends by:
+    - A token trigger (`unobserved_tokens`) holds turns back until enough tokens wait.
+    - A session with too few turns for a round waits when the worker is behind, because more turns are likely. A prompt
+      of eight turns costs little more than a prompt of one.
+
+    The exceptions do not apply to a session that ends, that a command asks for, or whose tenant has too many waiting
+    turns.
+
+    The end of each Wait:
 
     - `next_is_here`: the queued event;
     - `backlog`: the end of the backlog;
-    - `few_tokens`: the turn that makes the tokens enough, or the idle time of the session;
+    - `few_tokens`: the turn that brings enough tokens, or the idle time of the session;
     - `budget`: the next day;
-    - `enough_rounds`: a command that the stage sends at once;
-    - others: the model's breaker, the next event, or the pause (agents/observer/deferral.py).
+    - `enough_rounds`: a command that the stage sends immediately;
+    - others: the breaker of the model, the next event, or the pause (agents/observer/deferral.py).
     """
     if session.turns <= 0:
         return Wait("nothing")
@@ -87,23 +91,23 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
 
 
 def seconds_until_idle(last_turn: datetime, *, now: datetime, policy: ObservePolicy) -> float:
-    """Return the seconds until a session with this last turn counts as idle."""
+    """Return the seconds until a session with this last turn is idle."""
     return max(0.0, policy.idle - (now - last_turn).total_seconds())
 
 
 def is_behind(unread: int, *, held: int, was: bool, waiting: int, policy: ObservePolicy) -> bool:
-    """Whether a partition has a backlog that is worth waiting in.
+    """Return whether a partition has a backlog that is worth a wait.
 
-    `unread`: events that the worker has not taken yet. `held`: events that it has taken and not finished. `waiting`:
-    sessions that already wait for more turns. The backlog begins beyond `policy.backlog` unread events. It ends when no
-    events are left, or no more than there are waiting sessions: from then on a waiting session is more likely to be
-    observed by its own last event than to gain another turn by waiting.
+    `unread`: events that the worker has not taken yet. `held`: events that it has taken and not finished. `was`: the
+    previous answer. `waiting`: sessions that already wait for more turns. The backlog begins above `policy.backlog`
+    unread events. It ends when no events are left, or no more than there are waiting sessions. From then on, a wait is
+    unlikely to bring a session another turn.
     """
     return unread > 0 and unread + held > waiting and (was or unread > policy.backlog)
 
 
 def turns_that_fit(tokens: Sequence[int], policy: ObservePolicy) -> int:
-    """Return how many of these turns a round shows, oldest first: at least one, then as many as fit into `round_size`
+    """Return the number of turns that a round shows, oldest first: at least one, then as many as fit into `round_size`
     tokens. The size of one turn is bounded (schemas/turns.py)."""
     total = 0
     for place, size in enumerate(tokens):
