@@ -152,9 +152,9 @@ class DigestPolicy:
     enabled: bool = True
     """True: a digest is made after a consolidation run. A command always makes one."""
     facts: int = 30
-    """Maximum number of facts in a digest. The most reinforced facts come first."""
+    """Maximum number of facts that a digest is made from. The most reinforced facts come first."""
     episodes: int = 10
-    """Maximum number of recent episodes in a digest. The most significant episodes come first."""
+    """Maximum number of recent episodes that a digest is made from. The most significant episodes come first."""
     tokens: int = 400
     """Maximum tokens of a digest, up to 400."""
 

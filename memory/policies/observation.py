@@ -132,8 +132,8 @@ class RoutingPolicy:
     episodes_kept: int = 200
     """Maximum episodes of an owner. Above it, the oldest consolidated episodes are deleted. 0: no limit."""
     clock_ahead: float = 300.0
-    """Maximum seconds of a turn's `occurred_at` after its record's timestamp. A turn that is dated further ahead gets
-    that timestamp."""
+    """Maximum seconds by which a turn's `occurred_at` may be after its record's timestamp. A turn that is dated further
+    ahead gets that timestamp."""
 
     def __post_init__(self) -> None:
         unit("routing.significance", self.significance)
