@@ -1,9 +1,10 @@
-"""The history checker: it holds one run's topics, tables and store to the invariants of docs/how-to/verify.md.
+"""The history checker: it checks the topics, tables and store of one run against the invariants of
+docs/how-to/verify.md.
 
 `memstream verify` reads everything once with `read_history` (history.py), which decodes records and points
 (decoding.py) into compact rows (rows.py). `verify` (invariants.py) then runs one pure check per invariant over these
-rows and returns one `InvariantVerdict` each. Tests call both with what they expect of a run. Nothing in this package
-writes.
+rows and returns one `InvariantVerdict` each. Tests call both, and pass the expected properties of a run. Nothing in
+this package writes.
 """
 
 from .history import HistoryScope, read_history

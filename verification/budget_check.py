@@ -1,4 +1,4 @@
-"""I6: what was spent on models stays within the budget."""
+"""I6: the spending on models stays within the budget."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .verdicts import Expected, Findings, InvariantVerdict
 def spending_is_within_budget(history: History, expected: Expected) -> InvariantVerdict:
     """Check model use and accounts.
 
-    In tier free no proposal comes from a model that costs money. Of every account, the taken amount stays within a
-    ceiling that pauses, and the spent amount within the taken one. Notes report what observation used.
+    In the tier `free`, no proposal comes from a model that costs money. In every account, the taken amount stays within
+    a ceiling that pauses, and the spent amount stays within the taken amount. Notes report the usage of observation.
     """
     findings = Findings()
     spends = [
@@ -46,7 +46,7 @@ def _account_is_kept(row: StoredBudget, findings: Findings) -> None:
         ("nanodollars", row.spent_nanos, row.taken_nanos, row.ceiling_nanos),
     )
     for name, spent, taken, ceiling in kinds:
-        findings.require(spent <= taken, f"{spent} {name} were spent, of {taken} that were taken for it", where)
+        findings.require(spent <= taken, f"{spent} {name} were spent, of {taken} that were taken", where)
         if row.pauses and ceiling is not None:
             findings.require(taken <= ceiling, f"{taken} {name} were taken, above the ceiling of {ceiling}", where)
         elif ceiling is not None and spent > ceiling:

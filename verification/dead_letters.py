@@ -1,7 +1,7 @@
 """I5: the dead letters are exactly the poison set.
 
-A record itself shows whether it can be decoded. Whether the model refused it, or it killed a worker three times, only
-its dead letter says: the check believes it, unless the caller gives the expected set.
+A record itself shows whether it can be decoded. Only its dead letter shows whether the model refused it, or whether it
+killed a worker three times. The check believes the dead letter, unless the caller gives the expected set.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def _letter(
                     original,
                 )
         elif letter.reason in OF_DECODING:
-            findings.found(f"nothing is {letter.reason} in it, yet it was refused", letter.position, original)
+            findings.found(
+                f"it was refused as {letter.reason}, but its decoding shows no error", letter.position, original
+            )
 
 
 def _given(

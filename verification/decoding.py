@@ -1,4 +1,4 @@
-"""Decodes records and points into rows, one at a time; pure. A record that does not decode becomes a `Refusal`."""
+"""Decoding of records and points into rows, one at a time; pure. A record that does not decode becomes a `Refusal`."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ from .rows import (
 
 C = TypeVar("C", bound=Contract)
 MOVING = frozenset(("strength", "retrieval_count", "last_accessed_at"))
-"""Fields that live in Qdrant only and change without version or event: comparisons leave them out."""
+"""Fields that are only in Qdrant and change without a new version or event. Comparisons leave them out."""
 COMPARED = tuple(name for name in Fact.model_fields if name not in MOVING)
 ORIGINAL_HEADER_PREFIX = "kafka_dlt-original-"
 
 
 class UnreadableRecord(Exception):
-    """A record or point of ours that cannot be read; the message says why."""
+    """A record or point of ours that cannot be read. The message gives the reason."""
 
 
 def digest_of(value: bytes | None) -> str:
@@ -81,7 +81,7 @@ def key_of(record: Record) -> str:
 
 
 def read(record: Record, contract: type[C]) -> C:
-    """Decode what one of our stages wrote. Raises UnreadableRecord."""
+    """Decode a record that one of our stages wrote. Raises UnreadableRecord."""
     try:
         return decode(record, contract)
     except Poison as poison:
@@ -97,21 +97,21 @@ def _header(record: Record, name: str) -> str | None:
 class DecodedTurn:
     row: TurnRow
     turn: Turn
-    """With masked spans, as the stages keep it."""
+    """The turn with masked spans, as the stages keep it."""
 
     def quoted(self, quotes: Iterable[str]) -> list[bool]:
-        """Whether each quote stands in one of the messages. What is masked in a quote may be any words."""
+        """Return for each quote whether one of the messages contains it. A masked span in a quote matches any words."""
         texts = [folded(message.text) for message in self.turn.messages]
-        return [any(_stands_in(quote, text) for text in texts) for quote in quotes]
+        return [any(_occurs_in(quote, text) for text in texts) for quote in quotes]
 
 
-def _stands_in(quote: str, text: str) -> bool:
+def _occurs_in(quote: str, text: str) -> bool:
     parts = [part for part in MASKED_SPAN.split(quote) if part.strip()]
     return all(quote_in_folded(part, text) for part in parts) if parts else bool(quote.strip())
 
 
 def turn(record: Record, *, partitions: int, policy: MemoryPolicy, now: datetime) -> DecodedTurn | Refusal:
-    """Decode a turn. `now`: the time of one whose record has none."""
+    """Decode a turn. `now`: the time of a turn whose record has none."""
     try:
         routed = decode_turn(record, policy.routing, now=now)
     except Poison as poison:
@@ -170,7 +170,7 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
 
 
 def _proposed(found: Command) -> tuple[str | None, bool]:
-    """Return which model made the proposals of a facts.apply or an episodes.record, and whether consolidation issued
+    """Return the model that made the proposals of a facts.apply or an episodes.record, and whether consolidation issued
     it."""
     proposed: type[FactsApply] | type[EpisodesRecord]
     match found.kind:
@@ -188,7 +188,7 @@ def _proposed(found: Command) -> tuple[str | None, bool]:
 
 
 def _kept(found: Command) -> tuple[str, ...]:
-    """Ids of the episodes that an episodes.keep makes."""
+    """Return the ids of the episodes that an episodes.keep makes."""
     if found.kind != "episodes.keep":
         return ()
     try:
@@ -270,14 +270,14 @@ def recorded(record: Record, *, partitions: int) -> RecordedRow | Refusal:
 
 # ------------------------------------------------------------------------------------------------ outputs of stages
 def _digest_of_letter(record: Record) -> str | None:
-    """Return the digest of the refused value; None where a secret in it is masked."""
+    """Return the digest of the refused value; None when a secret in it is masked."""
     if _header(record, MASKED_HEADER) is not None:
         return None
     return _header(record, "memstream-value-sha256") or digest_of(record.value)
 
 
 def dead_letter(record: Record) -> DeadLetterRow:
-    """Decode a dead letter. It never fails: a check reports a dead letter that does not name its record."""
+    """Decode a dead letter. This never fails: a check reports a dead letter that does not name its record."""
     topic, partition, offset = (
         _header(record, ORIGINAL_HEADER_PREFIX + name) for name in ("topic", "partition", "offset")
     )
@@ -381,8 +381,8 @@ def point(collection: str, found: StoredPoint) -> PointRow:
 
 
 def _episode(found: StoredPoint) -> PointRow:
-    """Decode an episode. With a gist as content, its hash is that of the archived text; the archive is checked against
-    it."""
+    """Decode an episode. When its content is a gist, its hash is the hash of the archived text, and the archive is
+    checked against it."""
     row = StoredEpisode.from_payload(found.payload)
     whole = row.archived_at is not None or row.content_hash == ids.content_hash(row.content)
     return PointRow(
@@ -441,5 +441,4 @@ _POINTS: Mapping[str, Callable[[StoredPoint], PointRow]] = {
     TURNS: _message,
 }
 COLLECTIONS: tuple[str, ...] = tuple(_POINTS)
-"""Collections whose points follow from turns one by one. Digests, procedures, links and accounts do not, and are not
-read."""
+"""Collections in which each point follows from one turn. Digests, procedures and links do not, and are not read."""

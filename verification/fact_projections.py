@@ -1,5 +1,5 @@
-"""Facts agree in three places: the fold of memory.facts.updated, the last state on memory.facts, and Qdrant. No
-superseded fact is active anywhere."""
+"""The check that facts agree in three places: the fold of memory.facts.updated, the last state on memory.facts, and
+Qdrant. No superseded fact is active in any of them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def _links(history: History, current: dict[str, FactView], erased: set[str], fin
 
 
 def _doubles(current: dict[str, FactView], findings: Findings) -> None:
-    """Find active facts of one owner and subject with the same text: two writers wrote without seeing each other."""
+    """Find active facts of one owner and subject with the same text. They come from two writers that did not see the
+    writes of each other."""
     said: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for fact in current.values():
         if fact.state == "active":

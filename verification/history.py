@@ -1,9 +1,14 @@
-"""Reads topics and store into a `History`, one record at a time.
+"""The reading of topics and store into a `History`, one record at a time.
 
-A pipeline may be running, so the order of reading matters: first the committed offsets (records below them had all of
-their effects); then the ends of the topics, downstream topics first; then the records up to these ends, effects before
-their causes; the store last. So no effect is read without its cause, and every acknowledged record has its effects in
-what is read later. `History.moved` names what changed during the reading.
+A pipeline may be running, so the order of reading matters:
+
+- first the committed offsets: records below them had all of their effects;
+- then the ends of the topics, downstream topics first;
+- then the records up to these ends, effects before their causes;
+- the store last.
+
+So no effect is read without its cause, and the effects of every acknowledged record are in the data that is read later.
+`History.moved` names the topics and commits that changed during the reading.
 """
 
 from __future__ import annotations
@@ -82,10 +87,10 @@ _DOWNSTREAM_FIRST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryScope:
-    """What to read.
+    """The scope of a reading.
 
-    `since`: the caller knows that nothing of interest lies before these offsets (a test on a broker that others use
-    too). Records that name no tenant count only with `since`, or when no tenant is given.
+    `since`: the first offsets of interest (for a test on a shared broker). Records that name no tenant count only with
+    `since`, or when no tenant is given.
     """
 
     tenant: str | None = None
@@ -93,20 +98,20 @@ class HistoryScope:
     policy: MemoryPolicy = field(default_factory=MemoryPolicy)
 
     def wants(self, tenant_id: str | None) -> bool:
-        """Whether a record of this tenant belongs to the scope."""
+        """Return whether a record of this tenant is in the scope."""
         if self.tenant is None or tenant_id == self.tenant:
             return True
         return tenant_id is None and bool(self.since)
 
 
 async def read_history(*, log: Log, store: VectorStore, scope: HistoryScope) -> History:
-    """Read log and store. Raises Transient when one of them is unavailable, Fatal when a payload in the store belongs
-    to another tenant."""
+    """Read log and store. Raises Transient when one of them is unavailable. A payload of another tenant in the store
+    becomes an entry of `History.unreadable`."""
     return await _Reader(log, store, scope).run()
 
 
 class _Reader:
-    """Collects one history; `run` calls the methods in the order that the module's docstring gives."""
+    """A reader of one history. `run` calls the methods in the order that the docstring of the module gives."""
 
     def __init__(self, log: Log, store: VectorStore, scope: HistoryScope) -> None:
         self._log = log
@@ -119,9 +124,9 @@ class _Reader:
         self._tenants: set[str] = set() if scope.tenant is None else {scope.tenant}
         self._wanted_originals: set[Position] = set()
         self._quotes: dict[TurnName, list[tuple[str, str]]] = {}
-        """Per turn its quotes (observation id, quote), until the turn itself comes by."""
-        self._unquoted: dict[str, bool] = {}
-        """By observation id: whether its quote stands in a turn of that id."""
+        """The quotes of each turn (observation id, quote), until the turn itself is read."""
+        self._has_quote: dict[str, bool] = {}
+        """By observation id: True when a turn with its turn id contains the quote."""
 
     async def run(self) -> History:
         history = self._history
@@ -176,7 +181,7 @@ class _Reader:
         return spans
 
     async def _each(self, name: str, take: Callable[[Record], None]) -> None:
-        """Pass every record of a topic to `take`; note those that cannot be read."""
+        """Pass every record of a topic to `take`. Note the records that cannot be read."""
         async for record in self._records(name):
             try:
                 take(record)
@@ -184,7 +189,7 @@ class _Reader:
                 self._history.unreadable[format_position(record.position)] = str(why)
 
     async def _records(self, name: str) -> AsyncIterator[Record]:
-        """Yield records up to where the topic ended when the reading began."""
+        """Yield the records up to the end that the topic had when the reading began."""
         spans = self._history.spans.get(name, ())
         start = {partition: span.start for partition, span in enumerate(spans) if span.start < span.end}
         if not start:
@@ -198,7 +203,7 @@ class _Reader:
                 yield record
 
     def _keep(self, tenant_id: str) -> bool:
-        """Whether a row of this tenant belongs to the scope. The store is then read for this tenant too."""
+        """Return whether a row of this tenant is in the scope. If so, the store is read for this tenant, too."""
         if not self._scope.wants(tenant_id):
             return False
         self._tenants.add(tenant_id)
@@ -217,7 +222,7 @@ class _Reader:
             self._history.refusals.append(refusal)
 
     def _original(self, record: Record) -> None:
-        """Note the digest of a record that has a dead letter: the dead letter must have the same bytes."""
+        """Note the digest of a record that has a dead letter, because the dead letter must have the same bytes."""
         if record.position in self._wanted_originals:
             self._history.originals[record.position] = decoding.digest_of(record.value)
 
@@ -238,7 +243,7 @@ class _Reader:
             return
         known = self._history.states.get(key)
         if known is not None and self._in_place(known.position, key) and not self._in_place(record.position, key):
-            return  # from before a growth of the topics: its partition has what came after it
+            return  # from before a growth of the topics: the known record is newer
         highest = known.highest if known else 0
         view = None
         if fact is not None:
@@ -319,24 +324,24 @@ class _Reader:
     def _look_for_quotes(self, read: DecodedTurn) -> None:
         quotes = self._quotes.get(read.row.name, ())
         for (observation_id, _), found in zip(quotes, read.quoted(quote for _, quote in quotes), strict=True):
-            # a turn id may come twice with different words: one of them must contain the quote
-            self._unquoted[observation_id] = self._unquoted.get(observation_id, False) or found
+            # two turns may have one id and different words: one of them must contain the quote
+            self._has_quote[observation_id] = self._has_quote.get(observation_id, False) or found
 
     def _mark_quotes(self) -> None:
         for rows in self._history.observed.values():
             for place, row in enumerate(rows):
                 marked = tuple(
-                    replace(each, quoted=self._unquoted.get(each.observation_id)) for each in row.observations
+                    replace(each, quoted=self._has_quote.get(each.observation_id)) for each in row.observations
                 )
                 rows[place] = replace(row, observations=marked)
         self._quotes.clear()
-        self._unquoted.clear()
+        self._has_quote.clear()
 
     # ------------------------------------------------------------------------------------------------ the table
     async def _waiting(self) -> None:
-        """Find the turns that wait in the observer's table.
+        """Find the turns that wait in the table of the observer.
 
-        A deferred turn has a row of its own there. The changelog is large, so it is read only when a turn has no other
+        A deferred turn has its own row there. The changelog is large. So it is read only when a turn has no other
         effect, and only for the sessions of such turns.
         """
         history = self._history
@@ -385,7 +390,7 @@ class _Reader:
     def _stored_fact(self, point_id: str, row: StoredFact, where: str) -> None:
         view = decoding.fact_view(row.public())
         if point_id != row.fact_id or row.owner_key != view.owner_key:
-            self._history.unreadable[where] = "its id or its owner_key is not that of the fact in it"
+            self._history.unreadable[where] = "its id or its owner_key does not match its fact"
         self._history.stored_facts[point_id] = view
         self._evidence(row, where)
 
@@ -396,7 +401,7 @@ class _Reader:
 
 
 def turns_without_effect(history: History) -> list[TurnRow]:
-    """Turns that the observer acknowledged and that were neither observed nor refused."""
+    """Return the turns that the observer acknowledged, and that were neither observed nor refused."""
     dead_lettered = history.dead_lettered("observer")
     return [
         row
@@ -409,8 +414,8 @@ def turns_without_effect(history: History) -> list[TurnRow]:
 
 
 def _waiting_turns(rows: Mapping[str, bytes], sessions: Collection[str]) -> set[Position]:
-    """Positions of the turns that wait: rows that the session's row counts. A crash may leave a row that none
-    counts."""
+    """Return the positions of the waiting turns: rows that the row of the session counts. After a crash, there may be a
+    row that no session counts."""
     waiting: set[Position] = set()
     counted = {key: SessionRow.read(rows[key]) for key in sessions if key in rows}
     for key, value in rows.items():

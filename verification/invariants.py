@@ -1,4 +1,5 @@
-"""The checks of all invariants in the order of the report: one pure function each. I4 (erasure) comes with erasure."""
+"""The checks of all invariants in the order of the report: one pure function each. I4 (erasure) has no check, because
+this version has no erasure."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ __all__ = ["CHECKS", "Expected", "InvariantVerdict", "Violation", "verify"]
 
 
 def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
-    """Check that turn numbers follow the order in which a session's turns first came.
+    """Check that turn numbers follow the order in which the turns of a session first came.
 
     Records that were put back or refused are left out.
     """
@@ -36,7 +37,7 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
         if not turn.placed or turn.position in dead_lettered or turn.name not in history.observed:
             continue
         if refused_at.get(turn.name, -1) >= turn.timestamp:
-            continue  # it came while the refused one still counted as seen
+            continue  # it came while the refused turn still counted as seen
         known = first.get(turn.name)
         if known is None or history.counts.place(turn.position) < history.counts.place(known.position):
             first[turn.name] = turn
@@ -89,8 +90,8 @@ def _reflected_in_order(history: History, findings: Findings) -> None:
 
 
 def lag_is_zero(history: History, expected: Expected) -> InvariantVerdict:
-    """Check that committed offsets are at the ends of all topics that the stages read, and that nothing moved
-    meanwhile."""
+    """Check that committed offsets are at the ends of all topics that the stages read, and that nothing moved during
+    the reading."""
     findings = Findings()
     for stage in sorted(expected.stages):
         for topic in read_by(stage):
@@ -112,7 +113,7 @@ def lag_is_zero(history: History, expected: Expected) -> InvariantVerdict:
                 f"{lost.topic}/{lost.partition}@{lost.first} on, which retention had deleted before it read them"
             )
     for name in history.moved:
-        findings.found(f"{name} moved while it was read: run it again when nothing is being worked on", name)
+        findings.found(f"{name} moved while it was read: run it again when no stage is at work", name)
     return findings.verdict("I8", "lag is zero")
 
 

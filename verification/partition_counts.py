@@ -1,4 +1,4 @@
-"""The partition count by which a record was judged: of now, or of the time before a growth of the topics."""
+"""The partition count by which a record was judged: the present one, or the one before a growth of the topics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..streams.log.port import Log, Position
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Counts by topic. `growths`: those that the markers of its stage's table name, oldest first."""
+    """Partition counts by topic. `growths`: the growths that the markers in the table of its stage name, oldest
+    first."""
 
     now: Mapping[str, int] = field(default_factory=dict)
     growths: Mapping[str, Sequence[Growth]] = field(default_factory=dict)
@@ -24,18 +25,18 @@ class PartitionCounts:
         return later[0].partitions if later else self.now[position.topic]
 
     def place(self, position: Position) -> tuple[int, int]:
-        """Return what orders the records of one key: after a growth they may lie on another partition."""
+        """Return the sort key for the records of one key. After a growth they may be on another partition."""
         return self._growths_before(position), position.offset
 
     def was_sent_again(self, position: Position) -> bool:
-        """Whether a growth sent this record again, so that no stage handled it here."""
+        """Return whether a growth sent this record again, so that no stage handled it here."""
         return any(
             _offset(growth.until, position) <= position.offset < _offset(growth.sent_again, position)
             for growth in self.growths.get(position.topic, ())
         )
 
     def partitions_of(self, topic: str, key: str, *, now: int) -> set[int]:
-        """Return the partitions that have, or had, the records of a key. `now`: the topic's count."""
+        """Return the partitions that have, or had, the records of a key. `now`: the present count of the topic."""
         counts = {growth.partitions for growth in self.growths.get(topic, ())} | {now}
         return {partition_for(key.encode(), count) for count in counts}
 

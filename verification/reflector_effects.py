@@ -12,13 +12,13 @@ from .rows import EventRow, History, ObservedRow, RecordedRow, TurnName
 from .verdicts import Expected, Findings, format_turn, positions
 
 OPENING = frozenset(("reinforced", "updated", "merged", "approved", "promoted", "quarantined"))
-"""Actions by which an existing fact takes up an observation."""
+"""Actions that apply an observation to an existing fact."""
 
 
 class _Changes:
-    """Events of facts by the observation that caused them.
+    """Events of facts, by the observation that caused them.
 
-    Events of proposals are left out: they name observations that were reflected long before.
+    Events of proposals are left out: their observations were reflected long before.
     """
 
     def __init__(self, history: History) -> None:
@@ -32,8 +32,8 @@ class _Changes:
         return self._events.get((row.owner_key, observation_id), ())
 
     def has_evidence(self, row: ObservedRow, subject: str) -> bool:
-        """Whether a fact of this subject has evidence of this turn. The same statement twice in one turn, in other
-        words, changes nothing, and its words are not kept here."""
+        """Return whether a fact of this subject has evidence of this turn. When a turn states the same twice in other
+        words, the second statement changes nothing, and the rows have no words to compare."""
         return (row.owner_key, ids.split(row.session_key)[2], row.turn_id, subject) in self._evidence_keys
 
     def of_turn(self, row: ObservedRow) -> list[EventRow]:
@@ -76,7 +76,7 @@ def _recorded(
     instructions = {ids.episode_id(each.observation_id) for each in row.observations if each.is_instruction}
     findings.require(
         set(recorded[0].episode_ids) - instructions == _episodes(row),
-        f"{format_turn(turn)}: its episodes are not those of its observations",
+        f"{format_turn(turn)}: its episodes do not match its observations",
         row.position,
         recorded[0].position,
     )
@@ -84,14 +84,14 @@ def _recorded(
         events = changes.of_turn(row)
         findings.require(
             set(recorded[0].fact_ids) == {event.fact.fact_id for event in events},
-            f"{format_turn(turn)}: the facts that it changed are not those with events of it",
+            f"{format_turn(turn)}: its record names other facts than its events",
             recorded[0].position,
             *positions(events),
         )
 
 
 def _believed(history: History, row: ObservedRow, changes: _Changes, findings: Findings) -> None:
-    """Check that each observation that makes a fact made one, or that another fact took it up."""
+    """Check that each observation that makes a fact made one, or was applied to another fact."""
     if not history.keeps_effect([row], FACTS_UPDATED.name, key=row.owner_key):
         return
     for each in row.observations:
@@ -109,7 +109,7 @@ def _believed(history: History, row: ObservedRow, changes: _Changes, findings: F
 
 
 class _Stored:
-    """The episodes in the store. An owner may have more than the policy keeps; then consolidated ones may be gone."""
+    """The episodes in the store. When an owner has more than the policy keeps, consolidated episodes may be deleted."""
 
     def __init__(self, history: History, expected: Expected) -> None:
         self._ids = {point.id for point in history.points.get(EPISODES, ())}

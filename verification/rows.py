@@ -1,5 +1,5 @@
-"""Compact rows: what the checker keeps of each record and point. Texts become hashes, so that a long run fits in memory
-and no violation contains content."""
+"""Compact rows of the records and points that the checker has read. Texts become hashes, so that a long run fits in
+memory and no violation contains content."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ TurnName = tuple[str, str]
 
 
 DUPLICATES_WITHIN = 24 * 60 * 60 * 1000
-"""Milliseconds. Near the edge of retention, a record may be a duplicate of a deleted one, with its effect deleted
-too."""
+"""Milliseconds. A record this close to the edge of retention may be a duplicate of a deleted record whose effect is
+deleted, too."""
 
 
 def format_position(position: Position) -> str:
-    """Name a record in a violation: `memory.turns/3@17`."""
+    """Return the name of a record for a violation: `memory.turns/3@17`."""
     return f"{position.topic}/{position.partition}@{position.offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One partition when the reading began.
+    """One partition at the beginning of the reading.
 
     - `first`: the first offset that retention has kept.
-    - `since`: the caller knows that nothing of interest lies before.
+    - `since`: the first offset of interest, given by the caller.
     - `end`: the next offset.
     """
 
@@ -48,13 +48,13 @@ class Span:
 
     @property
     def is_complete(self) -> bool:
-        """Whether retention has deleted nothing that the scope includes."""
+        """True when retention has deleted nothing in the scope."""
         return self.first <= self.since
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """A turn that decodes. `placed`: it lies on the partition that murmur2 of its session key gives."""
+    """A turn that decodes. `placed`: True when it is on the partition that murmur2 of its session key gives."""
 
     position: Position
     timestamp: int
@@ -68,12 +68,12 @@ class TurnRow:
     messages: tuple[int, ...]
     """Hashes of the messages' texts."""
     kept_digest: str
-    """The digest that the recorder keeps: of the turn without what is masked."""
+    """The digest that the recorder keeps: the digest of the turn with masked spans."""
     kept_messages: tuple[int, ...]
 
     def stored_as(self, digest: str | None) -> tuple[int, ...] | None:
-        """Return the hashes of the texts that the session log must have; None if this digest is another turn's. What an
-        earlier version stored is not masked."""
+        """Return the hashes of the texts that the session log must have; None when `digest` is the digest of another
+        turn. Texts that an earlier version stored are not masked."""
         if digest == self.kept_digest:
             return self.kept_messages
         return self.messages if digest == self.digest else None
@@ -85,7 +85,7 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that its stage must refuse; the record itself shows why."""
+    """A record that its stage must refuse. The record itself shows the reason."""
 
     position: Position
     timestamp: int
@@ -106,25 +106,25 @@ class DeadLetterRow:
     stage: str
     reason: str
     digest: str | None
-    """None: a secret in its value is masked."""
+    """None when a secret in the value is masked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationRow:
-    """One observation and its route under the policy. `subject` is written as a fact of this owner has it."""
+    """One observation and its route under the policy. `subject`: the subject as a fact of this owner has it."""
 
     observation_id: str
     derived: bool
-    """Whether the id follows from session, turn, subject and content."""
+    """True when the id follows from session, turn, subject and content."""
     subject: str
     content_hash: str
     quote: int
     quoted: bool | None
-    """Whether the quote stands in the turn; None when the turn is not available."""
+    """True when the turn contains the quote; None when the turn is not available."""
     episodic: bool
     semantic: bool
     is_instruction: bool = False
-    """Whether it is an instruction to the assistant, of which no episode is made."""
+    """True for an instruction to the assistant, which makes no episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ObservedRow:
     calls: int
     tokens: int
     put_back: bool = False
-    """Whether it is a dead letter that was put back, and the refused record is no longer there."""
+    """True for a dead letter that was put back. The refused record no longer exists."""
 
     @property
     def name(self) -> TurnName:
@@ -175,7 +175,7 @@ class RecordedRow:
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """A fact as one place has it. `fields`: hashes of the compared fields in the order of COMPARED."""
+    """A fact as one place stores it. `fields`: hashes of the compared fields in the order of COMPARED."""
 
     fact_id: str
     version: int
@@ -212,7 +212,7 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """The last record of a key on memory.facts. `fact` is None for a tombstone; `highest` is the highest version of all
+    """The last record of a key on memory.facts. `fact`: None for a tombstone. `highest`: the highest version in all
     records of the key."""
 
     position: Position
@@ -236,7 +236,7 @@ class CommandRow:
     model: str | None
     """The model that made the proposals of a facts.apply or an episodes.record."""
     proposes: bool
-    """Whether a consolidation run issued it, with proposals."""
+    """True when a consolidation run issued it, with proposals."""
     kept: tuple[str, ...] = ()
     """Ids of the episodes that an episodes.keep makes."""
 
@@ -248,15 +248,15 @@ class ResultRow:
     position: Position
     command_id: str
     subject: str
-    """The key of the stream that its command touches. Others choose command ids, so an id alone is not unique."""
+    """The key of the stream that its command touches. Clients choose command ids, so an id alone is not unique."""
     digest: str
     of_repetition: bool = False
-    """Whether it refuses a repetition: the id was used for another request, or the first result is no longer kept."""
+    """True when it refuses a repetition: the id was used for another request, or the first result is no longer kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """A piece of evidence of a fact, in whichever place the fact was read."""
+    """A piece of evidence of a fact, from any place where the fact was read."""
 
     tenant_id: str
     owner_key: str
@@ -266,7 +266,7 @@ class EvidenceRow:
     observation_id: str
     quote: int
     command_id: str | None = None
-    """Of an edit by hand: its command."""
+    """The command of an edit by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,20 +282,20 @@ class PointRow:
     content_hash: str = ""
     turn_id: str = ""
     index: int = -1
-    """Of a message: its place in its turn."""
+    """The index of a message in its turn."""
     text: int = 0
     turn_sha256: str | None = None
     summarised: tuple[str, ...] = ()
-    """Of a summary: the ids of its turns."""
+    """The turn ids of a summary."""
     command_id: str | None = None
-    """Of an episode that was added by hand: its command."""
+    """The command of an episode that was added by hand."""
 
     def __str__(self) -> str:
         return f"{self.collection}/{self.id}"
 
 
 Caused = TurnRow | Refusal | ObservedRow | CommandRow
-"""Records from which an effect follows."""
+"""Records that have an effect."""
 
 
 @dataclass(slots=True)
@@ -305,10 +305,10 @@ class History:
     tenant: str | None = None
     spans: dict[str, tuple[Span, ...]] = field(default_factory=dict)
     committed: dict[tuple[StageName, str], tuple[int | None, ...]] = field(default_factory=dict)
-    """Offsets that were read before everything else: records below them had all of their effects."""
+    """Offsets that were read first: records below them had all of their effects."""
     counts: PartitionCounts = field(default_factory=PartitionCounts)
     unread_deleted: tuple[UnreadDeleted, ...] = ()
-    """What retention deleted in the last 30 days before a stage had read it."""
+    """Records of the last 30 days that retention deleted before a stage had read them."""
     moved: tuple[str, ...] = ()
     """Topics that grew and commits that advanced during the reading."""
     turns: list[TurnRow] = field(default_factory=list)
@@ -333,14 +333,14 @@ class History:
     waiting: set[Position] = field(default_factory=set)
     """Turns with a waiting row, looked up only for turns without any other effect."""
     evidence: dict[EvidenceRow, str] = field(default_factory=dict)
-    """Each piece of evidence with the place where it was read first."""
+    """Each piece of evidence, with the place where it was first read."""
     evidence_keys: set[tuple[str, str, str, str]] = field(default_factory=set)
     """(owner key, session id, turn id, subject) of facts with evidence of that turn."""
     stored_facts: dict[str, FactView] = field(default_factory=dict)
     points: dict[str, list[PointRow]] = field(default_factory=dict)
     """By collection."""
     over_since: datetime | None = None
-    """Messages whose period ended by then may be dropped. None: they are kept for ever."""
+    """Messages whose period ended by this time may be dropped. None: messages are kept for ever."""
     budgets: list[StoredBudget] = field(default_factory=list)
     """Accounts by tenant, line and day."""
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -348,13 +348,13 @@ class History:
 
     # ------------------------------------------------------------------------------------------------ queries
     def processed(self, stage: StageName, position: Position) -> bool:
-        """Whether the stage had acknowledged this record before the reading began."""
+        """Return whether the stage had acknowledged this record before the reading began."""
         committed = self.committed.get((stage, position.topic), ())
         at = committed[position.partition] if position.partition < len(committed) else None
         return at is not None and position.offset < at
 
     def is_complete(self, topic: str, key: str) -> bool:
-        """Whether every record that was ever sent under this key is still in the topic."""
+        """Return whether every record that was ever sent under this key is still in the topic."""
         spans = self.spans.get(topic, ())
         return bool(spans) and all(spans[each].is_complete for each in self._partitions_of(topic, key))
 
@@ -374,8 +374,8 @@ class History:
         return found
 
     def keeps_since(self, topic: str, timestamp: int, *, key: str | None = None) -> bool:
-        """Whether every record sent after this time under this key (None: under any key) is still in the topic. An
-        effect has a later timestamp than its cause."""
+        """Return whether every record sent after this time under this key (None: under any key) is still in the topic.
+        An effect has a later timestamp than its cause."""
         spans = self.spans.get(topic, ())
         partitions = range(len(spans)) if key is None else self._partitions_of(topic, key)
         return all(
@@ -383,12 +383,12 @@ class History:
         )
 
     def keeps_dead_letter(self, row: Caused) -> bool:
-        """Whether a dead letter of this record would still be in its topic."""
+        """Return whether a dead letter of this record would still be in its topic."""
         return self.keeps_since(row.position.topic + DEAD_LETTER_SUFFIX, row.timestamp)
 
     def keeps_effect(self, rows: Iterable[Caused], topic: str, *, key: str | None) -> bool:
-        """Whether the effect of the first of these records would still be on this topic, or else its dead letter. All
-        of them carry the same thing, sent several times."""
+        """Return whether the effect or the dead letter of these records would still be in its topic. The records are
+        copies of one item that was sent several times; the first one has the effect."""
         first = min(rows, key=lambda row: row.timestamp)
         place = first.position
         span = self.spans[place.topic][place.partition]
@@ -397,7 +397,8 @@ class History:
         return is_first and self.keeps_dead_letter(first) and self.keeps_since(topic, first.timestamp, key=key)
 
     def cut(self) -> dict[str, dict[int, int]]:
-        """Return by topic and partition the first kept offset, where retention has deleted records."""
+        """Return the first kept offset by topic and partition, for partitions from which retention has deleted
+        records."""
         found = {
             topic: {partition: span.first for partition, span in enumerate(spans) if not span.is_complete}
             for topic, spans in self.spans.items()

@@ -1,7 +1,7 @@
 """I3: no read crosses tenants.
 
 The check derives every id again from the tenant, user, session and turn that it should come from. A record of one
-tenant in another's memory then has an id that does not fit, or evidence that no observation gave.
+tenant in the memory of another then has an id that does not match, or evidence without an observation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLACES = range(20)
 
 @dataclass(frozen=True, slots=True)
 class ObservationOrigin:
-    """The record and the item where an observation comes from."""
+    """The origin of an observation: its record, and its item in the record."""
 
     row: ObservedRow
     observation: ObservationRow
@@ -44,7 +44,7 @@ def no_read_crosses_tenants(history: History, expected: Expected) -> InvariantVe
     for state in history.states.values():
         if state.fact is not None:
             key = ids.fact_key(state.fact.tenant_id, state.fact.fact_id)
-            findings.require(state.key == key, f"a fact on {FACTS.name} lies under another's key", state.position)
+            findings.require(state.key == key, f"a fact on {FACTS.name} has the key of another fact", state.position)
     for piece, where in history.evidence.items():
         _evidence(history, piece, where, origins, findings)
     _points(history, owners, origins, findings)
@@ -57,15 +57,17 @@ def _observed(history: History, owners: dict[TurnName, set[str]], findings: Find
     for turn, rows in history.observed.items():
         for row in rows:
             if turn in owners and row.owner_key not in owners[turn]:
-                findings.found(f"{format_turn(turn)}: what was observed has another owner", row.position)
+                findings.found(f"{format_turn(turn)}: its observations have another owner", row.position)
             if row.ce_id != ids.observed_id(*turn):
-                findings.found(f"{format_turn(turn)}: the record's ce_id is not that of the turn", row.position)
+                findings.found(f"{format_turn(turn)}: the record's ce_id does not match the turn", row.position)
             for each in row.observations:
                 findings.require(
                     each.derived, f"{format_turn(turn)}: an observation's id is not of this turn", row.position
                 )
                 if each.quoted is False:
-                    findings.found(f"{format_turn(turn)}: an observation quotes what was not said in it", row.position)
+                    findings.found(
+                        f"{format_turn(turn)}: an observation has a quote that is not in the turn", row.position
+                    )
 
 
 def _event(event: EventRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
@@ -93,31 +95,33 @@ def _evidence(
     if piece.command_id is not None:
         stated = ids.edit_observation_id(piece.owner_key, piece.command_id)
         by_command = (piece.turn_id, piece.observation_id) == (stated, stated)
-        findings.require(by_command, "a fact's evidence is not that of the command that it names", where)
+        findings.require(by_command, "a fact's evidence does not match its command", where)
         return
     origin = origins.get(piece.observation_id)
     if origin is None:
         if history.is_complete(OBSERVATIONS.name, piece.owner_key):
-            findings.require(False, "a fact's evidence is an observation that is not of its owner", where)
+            findings.require(False, "a fact's evidence names an observation that its owner does not have", where)
         return
     row = origin.row
     of = (row.tenant_id, row.owner_key, ids.split(row.session_key)[2], row.turn_id, origin.observation.quote)
     named_here = (piece.tenant_id, piece.owner_key, piece.session_id, piece.turn_id, piece.quote)
-    findings.require(of == named_here, "a fact's evidence is not as it was observed", where, row.position)
+    findings.require(of == named_here, "a fact's evidence differs from its observation", where, row.position)
 
 
 def _points(
     history: History, owners: dict[TurnName, set[str]], origins: dict[str, ObservationOrigin], findings: Findings
 ) -> None:
     for point in history.points.get(EPISODES, ()):
-        findings.require(point.id == ids.episode_id(point.observation_id), "an episode has another's id", str(point))
+        findings.require(
+            point.id == ids.episode_id(point.observation_id),
+            "an episode's id does not match its observation",
+            str(point),
+        )
         if point.summarised:
             _summary(history, point, findings)
         elif point.command_id is not None:
             stated = ids.edit_observation_id(point.owner_key, point.command_id)
-            findings.require(
-                point.observation_id == stated, "an episode is not of the command that it names", str(point)
-            )
+            findings.require(point.observation_id == stated, "an episode does not match its command", str(point))
         else:
             _of_origin(history, point, origins, findings)
     _archive(history, findings)
@@ -125,7 +129,7 @@ def _points(
         turn = point.session_key, point.turn_id
         findings.require(
             point.id == ids.message_id(*turn, point.index),
-            f"{format_turn(turn)}: a message has another's id",
+            f"{format_turn(turn)}: a message's id does not match its turn",
             str(point),
         )
         if turn in owners and point.owner_key not in owners[turn]:
@@ -146,14 +150,19 @@ def _working(history: History, origins: dict[str, ObservationOrigin], findings: 
 
 
 def _archive(history: History, findings: Findings) -> None:
-    """Check the archived texts of episodes that have a gist. They stay for a while after their episode is gone."""
+    """Check the archived texts of episodes that have a gist. They are kept for some time after their episode is
+    deleted."""
     episodes = {point.id: point for point in history.points.get(EPISODES, ())}
     for words in history.points.get(ARCHIVE, ()):
         episode_id = ids.episode_id(words.observation_id)
-        findings.require(words.id == ids.archive_id(episode_id), "words in the archive have another's id", str(words))
+        findings.require(
+            words.id == ids.archive_id(episode_id),
+            "archived words have an id that does not match their episode",
+            str(words),
+        )
         episode = episodes.get(episode_id)
         if episode is not None and _origin_key(words) != _origin_key(episode):
-            findings.found("words in the archive are not those of their episode", str(words), str(episode))
+            findings.found("archived words do not match their episode", str(words), str(episode))
 
 
 def _origin_key(point: PointRow) -> tuple[str, ...]:
@@ -164,9 +173,11 @@ def _summary(history: History, point: PointRow, findings: Findings) -> None:
     """Check a summary: its turns belong to its session and were reflected for its owner."""
     last = point.summarised[-1]
     derived = ids.summary_id(point.owner_key, point.session_key, last)
-    findings.require((point.observation_id, point.turn_id) == (derived, last), "a summary has another's id", str(point))
+    findings.require(
+        (point.observation_id, point.turn_id) == (derived, last), "a summary's id does not match its turns", str(point)
+    )
     if point.content_hash == "wrong":
-        findings.found("a summary's hash is not that of its text", str(point))
+        findings.found("a summary's hash does not match its text", str(point))
     if not history.is_complete(EPISODES_RECORDED.name, point.owner_key):
         return
     for turn_id in point.summarised:
@@ -179,7 +190,7 @@ def _of_origin(history: History, point: PointRow, origins: dict[str, Observation
     origin = origins.get(point.observation_id)
     if origin is None:
         if history.is_complete(OBSERVATIONS.name, point.owner_key):
-            findings.found("it comes from an observation that is not of its owner", str(point))
+            findings.found("it names an observation that its owner does not have", str(point))
         return
     row = origin.row
     same = point.session_key == row.session_key and (not point.turn_id or point.turn_id == row.turn_id)
@@ -187,4 +198,4 @@ def _of_origin(history: History, point: PointRow, origins: dict[str, Observation
         as_said = point.content_hash in ("", origin.observation.content_hash)  # empty: edited by hand
         same = same and as_said and point.owner_key == row.owner_key
     if not same:
-        findings.found("it is not as it was observed", str(point), row.position)
+        findings.found("it differs from its observation", str(point), row.position)

@@ -1,7 +1,7 @@
 """I1: each acknowledged turn has exactly one effect in every stage; each command has one result.
 
-A turn that was neither observed nor refused is lost once its offset lies below the observer's committed one. Two cases
-are not lost: the turn waits (deferred), or it was refused under another offset after this record had come.
+A turn that was neither observed nor refused is lost when its offset is below the committed offset of the observer.
+There are two exceptions: the turn waits (deferred), or it was refused under another offset after this record had come.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
                 waiting += 1
                 continue
             if last_letter is not None and last_letter >= row.timestamp:
-                continue  # it came while the refused one still counted as seen
+                continue  # it came while the refused turn still counted as seen
             findings.require(
                 False, f"{format_turn(turn)} is lost: neither observed nor a dead letter", *positions(placed)
             )
@@ -98,7 +98,7 @@ def _sent_again(
     dead_lettered: Collection[Position],
     findings: Findings,
 ) -> None:
-    """Check that a misplaced turn was sent again to the partition of its key, with its own time."""
+    """Check that each misplaced turn was sent again, unchanged, to the partition of its key."""
     for row in misplaced:
         done = history.processed("observer", row.position) and row.position not in dead_lettered
         if (
@@ -108,13 +108,13 @@ def _sent_again(
         ):
             sent = (row.name, row.digest) in resent
             findings.require(
-                sent, f"{format_turn(row.name)} lay on the wrong partition and was not sent again", row.position
+                sent, f"{format_turn(row.name)} was on the wrong partition and was not sent again", row.position
             )
 
 
 def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findings) -> None:
-    """Check that a turn was observed once. A session forgets ids after a thousand turns, and when its row ends; then
-    the same id may be observed again."""
+    """Check that a turn was observed once. A session forgets an id after a thousand turns, and when its row is deleted.
+    After that the same id may be observed again."""
     rows = sorted(observed, key=lambda row: row.number)
     for before, after in pairwise(rows):
         findings.require(
@@ -148,7 +148,7 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         if not points:
             findings.require(False, f"{format_turn(turn)} has no verbatim messages in the store", *where)
         elif kept is None:
-            findings.require(False, f"{format_turn(turn)}: another turn than the first of its id is kept", *where)
+            findings.require(False, f"{format_turn(turn)}: the store does not have the first turn of this id", *where)
         else:
             said = {(point.index, point.text) for point in points}
             findings.require(
@@ -162,7 +162,7 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
 
 
 def _may_be_dropped(row: TurnRow, history: History) -> bool:
-    """Tell whether the retention of the session log may have dropped the turn."""
+    """Return whether the retention of the session log may have dropped the turn."""
     written = Record(row.position, None, None, timestamp=row.timestamp).written_at
     over = history.over_since
     return over is not None and written is not None and Period.of(written).ends <= over
@@ -170,8 +170,8 @@ def _may_be_dropped(row: TurnRow, history: History) -> bool:
 
 # ------------------------------------------------------------------------------------------------ commands
 def _answered(history: History, expected: Expected, findings: Findings) -> None:
-    """Check that each command has exactly one result, however often the command came. Refusals of a repetition do
-    not count. What a worker sends itself (outcome.retry, sessions.end, sessions.trim) has none."""
+    """Check that each command has exactly one result, however often the command came. Refusals of a repetition do not
+    count. Commands that a worker sends itself (outcome.retry, sessions.end, sessions.trim) have no result."""
     commands: dict[tuple[str, str], list[CommandRow]] = defaultdict(list)
     for row in history.commands:
         if row.kind not in (RETRY, END_SESSION, TRIM_SESSION):

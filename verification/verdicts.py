@@ -1,4 +1,4 @@
-"""What a check is given (`Expected`) and what it returns (`InvariantVerdict`)."""
+"""The input of a check (`Expected`) and its result (`InvariantVerdict`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class InvariantVerdict:
-    """The result of one check. `checked` counts the things that the check could judge."""
+    """The result of one check. `checked`: the number of things that the check could judge."""
 
     invariant: str
     title: str
@@ -36,12 +36,12 @@ class InvariantVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the caller knows of the run.
+    """The expected properties of a run.
 
-    - `stages`: those that ran; the checks ask nothing of others.
+    - `stages`: the stages that ran; the checks require nothing of other stages.
     - `acknowledged`: turns that the log acknowledged to their producer.
-    - `refused_by_model`: exactly the turns that the model must have refused. None: the dead letters that say so are
-      believed.
+    - `refused_by_model`: exactly the turns that the model must have refused. None: the check believes the dead letters
+      with that reason.
     """
 
     stages: frozenset[StageName] = frozenset(STAGES)
@@ -53,7 +53,7 @@ class Expected:
 
 
 class Findings:
-    """Collects the findings of one check."""
+    """A collector of the findings of one check."""
 
     def __init__(self) -> None:
         self.checked = 0
@@ -66,7 +66,7 @@ class Findings:
         self.violations.append(Violation(what, tuple(dict.fromkeys(records))))
 
     def require(self, holds: bool, what: str, *where: Position | str) -> None:
-        """Count one thing as checked, and add a violation when it does not hold."""
+        """Count one checked thing, and add a violation when `holds` is false."""
         self.checked += 1
         if not holds:
             self.found(what, *where)
@@ -79,7 +79,7 @@ class Findings:
 
 
 def format_turn(turn: TurnName) -> str:
-    """Name a turn in a violation: session key and turn id, as in record keys."""
+    """Return the name of a turn for a violation: session key and turn id, as in record keys."""
     return f"turn {turn[1]} of {turn[0]}"
 
 

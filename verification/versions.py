@@ -1,4 +1,5 @@
-"""I2: versions of a fact go 1, 2, 3 …, each with one value; turn numbers of a session likewise, by epoch."""
+"""I2: the versions of a fact are 1, 2, 3 …, and each has one value. Within each epoch, the turn numbers of a session
+follow the same rule."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def _events(history: History, findings: Findings) -> None:
                 findings.found(f"event {event_id} does not have the id of its fact and version", row.position)
         per_fact[rows[0].fact.fact_id].append(rows[0])
     for fact_id, events in per_fact.items():
-        # all events of a fact lie on its owner's partition: offsets give the order in which they came first
+        # all events of a fact are on one partition, so their offsets give the order in which they first came
         events.sort(key=lambda row: (row.position.partition, row.position.offset))
         _one_fact(
             fact_id, events, whole=history.is_complete(FACTS_UPDATED.name, events[0].owner_key), findings=findings
@@ -46,7 +47,9 @@ def _one_fact(fact_id: str, events: list[EventRow], *, whole: bool, findings: Fi
         version = row.fact.version
         if known is None:
             if whole and version != 1:
-                findings.found(f"fact {fact_id} begins at version {version}: those before it are missing", row.position)
+                findings.found(
+                    f"fact {fact_id} begins at version {version}: the earlier versions are missing", row.position
+                )
         elif version != known.fact.version + 1:
             findings.found(
                 f"fact {fact_id}: version {version} follows version {known.fact.version}",
@@ -67,7 +70,7 @@ def _one_fact(fact_id: str, events: list[EventRow], *, whole: bool, findings: Fi
 def _turn_numbers(history: History, findings: Findings) -> None:
     """Check that the numbers of a session are complete and unique, and rise within a partition.
 
-    A session's turns may have several owners and so lie on several partitions.
+    The turns of a session may have several owners, and so be on several partitions.
     """
     sessions: dict[str, list[ObservedRow]] = defaultdict(list)
     for rows in history.observed.values():
@@ -93,7 +96,7 @@ def _complete(
     by_number: Mapping[TurnNumber, Sequence[ObservedRow]],
     findings: Findings,
 ) -> None:
-    """Check that an epoch's numbers count from 1. `numbers`: rising."""
+    """Check that the numbers of an epoch count from 1. `numbers`: the numbers in rising order."""
     lacking = numbers[-1].n - len(numbers)
     if lacking:
         place, after = next((n, number) for n, number in enumerate(numbers, start=1) if number.n != n)
@@ -110,7 +113,7 @@ def _rising(session_key: str, rows: list[ObservedRow], findings: Findings) -> No
     for before, after in pairwise(rows):
         if before.position.partition == after.position.partition and after.number < before.number:
             findings.found(
-                f"session {session_key}: turn number {after.number} came first after {before.number}",
+                f"session {session_key}: turn number {after.number} first came after {before.number}",
                 before.position,
                 after.position,
             )

@@ -123,7 +123,7 @@ async def test_another_threshold_asks_for_other_episodes(dump: Dump) -> None:
     policy = MemoryPolicy()
     strict = replace(policy, routing=replace(policy.routing, significance=1.0))
     verdicts = verify(await dump.history(policy=strict), Expected(policy=strict, tier="standard"))
-    assert "its episodes are not those of its observations" in verdicts[0].violations[0].what
+    assert "its episodes do not match its observations" in verdicts[0].violations[0].what
 
 
 def test_the_dump_has_what_the_checker_looks_at(real_dump: Dump) -> None:

@@ -109,7 +109,7 @@ LOSSES: dict[str, tuple[Plant, str, str]] = {
             next(each for each in dump.records[TURNS.name] if dict(each.headers).get("memstream-rekeyed"))
         ),
         "I1",
-        "turn t50 of acme/u1/astray lay on the wrong partition and was not sent again",
+        "turn t50 of acme/u1/astray was on the wrong partition and was not sent again",
     ),
     "a waiting row": (
         lambda dump: dump.append(
@@ -157,12 +157,12 @@ LOSSES: dict[str, tuple[Plant, str, str]] = {
     "an event that a record names": (
         lambda dump: dump.drop(FACTS_UPDATED.name, google_event(1)),
         "I1",
-        "turn t1 of acme/u1/s1: the facts that it changed are not those with events of it",
+        "turn t1 of acme/u1/s1: its record names other facts than its events",
     ),
     "an episode in its record": (
         lambda dump: dump.edit(EPISODES_RECORDED.name, lambda fields: fields.update(episodes=[]), FIRST),
         "I1",
-        "its episodes are not those of its observations",
+        "its episodes do not match its observations",
     ),
     "a turn's number": (
         lambda dump: dump.drop(OBSERVATIONS.name, FIRST),
@@ -282,7 +282,7 @@ ORDER: dict[str, tuple[Plant, str, str]] = {
     "observations in another order": (
         lambda dump: swapped(dump, OBSERVATIONS.name, FIRST, SECOND),
         "I2",
-        "turn number 1 came first after 2",
+        "turn number 1 first came after 2",
     ),
     "turns reflected in another order": (
         lambda dump: swapped(dump, EPISODES_RECORDED.name, FIRST, SECOND),
@@ -465,15 +465,15 @@ async def test_what_is_no_fault_is_not_found(dump: Dump, what: str) -> None:
 
 
 FOREIGN: dict[str, tuple[Plant, str, str]] = {
-    "a fact": (_of_zeta("facts", GOOGLE), "I3", "not as it was observed"),
-    "an episode": (_of_zeta("episodes", FIRST), "I3", "it is not as it was observed"),
+    "a fact": (_of_zeta("facts", GOOGLE), "I3", "differs from its observation"),
+    "an episode": (_of_zeta("episodes", FIRST), "I3", "it differs from its observation"),
     "a working entry": (
         _of_zeta("working", of(tenant_id="acme", user_id="u1", session_id="s1")),
         "I3",
-        "it is not as it was observed",
+        "it differs from its observation",
     ),
-    "a message": (_of_zeta("turns", FIRST), "I3", "a message has another's id"),
-    "evidence": (_evidence_of_zeta, "I3", "a fact's evidence is not as it was observed"),
+    "a message": (_of_zeta("turns", FIRST), "I3", "a message's id does not match its turn"),
+    "evidence": (_evidence_of_zeta, "I3", "a fact's evidence differs from its observation"),
     "an observation": (_asked_of_zeta, "I3", "an observation's id is not of this turn"),
     "a key on memory.observations": (
         lambda dump: _key(dump, OBSERVATIONS.name, FIRST),
@@ -488,7 +488,7 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "a key on memory.facts": (
         lambda dump: _key(dump, FACTS.name, GOOGLE),
         "I3",
-        "lies under another's key",
+        "has the key of another fact",
     ),
     "the row before": (
         lambda dump: dump.edit(
@@ -505,12 +505,12 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "evidence of nobody": (
         lambda dump: payload(dump, "facts", GOOGLE, evidence=[_evidence(dump, observation_id="0" * 36)]),
         "I3",
-        "a fact's evidence is an observation that is not of its owner",
+        "a fact's evidence names an observation that its owner does not have",
     ),
     "evidence with another quote": (
         lambda dump: payload(dump, "facts", GOOGLE, evidence=[_evidence(dump, quote="I work")]),
         "I3",
-        "a fact's evidence is not as it was observed",
+        "a fact's evidence differs from its observation",
     ),
     "a fact's id": (
         lambda dump: dump.edit(
@@ -531,42 +531,42 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "an episode's observation": (
         lambda dump: payload(dump, "episodes", FIRST, observation_id=_observation_of_zeta(dump)),
         "I3",
-        "an episode has another's id",
+        "an episode's id does not match its observation",
     ),
     "a working entry of nobody": (
         lambda dump: payload(dump, "working", of(tenant_id="acme", session_id="s1"), observation_id="0" * 36),
         "I3",
-        "it comes from an observation that is not of its owner",
+        "it names an observation that its owner does not have",
     ),
     "a working entry of a command to another session": (
         lambda dump: added_by_hand(dump, session="s2"),
         "I3",
-        "it comes from an observation that is not of its owner",
+        "it names an observation that its owner does not have",
     ),
     "words in the archive that were not put there": (
         lambda dump: compress(dump, content="Works at Apple"),
         "I3",
-        "words in the archive are not those of their episode",
+        "archived words do not match their episode",
     ),
     "words in the archive that nobody said": (
         lambda dump: compress(dump, content="Works at Apple", sha256=ids.text_hash("Works at Apple")),
         "I3",
-        "words in the archive are not those of their episode",
+        "archived words do not match their episode",
     ),
     "words in another's archive": (
         lambda dump: compress(dump, owner_key="acme/user/u2"),
         "I3",
-        "words in the archive are not those of their episode",
+        "archived words do not match their episode",
     ),
     "words of another's observation": (
         lambda dump: compress(dump, observation_id=_observation_of_zeta(dump)),
         "I3",
-        "words in the archive have another's id",
+        "archived words have an id that does not match their episode",
     ),
     "a record's ce_id": (
         lambda dump: _headers(dump, OBSERVATIONS.name, FIRST, ce_id=b"another"),
         "I3",
-        "the record's ce_id is not that of the turn",
+        "the record's ce_id does not match the turn",
     ),
     "another user's message": (
         lambda dump: payload(dump, "turns", FIRST, owner_key="acme/user/u2"),
@@ -585,7 +585,7 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
             OBSERVATIONS.name, lambda fields: fields["observations"][0].update(evidence="my PIN is 1234"), FIRST
         ),
         "I3",
-        "quotes what was not said in it",
+        "has a quote that is not in the turn",
     ),
 }
 
