@@ -1,1 +1,1 @@
-"""What people and agents do with memory: edits by command, and the tools of agents."""
+"""Edits of memory by command, and the tools of agents."""

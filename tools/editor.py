@@ -1,4 +1,5 @@
-"""Edits of memory by command: sent, waited for, audited. Command line, HTTP and tools use it."""
+"""Edits of memory: they are sent as commands, waited for, and audited. The command line, HTTP and the tools use
+them."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ IDEMPOTENCY_KEY_MAX: Final = 128
 
 
 RECORD_IDS: Final = ("fact_id", "episode_id", "entry_id", "task_id", "procedure_id")
-"""Fields of arguments and results that the audit trail names."""
+"""Id fields of arguments and results that the audit trail records."""
 
 
 class EditRefused(Exception):
-    """The stage did not apply the edit. `code` is that of the result, the message says what to do."""
+    """An edit that the stage did not apply. `code`: the code of the result. The message says what to do."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -36,7 +37,7 @@ class EditRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EditTarget:
-    """What an edit is about: an owner or a session of a tenant."""
+    """The target of an edit: an owner or a session of a tenant."""
 
     tenant_id: str
     owner: Owner | None = None
@@ -44,7 +45,7 @@ class EditTarget:
 
     def __post_init__(self) -> None:
         if (self.owner is None) == (self.session is None):
-            raise ValueError("an edit is about an owner or a session")
+            raise ValueError("an edit needs an owner or a session, and not both")
 
     @property
     def address(self) -> Address:
@@ -55,13 +56,14 @@ class EditTarget:
         """The owner, or the user of the session."""
         if self.owner is not None:
             return self.owner
-        assert self.session is not None  # checked when it was made
+        assert self.session is not None  # checked in __post_init__
         return Owner(scope="user", id=self.session.user_id)
 
 
 @dataclass(frozen=True, slots=True)
 class EditAnswer:
-    """The result of an edit. `result` None: it was not applied in time; the command waits in the log."""
+    """The result of an edit. `result`: None when the edit was not applied in time; the command then waits in the
+    log."""
 
     command_id: str
     result: Contract | None
@@ -69,8 +71,8 @@ class EditAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedCommands:
-    """`CommandPort` that masks what is secret in a command before the log has it. The stages mask again: others write
-    commands, too."""
+    """A `CommandPort` that masks secrets in a command before the command is in the log. The stages mask again, because
+    others write commands, too."""
 
     inner: CommandPort
     secrets: SecretFilter
@@ -80,7 +82,7 @@ class ProtectedCommands:
 
 
 class MemoryEditor:
-    """Sends edits, without what is secret in them. `now`: the clock of `issued_at`."""
+    """A sender of edits without their secrets. `now`: the clock of `issued_at`."""
 
     def __init__(
         self, *, commands: CommandPort, now: Callable[[], datetime], secrets: SecretFilter | None = None
@@ -101,21 +103,21 @@ class MemoryEditor:
         """Send an edit and wait for its result, at most `patience` seconds.
 
         Args:
-            caller: who asks, for the audit trail and the command's `issued_by`.
+            caller: name of the caller, for the audit trail and the command's `issued_by`.
             idempotency_key: a repeated request with the same key, kind and target is applied once.
 
         Raises:
-            EditRefused: the stage refused it, or it failed.
-            Transient: the log does not answer. The edit may have been taken or not.
+            EditRefused: the stage refused the edit, or the edit failed.
+            Transient: the log does not answer. The edit may be in the log or not.
         """
         known = command_kind(target.address, kind)
         assert known is not None, kind  # callers name edits of the catalogue
         command = self._command(known, args, target, caller, idempotency_key)
-        status, told = "failed", dict(command.args)
+        status, fields = "failed", dict(command.args)
         try:
             result = await self._commands.ask(command, patience=patience)
             status = "accepted" if result is None else result.status
-            told |= {} if result is None else result.result or {}
+            fields |= {} if result is None else result.result or {}
         finally:
             audit(
                 kind,
@@ -125,7 +127,7 @@ class MemoryEditor:
                 result=status,
                 command_id=command.command_id,
                 session_id=None if target.session is None else target.session.session_id,
-                **{name: str(told[name]) for name in RECORD_IDS if told.get(name) is not None},
+                **{name: str(fields[name]) for name in RECORD_IDS if fields.get(name) is not None},
             )
         return EditAnswer(command.command_id, None if result is None else _applied(known, result))
 
@@ -154,5 +156,5 @@ def _applied(kind: CommandKind, result: CommandResult) -> Contract:
     if result.status != "applied" or result.result is None:
         error = result.error or ResultError(code=result.status, message=f"the command {result.status}")
         raise EditRefused(error.code, error.message)
-    assert kind.result is not None  # an edit has one
+    assert kind.result is not None  # every edit has a result
     return kind.result.from_payload(result.result)

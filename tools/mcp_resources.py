@@ -1,4 +1,4 @@
-"""The resources of an MCP connection: what memory believes of its user, as data."""
+"""The resources of an MCP connection: facts, blocks and digest of its user, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .mcp_server import MemoryResource
 from .tool_port import ToolIdentity
 
 FACTS_MAX: Final = 200
-"""Facts of the resource, the newest first."""
+"""Maximum facts in the resource, the newest first."""
 FIELDS: Final = frozenset(
     (
         "fact_id",
@@ -34,7 +34,7 @@ BLOCK_FIELDS: Final = {"name", "value", "limit", "description"}
 
 @dataclass(frozen=True, slots=True)
 class UserResources:
-    """Reads the resources of one user."""
+    """The resources of one user."""
 
     reader: RecordReader
 
@@ -71,13 +71,13 @@ class UserResources:
         held = None
         if identity.session_id is not None:
             held = await self.reader.holdings(tenant_id, identity.user_id, identity.session_id, ceiling=ceiling)
-        told = {
+        blocks = {
             "user": [block.model_dump(mode="json", include=BLOCK_FIELDS) for block in owned],
             "session": []
             if held is None
             else [block.model_dump(mode="json", include=BLOCK_FIELDS) for block in held.blocks],
         }
-        return json.dumps(told, ensure_ascii=False)
+        return json.dumps(blocks, ensure_ascii=False)
 
     async def _digest(self, identity: ToolIdentity) -> str:
         digest = await self.reader.digest(identity.tenant_id, identity.user, ceiling=identity.ceiling)

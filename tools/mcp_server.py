@@ -1,7 +1,7 @@
 """Memory as an MCP server: the tools, a user's facts, digest and blocks as resources, the context as a prompt.
 
 The transports are elsewhere: standard input and output in cli/commands/mcp.py, streamable HTTP in api/mcp.py. Each
-gives a function that returns the identity of a request, from its credential and transport.
+transport supplies a function that returns the identity of a request, from its credential and transport.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from ..schemas.tools import ToolSpec
 from .tool_port import ToolError, ToolIdentity, ToolPort
 
 SESSION_META: Final = "memstream/session"
-"""Key in `_meta` of a request: the session, where the transport has no other place for it."""
+"""Key in `_meta` of a request: the session, when the transport has no other place for it."""
 IDEMPOTENCY_META: Final = "memstream/idempotency-key"
 """Key in `_meta` of a tool call: a repeated call with the same value is applied once."""
 ID_MAX: Final = 128
@@ -64,18 +64,18 @@ INSTRUCTIONS: Final = (
 )
 RequestContext = ServerRequestContext[Any, Any]
 Identify = Callable[[RequestContext], Awaitable[ToolIdentity]]
-"""Returns on whose behalf a request comes. Raises MCPError for a caller who may not."""
+"""A function that returns the identity of a request. It raises MCPError for a caller without access."""
 
 
 class ContextPort(Protocol):
-    """Contexts for prompts."""
+    """The source of contexts for prompts."""
 
     async def context(self, request: ContextRequest, *, now: datetime) -> PromptContext: ...
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryResource:
-    """One resource: what it is called, and how it is read for an identity."""
+    """One resource: its name and description, and the function that reads it for an identity."""
 
     name: str
     title: str
@@ -90,7 +90,7 @@ class MemoryResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryServer:
-    """Answers MCP requests. One instance serves any number of connections.
+    """The handler of MCP requests. One instance serves any number of connections.
 
     `now`: the clock of contexts.
     """
@@ -103,7 +103,7 @@ class MemoryServer:
     version: str
 
     def server(self) -> Server[Any]:
-        """Return the protocol's server with this memory behind it."""
+        """Return an MCP protocol server that answers from this memory."""
         return Server(
             "memstream",
             version=self.version,
@@ -124,7 +124,7 @@ class MemoryServer:
         return ListToolsResult(tools=[tool_of(spec) for spec in offered])
 
     async def _call_tool(self, context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool. What goes wrong is a result that the model reads, so that it can do better."""
+        """Call a tool. An error is a result that the model reads, so that the model can correct the call."""
         identity = await self.identify(context)
         key = _meta_text(context.meta, IDEMPOTENCY_META)
         try:
@@ -161,7 +161,7 @@ class MemoryServer:
     async def _list_resource_templates(
         self, context: RequestContext, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """Answer that there are none. Clients ask for templates of every server that has resources."""
+        """Return no templates. Clients ask for templates of every server that has resources."""
         await self.identify(context)
         return ListResourceTemplatesResult(resource_templates=[])
 
@@ -248,16 +248,16 @@ def _meta_text(meta: Mapping[str, Any] | None, key: str) -> str | None:
 
 @asynccontextmanager
 async def _progress(context: RequestContext) -> AsyncIterator[None]:
-    """Tell a caller who asked for progress that its call is still at work, once a second."""
-    telling = asyncio.create_task(_tell_progress(context))
+    """Report once a second that a call is still at work, to a caller who asked for progress."""
+    reporting = asyncio.create_task(_report_progress(context))
     try:
         yield
     finally:
-        telling.cancel()
-        await asyncio.wait((telling,))
+        reporting.cancel()
+        await asyncio.wait((reporting,))
 
 
-async def _tell_progress(context: RequestContext) -> None:
+async def _report_progress(context: RequestContext) -> None:
     seconds = 0.0
     while True:
         await context.session.report_progress(seconds, message="memory is at work")

@@ -1,4 +1,4 @@
-"""One call of a tool: on whose behalf, and the owner or session that it is about."""
+"""One call of a tool: its identity, and its owner or session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tool_port import ToolError, ToolIdentity
 
 
 class WriteWaits(Exception):
-    """A write was not applied in time. It waits in the log."""
+    """A write that was not applied in time. It waits in the log."""
 
     def __init__(self, command_id: str) -> None:
         super().__init__(command_id)
@@ -20,21 +20,22 @@ class WriteWaits(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """`key`: the idempotency key, if any. `patience`: seconds to wait for a write."""
+    """One call. `key`: the idempotency key, if any. `patience`: seconds to wait for a write."""
 
     identity: ToolIdentity
     key: str | None
     patience: float
 
     def owner(self, scope: MemoryScope) -> Owner:
-        """Return the owner that a scope means. ToolError: the connection does not name it."""
+        """Return the owner of a scope. Raises ToolError when the connection does not name the owner, or the credential
+        has no access to it."""
         owner = self._named_owner(scope)
         if not self.identity.sees(owner):
             raise ToolError(f"this credential has no access to the {owner.scope} of the connection: use scope user")
         return owner
 
     def may_change(self, owner: Owner) -> bool:
-        """Whether the owner is one of those that the connection names, and the credential reaches it."""
+        """Return whether the connection names this owner, and the credential has access to it."""
         identity = self.identity
         named = {
             "user": identity.user_id,
@@ -57,7 +58,7 @@ class Call:
                 return Owner(scope="group", id=_named(identity.group_id, "group", scope))
 
     def session_id(self, scope: MemoryScope) -> str | None:
-        """Return the session that a scope means; None: it means none."""
+        """Return the session of a scope; None for a scope without a session."""
         return self.session.session_id if scope in ("session", "thread") else None
 
     @property

@@ -1,4 +1,4 @@
-"""The port of the tools: who calls, what a call gives, and how it fails. HTTP, MCP and adapters call it."""
+"""The port of the tools: the identity of a caller, a call, and its errors. HTTP, MCP and adapters call it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from ..schemas.turns import Owner, Sensitivity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolIdentity:
-    """On whose behalf a tool is called. It comes from the credential and the transport, never from the arguments."""
+    """The identity for which a tool is called. It comes from the credential and the transport, never from the
+    arguments."""
 
     tenant_id: str
     user_id: str
     caller: str
-    """For the audit trail: the name of a token, or `cli:<user of the machine>`."""
+    """Name for the audit trail: of a token, or `cli:<user of the machine>`."""
     session_id: str | None = None
     agent_id: str | None = None
     org_id: str | None = None
@@ -29,19 +30,19 @@ class ToolIdentity:
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that may be read."""
     tools: frozenset[str] | None = None
-    """The tools that the credential may call. None: those that the tenant has."""
+    """The tools that the credential may call. None: all tools of the tenant."""
     may_write: bool = True
-    """Whether the credential may call tools that change memory."""
+    """True when the credential may call tools that change memory."""
     admin: bool = False
-    """Whether the credential may call tools that are guarded as `admin`."""
+    """True when the credential may call tools with the guard `admin`."""
     speaks_for_user: bool = False
-    """Whether what the credential states is the user's own word. Otherwise it is an assistant's."""
+    """True when a statement of the credential is the word of the user. Otherwise it is the word of an assistant."""
     sees: Callable[[Owner], bool] = sees_all
-    """Whether the credential may read and change this owner's memory."""
+    """A function that returns whether the credential may read and change the memory of an owner."""
 
     @property
     def trust(self) -> Trust:
-        """Whose word a statement of this caller is."""
+        """The source of a statement by this caller: the user or an assistant."""
         return "user" if self.speaks_for_user else "assistant"
 
     @property
@@ -54,7 +55,7 @@ class ToolIdentity:
 
 
 class ToolError(Exception):
-    """A call that did nothing. The message is one sentence that says what to do. `code`: that of a refused edit."""
+    """A call that did nothing. The message is one sentence that says what to do. `code`: the code of a refused edit."""
 
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
@@ -65,7 +66,7 @@ class ToolPort(Protocol):
     """The tools of agents."""
 
     async def offered(self, identity: ToolIdentity) -> Sequence[ToolSpec]:
-        """Return the tools that this caller has, in the order of the catalogue."""
+        """Return the tools that this caller may call, in the order of the catalogue."""
         ...
 
     async def call(
@@ -84,7 +85,7 @@ class ToolPort(Protocol):
             patience: seconds to wait for a write; None: the default.
 
         Raises:
-            ToolError: unknown tool, wrong arguments, or what memory refuses.
+            ToolError: the tool is unknown, the arguments are wrong, or memory refuses the call.
             Transient: a server does not answer.
         """
         ...

@@ -41,11 +41,11 @@ from .tool_call import Call, record_id, trace_id
 from .tool_port import ToolError
 
 SEARCHED_MAX: Final = 2_000
-"""Records of a type that a search by words looks through, the newest first."""
+"""Maximum records of a type that a search by words reads, the newest first."""
 ALL_TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
 CHOSEN_LIMIT: Final = 5
 CHOSEN_LIMIT_MAX: Final = 20
-"""Items of an answer that a model chooses, unless the caller says otherwise, and the most: more is not given."""
+"""Items of an answer that a model chooses: the default, and the maximum."""
 
 
 class _Searched(Protocol):
@@ -66,7 +66,8 @@ S = TypeVar("S", bound=_Searched)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReads:
-    """`choice`: the recall of the tool `recall` where a model chooses; None: ranked, as all others are."""
+    """The tools that read. `choice`: recall in which a model chooses, for the tool `recall`. None: this tool is ranked,
+    as all others are."""
 
     recall: RecallPort
     records: RecordReader

@@ -1,4 +1,5 @@
-"""The tools that change memory. Each sends an edit and waits for its result; `WriteWaits`: it did not come in time."""
+"""The tools that change memory. Each sends an edit and waits for its result. It raises `WriteWaits` when the result
+does not come in time."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ from .tool_port import ToolError
 
 R = TypeVar("R", bound=Contract)
 Trace = Fact | Episode | Procedure | ProspectiveTask
-"""What a trace id names."""
+"""A record that a trace id names."""
 PROCEDURE_NAME_MAX = 128
 
 
@@ -143,11 +144,11 @@ class ToolWrites:
             case Procedure():
                 return await self._reworded(found, args, call)
             case ProspectiveTask():
-                raise ToolError("a task is not reworded: delete it, and add it anew")
+                raise ToolError("a task cannot be reworded: delete it, and add a new one")
         return TraceUpdated(updated=edited.changed)
 
     async def _reworded(self, found: Procedure, args: MemoryUpdate, call: Call) -> TraceUpdated:
-        """Give a procedure its next version, under its name."""
+        """Write the next version of a procedure, under its name."""
         if args.content is None or args.tags is not None:
             raise ToolError("a procedure has no tags: give its content alone, when it applies and then the steps")
         edit = _procedure(args.content, call.identity.trust).model_copy(update={"name": found.name})
@@ -194,7 +195,7 @@ class ToolWrites:
         all_facts = [each for each in found if isinstance(each, Fact)]
         all_episodes = [each for each in found if isinstance(each, Episode)]
         if len(found) not in (len(all_facts), len(all_episodes)):
-            raise ToolError("only facts, or only episodes, can be merged: give those of one type")
+            raise ToolError("only facts or only episodes can be merged: give the ids of one type")
         if all_facts:
             merged = await self._edit(
                 "facts.merge",
@@ -220,7 +221,7 @@ class ToolWrites:
         return TracesMerged(merged_trace_id=trace_id(joined.episode_id), sources_deleted=len(joined.merged_episode_ids))
 
     async def reflect(self, args: MemoryReflect, call: Call) -> ReflectCounts:
-        """Maintain the user's memory now. All counts are zero when another run is in progress."""
+        """Run maintenance of the memory of the user now. All counts are zero when another run is in progress."""
         identity = call.identity
         command = Command(
             command_id=str(uuid.uuid4()),
@@ -327,7 +328,7 @@ class ToolWrites:
 
     # ------------------------------------------------------------------------------------------------ within
     async def _edit(self, kind: str, args: Contract, result: type[R], call: Call, owner: Owner | None = None) -> R:
-        """Send an edit of an owner, or of the session where there is none."""
+        """Send an edit of the given owner, or of the session of the call without one."""
         session = None if owner is not None else call.session
         answer = await self.editor.edit(
             kind,
@@ -343,7 +344,7 @@ class ToolWrites:
         return answer.result
 
     async def _found(self, given: str, call: Call) -> Trace | None:
-        """Return the user's memory that a trace id names, whatever its state."""
+        """Return the record of the user that a trace id names, in any state."""
         identity, wanted = call.identity, record_id(given)
         fact = await self.records.fact(identity.tenant_id, wanted, sees=call.may_change, ceiling=identity.ceiling)
         if fact is not None:
@@ -363,7 +364,8 @@ class ToolWrites:
 
 
 def _procedure(content: str, trust: Trust) -> procedures.ProcedureDefine:
-    """Read a procedure from a text: its first line says when it applies, and names it; the others are the steps."""
+    """Parse a procedure from a text. The first line is its name and says when it applies; the other lines are the
+    steps."""
     first, *rest = [line.strip(" -*\t") for line in content.splitlines() if line.strip(" -*\t")] or [""]
     steps: list[ProcedureText] = [line[:500] for line in rest] or [first[:500]]
     return procedures.ProcedureDefine(

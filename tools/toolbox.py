@@ -1,7 +1,7 @@
 """The tools: one implementation for HTTP, MCP, function calling and adapters.
 
-A call is checked against its contract, then carried out by the reads (tool_reads.py) or by edits (tool_writes.py). A
-write waits for its result, so that the next read sees it.
+A call is checked against its contract. Then the reads (tool_reads.py) or the edits (tool_writes.py) run it. A write
+waits for its result, so that the next read sees it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tool_reads import ToolReads
 from .tool_writes import ToolWrites
 
 PATIENCE: Final = 10.0
-"""Seconds that a write waits for its result, unless the caller says otherwise."""
+"""Seconds that a write waits for its result, unless the caller sets another time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,8 @@ class ToolBox:
             raise ToolError(str(error)) from None
 
     def _may(self, spec: ToolSpec, identity: ToolIdentity) -> bool:
-        """Whether the caller has the tool: by the tenant's pack, by the credential, and by the tool's guard."""
+        """Return whether the caller may call the tool, by the pack of the tenant, the credential, and the guard of the
+        tool."""
         pack = self.policies.of(identity.tenant_id).tools.pack
         named = [each for each in (pack or None, identity.tools) if each is not None]
         offered = all(spec.name in each for each in named) if named else spec.by_default
