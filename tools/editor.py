@@ -71,8 +71,8 @@ class EditAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedCommands:
-    """A `CommandPort` that masks secrets in a command before the command is in the log. The stages mask again, because
-    others write commands, too."""
+    """A `CommandPort` that masks secrets in a command before the log gets it. The stages mask again, because other
+    producers write commands, too."""
 
     inner: CommandPort
     secrets: SecretFilter
@@ -82,7 +82,7 @@ class ProtectedCommands:
 
 
 class MemoryEditor:
-    """A sender of edits without their secrets. `now`: the clock of `issued_at`."""
+    """A sender of edits that masks their secrets. `now`: the clock of `issued_at`."""
 
     def __init__(
         self, *, commands: CommandPort, now: Callable[[], datetime], secrets: SecretFilter | None = None

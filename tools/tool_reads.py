@@ -66,8 +66,8 @@ S = TypeVar("S", bound=_Searched)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReads:
-    """The tools that read. `choice`: recall in which a model chooses, for the tool `recall`. None: this tool is ranked,
-    as all others are."""
+    """The tools that read. `choice`: recall for the tool `recall` when a model chooses its answer. None: its answer is
+    ranked, as for all other tools."""
 
     recall: RecallPort
     records: RecordReader

@@ -328,7 +328,7 @@ class ToolWrites:
 
     # ------------------------------------------------------------------------------------------------ within
     async def _edit(self, kind: str, args: Contract, result: type[R], call: Call, owner: Owner | None = None) -> R:
-        """Send an edit of the given owner, or of the session of the call without one."""
+        """Send an edit of `owner`, or of the session of the call when `owner` is None."""
         session = None if owner is not None else call.session
         answer = await self.editor.edit(
             kind,

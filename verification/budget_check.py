@@ -13,7 +13,8 @@ def spending_is_within_budget(history: History, expected: Expected) -> Invariant
     """Check model use and accounts.
 
     In the tier `free`, no proposal comes from a model that costs money. In every account, the taken amount stays within
-    a ceiling that pauses, and the spent amount stays within the taken amount. Notes report the usage of observation.
+    a ceiling that pauses, and the spent amount stays within the taken amount. The notes report the model calls and
+    tokens of observation.
     """
     findings = Findings()
     spends = [

@@ -69,7 +69,7 @@ ORIGINAL_HEADER_PREFIX = "kafka_dlt-original-"
 
 
 class UnreadableRecord(Exception):
-    """A record or point of ours that cannot be read. The message gives the reason."""
+    """A record or point of memstream that cannot be read. The message gives the reason."""
 
 
 def digest_of(value: bytes | None) -> str:
@@ -81,7 +81,7 @@ def key_of(record: Record) -> str:
 
 
 def read(record: Record, contract: type[C]) -> C:
-    """Decode a record that one of our stages wrote. Raises UnreadableRecord."""
+    """Decode a record that a stage of memstream wrote. Raises UnreadableRecord."""
     try:
         return decode(record, contract)
     except Poison as poison:

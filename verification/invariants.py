@@ -37,7 +37,7 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
         if not turn.placed or turn.position in dead_lettered or turn.name not in history.observed:
             continue
         if refused_at.get(turn.name, -1) >= turn.timestamp:
-            continue  # it came while the refused turn still counted as seen
+            continue  # a duplicate: it came while the refused turn still counted as seen
         known = first.get(turn.name)
         if known is None or history.counts.place(turn.position) < history.counts.place(known.position):
             first[turn.name] = turn

@@ -13,7 +13,7 @@ from ..streams.log.port import Log, Position
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Partition counts by topic. `growths`: the growths that the markers in the table of its stage name, oldest
+    """Partition counts by topic. `growths`: the growths that are in the markers of the stage of each topic, oldest
     first."""
 
     now: Mapping[str, int] = field(default_factory=dict)

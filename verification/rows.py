@@ -300,7 +300,7 @@ Caused = TurnRow | Refusal | ObservedRow | CommandRow
 
 @dataclass(slots=True)
 class History:
-    """Everything that was read. history.py fills it; the checks only read it."""
+    """All rows of one reading. history.py fills it; the checks only read it."""
 
     tenant: str | None = None
     spans: dict[str, tuple[Span, ...]] = field(default_factory=dict)
@@ -344,7 +344,7 @@ class History:
     budgets: list[StoredBudget] = field(default_factory=list)
     """Accounts by tenant, line and day."""
     unreadable: dict[str, str] = field(default_factory=dict)
-    """Records and points of ours that cannot be read, with the reason."""
+    """Records and points of memstream that cannot be read, with the reason."""
 
     # ------------------------------------------------------------------------------------------------ queries
     def processed(self, stage: StageName, position: Position) -> bool:

@@ -1,7 +1,8 @@
 """I1: each acknowledged turn has exactly one effect in every stage; each command has one result.
 
 A turn that was neither observed nor refused is lost when its offset is below the committed offset of the observer.
-There are two exceptions: the turn waits (deferred), or it was refused under another offset after this record had come.
+There are two exceptions: the turn waits (deferred), or a copy of it at another offset was refused after this record had
+come.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
                 waiting += 1
                 continue
             if last_letter is not None and last_letter >= row.timestamp:
-                continue  # it came while the refused turn still counted as seen
+                continue  # a duplicate: it came while the refused turn still counted as seen
             findings.require(
                 False, f"{format_turn(turn)} is lost: neither observed nor a dead letter", *positions(placed)
             )
