@@ -124,7 +124,7 @@ class BudgetGrant:
     account: BudgetAccount
     slice: BudgetSlice
     exceeded: bool = False
-    """True when spending passed the ceiling just now. It is only for reports: a ceiling that pauses refuses the call
+    """True when spending passed the ceiling just now. This is only for reports: a ceiling that pauses refuses calls
     before."""
 
 

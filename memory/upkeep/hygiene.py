@@ -25,8 +25,8 @@ shorter."""
 
 # ------------------------------------------------------------------------------------------------ turns as a clock
 class TurnMark(BaseModel):
-    """The time at which a turn of the owner, by its number, was reflected, in milliseconds since 1970. The episodes of
-    the turn were recorded before."""
+    """The number of a turn of the owner, and the time when it was reflected, in milliseconds since 1970. The episodes
+    of the turn were recorded before."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

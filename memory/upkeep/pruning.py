@@ -102,8 +102,8 @@ def prune_proposals(
 ) -> PruneProposals:
     """Turn a model's answer into changes.
 
-    Merges come first. Their sources are not removed, because a merge loses nothing. Each fact is changed once. A
-    removal is justified by a newer fact or by a fact with the same content. That fact is not removed itself, and is not
+    Merges come first. Their sources are not removed, because a merge loses nothing. Each fact is changed once. Some
+    removals need another fact: a newer one, or one with the same content. That fact is not removed itself, and is not
     less trusted than the removed fact.
     """
     changes: list[Change] = []

@@ -154,8 +154,7 @@ def add(
 def apply_turn(
     working: WorkingSet, candidates: Sequence[EntryCandidate], *, policy: WorkingSetPolicy
 ) -> WorkingSetUpdate:
-    """Apply one turn: remove replaced entries, add the candidates, then tick once. The tick comes also without
-    candidates."""
+    """Apply one turn: remove replaced entries, add the candidates, then tick once, even without candidates."""
     working, replaced, dropped = _replace(working, candidates)
     evicted: list[WorkingEntry] = []
     refreshed: list[EntryRefresh] = []
