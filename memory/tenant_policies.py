@@ -44,7 +44,7 @@ class PolicyRefused(ValueError):
 
 def policy_of(table: Table, deployment: MemoryPolicy) -> MemoryPolicy:
     """Return the deployment's policy with a tenant's values over it. Raises PolicyRefused."""
-    fixed = sorted(name for name in (*_DEPLOYMENT_SECTIONS, *DEPLOYMENT_ONLY) if _names(table, name))
+    fixed = sorted(name for name in (*_DEPLOYMENT_SECTIONS, *DEPLOYMENT_ONLY) if _has_setting(table, name))
     ours = {name: value for name, value in table.items() if name not in _DEPLOYMENT_SECTIONS}
     policy, problems = policy_from(MemoryPolicy, ours, path="", base=deployment)
     problems += [f"{name}: only the deployment's file sets it" for name in fixed]
@@ -70,13 +70,13 @@ def read_policy(value: bytes) -> Table:
 
 def applied_settings(policy: MemoryPolicy, deployment: MemoryPolicy) -> dict[str, Any]:
     """Return the settings for a turn that differ from the deployment's, by name: `{"capture.threshold": 0.3}`."""
-    ours, theirs = _ruling(policy), _ruling(deployment)
+    ours, theirs = _turn_settings(policy), _turn_settings(deployment)
     return {name: value for name, value in ours.items() if value != theirs[name]}
 
 
 def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
     """Return the deployment's policy with a turn's settings over it. Raises PolicyRefused."""
-    known = _ruling(deployment)
+    known = _turn_settings(deployment)
     former = {f"capture.{name}": f"capture.{now}" for name, now in former_names(CapturePolicy).items()}
     settings = {former.get(name, name): value for name, value in settings.items()}
     if unknown := [name for name in settings if name not in known]:
@@ -164,11 +164,11 @@ def flat_settings(policy: MemoryPolicy) -> dict[str, Any]:
     return dict(_flat(dataclasses.asdict(policy)))
 
 
-def _ruling(policy: MemoryPolicy) -> dict[str, Any]:
+def _turn_settings(policy: MemoryPolicy) -> dict[str, Any]:
     return {name: value for name, value in flat_settings(policy).items() if name.partition(".")[0] in APPLIED_SECTIONS}
 
 
-def _names(table: Any, name: str) -> bool:
+def _has_setting(table: Any, name: str) -> bool:
     """Return whether a table contains a setting of this name. The table is not validated yet."""
     for part in name.split("."):
         if not isinstance(table, Mapping) or part not in table:

@@ -83,7 +83,7 @@ class ToolWrites:
                 )
                 return TraceAdded(trace_id=trace_id(added.episode_id), existing=added.existing)
             case "semantic":
-                told = await self._edit(
+                remembered = await self._edit(
                     "facts.remember",
                     facts.FactRemember(
                         content=args.content, tags=args.tags, session_id=session, trust=call.identity.trust
@@ -92,7 +92,7 @@ class ToolWrites:
                     call,
                     owner,
                 )
-                return TraceAdded(trace_id=trace_id(told.fact_id), existing=told.decision == "dedup")
+                return TraceAdded(trace_id=trace_id(remembered.fact_id), existing=remembered.decision == "dedup")
             case "procedural":
                 defined = await self._edit(
                     "procedures.define",
@@ -256,7 +256,7 @@ class ToolWrites:
     # ------------------------------------------------------------------------------------------------ facts
     async def remember_fact(self, args: ToolFactRemember, call: Call) -> FactTold:
         session = call.identity.session_id
-        told = await self._edit(
+        remembered = await self._edit(
             "facts.remember",
             facts.FactRemember(
                 content=args.content,
@@ -271,7 +271,7 @@ class ToolWrites:
             call,
             call.identity.user,
         )
-        return FactTold(decision=told.decision, fact_id=told.fact_id, reason=told.reason)
+        return FactTold(decision=remembered.decision, fact_id=remembered.fact_id, reason=remembered.reason)
 
     async def supersede_fact(self, args: ToolFactSupersede, call: Call) -> FactReplaced:
         fact = await self._fact(args.fact_id, call)

@@ -41,7 +41,7 @@ def dead_letters_are_the_poison_set(history: History, expected: Expected) -> Inv
         findings.checked += 1
         _letter(history, original, written, refusals.get(original), findings)
     if expected.refused_by_model is not None:
-        _given(history, expected, by_original, findings)
+        _check_expected(history, expected, by_original, findings)
     return findings.verdict("I5", "dead letters are exactly the poison set")
 
 
@@ -72,7 +72,7 @@ def _letter(
             )
 
 
-def _given(
+def _check_expected(
     history: History, expected: Expected, by_original: dict[Position, list[DeadLetterRow]], findings: Findings
 ) -> None:
     given = expected.refused_by_model or frozenset()

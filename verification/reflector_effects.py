@@ -56,7 +56,7 @@ def observations_are_reflected(history: History, expected: Expected, findings: F
         if recorded:
             _recorded(history, turn, row, recorded, changes, findings)
             stored.look_for(turn, row, findings)
-            _believed(history, row, changes, findings)
+            _facts_are_made(history, row, changes, findings)
     stored.look_for_strays(history, findings)
 
 
@@ -90,7 +90,7 @@ def _recorded(
         )
 
 
-def _believed(history: History, row: ObservedRow, changes: _Changes, findings: Findings) -> None:
+def _facts_are_made(history: History, row: ObservedRow, changes: _Changes, findings: Findings) -> None:
     """Check that each observation that makes a fact made one, or was applied to another fact."""
     if not history.keeps_effect([row], FACTS_UPDATED.name, key=row.owner_key):
         return

@@ -147,12 +147,12 @@ def render(
     def fits(pieces: Sequence[_Piece]) -> bool:
         return count(frame(_text(pieces), mark=mark)) <= policy.max_tokens
 
-    pieces = _unsaid(_pieces(memories, policy))
+    pieces = _without_repetitions(_pieces(memories, policy))
     if policy.spare_digest and not memories.more_facts and "semantic" in policy.sections:
         without = [each for each in pieces if each.section != "digest"]
         facts = [each for each in without if each.section in ("tasks", "blocks", "semantic")]
         pieces = without if facts and fits(facts) else pieces
-    chosen = pieces if pieces and fits(pieces) else _those_that_fit(pieces, fits)
+    chosen = pieces if pieces and fits(pieces) else _fitting_pieces(pieces, fits)
     if not chosen:
         return RenderedContext("")
     ordered = _ordered(chosen)
@@ -160,7 +160,7 @@ def render(
     return RenderedContext(text, tuple(ShownMemory(piece.section, piece.id) for piece in ordered))
 
 
-def _those_that_fit(pieces: Iterable[_Piece], fits: Callable[[Sequence[_Piece]], bool]) -> list[_Piece]:
+def _fitting_pieces(pieces: Iterable[_Piece], fits: Callable[[Sequence[_Piece]], bool]) -> list[_Piece]:
     chosen: list[_Piece] = []
     for piece in pieces:
         if fits([*chosen, piece]):
@@ -235,7 +235,7 @@ def _statement(item: ContextItem) -> Statement:
     return subject_name(item.subject), ids.canonical(one_plain_line(item.content))
 
 
-def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:
+def _without_repetitions(pieces: Iterable[_Piece]) -> list[_Piece]:
     """Drop empty pieces, and statements that already occur in the same or a higher section."""
     said: set[Statement] = set()
     kept: list[_Piece] = []

@@ -154,22 +154,22 @@ class _CueWords:
             related = frozenset[str]().union(*(same.get(each, frozenset()) for each in (word, *forms[word])))
             for each, counts in _counting(word, forms[word], related).items():
                 self._counts.setdefault(each, []).append((word, counts))
-        self._telling = frozenset(self._counts)
+        self._counted_words = frozenset(self._counts)
 
     def coverage(self, own: AbstractSet[str], related: AbstractSet[str], quoted: AbstractSet[str]) -> float:
         """Return the share of the cue's words that a candidate contains, 0–1: in its text, in the relationship of its
         subject to the user, or in its evidence. The loops start with set operations because a read has hundreds of
         candidates, and most contain few words of the cue."""
-        telling, counting = self._telling, self._counts
+        significant, counting = self._counted_words, self._counts
         most: dict[str, float] = {}
-        if not telling.isdisjoint(own):
-            for each in telling & own:
+        if not significant.isdisjoint(own):
+            for each in significant & own:
                 for word, counts in counting[each]:
                     if counts > most.get(word, 0.0):
                         most[word] = counts
         for share, among in ((RELATED, related), (QUOTED, quoted)):
-            if among and not telling.isdisjoint(among):
-                for each in telling & among:
+            if among and not significant.isdisjoint(among):
+                for each in significant & among:
                     for word, counts in counting[each]:
                         if share * counts > most.get(word, 0.0):
                             most[word] = share * counts
@@ -180,7 +180,7 @@ class _CueWords:
 
     def name(self, words: AbstractSet[str]) -> bool:
         """Return whether the cue contains one of these words."""
-        return not self._telling.isdisjoint(words)
+        return not self._counted_words.isdisjoint(words)
 
 
 def _counting(word: str, forms: AbstractSet[str], related: AbstractSet[str]) -> dict[str, float]:
@@ -193,8 +193,8 @@ def _asked(cue: str, pack: Locale) -> frozenset[str]:
     found = [_plain(word) for word in _WORD.findall(cue)]
     asking = pack.questions
     empty = pack.stop_words | pack.separators | asking.openers | asking.auxiliaries | asking.fillers
-    telling = [word for word in found if word not in empty or _stem(word, pack) in topics(pack)]
-    return frozenset(_stem(word, pack) for word in telling or found)
+    significant = [word for word in found if word not in empty or _stem(word, pack) in topics(pack)]
+    return frozenset(_stem(word, pack) for word in significant or found)
 
 
 def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, frozenset[str]]:

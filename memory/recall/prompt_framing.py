@@ -175,7 +175,7 @@ def _lone(text: str) -> Iterator[Span]:
         cut = bool(line["end"]) and not kept and _is_cut_at_its_beginning(before)
         kept = kept or not (cut or not before.strip())
         start = at if cut else line.start()
-        at = line.end() if line["end"] else _rendered(text, line.end(), end)
+        at = line.end() if line["end"] else _end_of_rendered(text, line.end(), end)
         if start < at:
             yield start, at
 
@@ -206,7 +206,7 @@ def _paragraphs(text: str) -> list[list[str]]:
     return [each for each in found if each]
 
 
-def _rendered(text: str, start: int, last_end: int) -> int:
+def _end_of_rendered(text: str, start: int, last_end: int) -> int:
     """Return the end of the rendered memory after the first line of a frame. The memory may be cut at its end.
     `last_end`: only white space follows there."""
     at, in_prose, needs_heading = start, False, True

@@ -52,20 +52,20 @@ def choose(
     replaced: dict[Key, Tier] = {}
     while True:
         picked = _best(left, limit=limit, most=most, replaced=replaced)
-        if others and (instead := _said_instead(picked, others, most=most)):
+        if others and (instead := _find_replacements(picked, others, most=most)):
             left = _replaced(left, instead)
             replaced |= {_key(higher): tier for (tier, _), higher in instead.items()}
             continue
         for each in picked:
             if each.content not in seen:
                 seen[each.content] = words(each.content)
-        double = _said_higher(picked, seen, more_than=policy.duplicate_overlap)
-        if not double:
+        duplicates = _find_duplicates(picked, seen, more_than=policy.duplicate_overlap)
+        if not duplicates:
             return tuple(sort_by_score(picked))
-        left = [each for each in left if _key(each) not in double]
+        left = [each for each in left if _key(each) not in duplicates]
 
 
-def _said_instead(
+def _find_replacements(
     picked: Sequence[ScoredMemory], ordered: Sequence[ScoredMemory], *, most: int
 ) -> dict[Key, ScoredMemory]:
     """Return the replacement of each picked item, by key: a candidate of a higher tier with the same text. Texts are
@@ -98,23 +98,23 @@ def _replaced(left: Sequence[ScoredMemory], instead: Mapping[Key, ScoredMemory])
     return [instead.get(key, each) for each in left if (key := (each.tier, each.id)) not in moved]
 
 
-def _said_higher(
+def _find_duplicates(
     picked: Sequence[ScoredMemory], words_of: Mapping[str, frozenset[str]], *, more_than: float
 ) -> set[Key]:
     """Return the keys of items that share more than `more_than` of their words with a kept item of a higher tier about
     the same subject."""
     staying: list[tuple[ScoredMemory, frozenset[str]]] = []
-    double: set[Key] = set()
+    duplicates: set[Key] = set()
     for each in sorted(picked, key=_rank):
         its = words_of[each.content]
         if any(
             _rank(higher) < _rank(each) and may_say_the_same(each, higher) and overlap(its, theirs) > more_than
             for higher, theirs in staying
         ):
-            double.add(_key(each))
+            duplicates.add(_key(each))
         else:
             staying.append((each, its))
-    return double
+    return duplicates
 
 
 def may_say_the_same(one: ScoredMemory, other: ScoredMemory) -> bool:

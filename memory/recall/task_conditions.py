@@ -18,9 +18,9 @@ from .cue_fit import stems
 def meets_condition(cue: str, condition: str, *, locale: str) -> bool:
     """Return whether the cue meets the condition. `locale`: the language packs of the policy."""
     pack = pack_of(condition, locale)
-    telling = stems(condition, pack) - _frequent(pack)
-    met = telling & stems(cue, pack)
-    return bool(telling) and 2 * len(met) >= len(telling)
+    significant = stems(condition, pack) - _frequent(pack)
+    met = significant & stems(cue, pack)
+    return bool(significant) and 2 * len(met) >= len(significant)
 
 
 @lru_cache(maxsize=16)

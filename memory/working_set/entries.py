@@ -134,7 +134,7 @@ def add(
 
     Raises pydantic.ValidationError when the candidate makes no valid entry.
     """
-    twin = _saying(working, candidate.observation)
+    twin = _find_same_statement(working, candidate.observation)
     if twin is not None:
         entry = _renewed(twin, candidate, working.turn, policy.decay)
         entry = entry.model_copy(
@@ -192,7 +192,7 @@ def withdraw(working: WorkingSet, candidate: EntryCandidate) -> tuple[WorkingSet
     """Remove the entry that the user asked to forget: the named one, and an entry with the same statement. Return the
     set, and the first removed entry."""
     named = None if candidate.replaces is None else find(working, candidate.replaces)
-    gone = [entry for entry in (named, _saying(working, candidate.observation)) if entry is not None]
+    gone = [entry for entry in (named, _find_same_statement(working, candidate.observation)) if entry is not None]
     ids_gone = {entry.entry_id for entry in gone}
     left = (entry for entry in working.entries if entry.entry_id not in ids_gone)
     return _with(working, left), next(iter(gone), None)
@@ -218,7 +218,7 @@ def _replace(
                 old = earlier[target]
                 if not _same_statement(old, new):
                     dropped.add(old.observation_id)
-                    twin = _saying(working, old)
+                    twin = _find_same_statement(working, old)
                     kept = old.observation_id
                     if twin is not None:
                         kept = kept if _prevails(old, twin) else twin.observation_id
@@ -234,7 +234,7 @@ def _same_statement(old: WorkingEntry | Observation, new: Observation) -> bool:
     return old.subject == new.subject and ids.canonical(old.content) == ids.canonical(new.content)
 
 
-def _saying(working: WorkingSet, observation: Observation) -> WorkingEntry | None:
+def _find_same_statement(working: WorkingSet, observation: Observation) -> WorkingEntry | None:
     said = ids.canonical(observation.content)
     return next(
         (
