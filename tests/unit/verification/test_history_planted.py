@@ -257,7 +257,7 @@ DOUBLES: dict[str, tuple[Plant, str, str]] = {
     "another turn under the id of the first": (
         lambda dump: payload(dump, "turns", FIRST, turn_sha256="0" * 64),
         "I1",
-        "another turn than the first of its id is kept",
+        "the store does not have the first turn of this id",
     ),
     "other words than were said": (
         lambda dump: payload(dump, "turns", FIRST, content="I work at Gogle."),
