@@ -610,7 +610,7 @@ def _letter_of_a_good_turn(dump: Dump, reason: bytes) -> None:
 
 
 POISON: dict[str, tuple[Plant, str, str]] = {
-    "of a good turn": (lambda dump: _letter_of_a_good_turn(dump, b"invalid"), "I5", "nothing is invalid in it"),
+    "of a good turn": (lambda dump: _letter_of_a_good_turn(dump, b"invalid"), "I5", "it was refused as invalid"),
     "of an observed turn": (
         lambda dump: _letter_of_a_good_turn(dump, b"fatal"),
         "I1",
