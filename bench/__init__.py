@@ -1,1 +1,1 @@
-"""Measurements. They print one table and write JSON under bench/out; they are never timed tests."""
+"""Benchmarks. Each prints one table and writes JSON under bench/out; none of them is a timed test."""

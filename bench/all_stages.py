@@ -1,8 +1,8 @@
-"""All four stages on the machine at once: turns a second until no group has any lag, and what a turn costs each stage.
+"""All four stages on one machine: turns per second until no group has any lag, and the cost of a turn in each stage.
 
-Turns of many sessions wait when the workers, one process a stage, are let go (SIGCONT). They are warm: they have done
-other turns before. Broker, store, model and workers share the machine, so a request that a stage does not make counts
-twice.
+Turns of many sessions wait when the workers, one process per stage, are released (SIGCONT). The workers are warm: they
+have handled other turns before. Broker, store, model and workers share the machine, so a request that a stage avoids
+saves time twice.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .turns import Speakers, produce
 from .world import Worker, World
 
 HELD_TIMEOUT = 40.0
-"""The session time-out of workers that are held while all turns are produced, in seconds."""
+"""Session time-out in seconds of the workers that are stopped while all turns are produced."""
 LOOK_SECONDS = 0.5
-"""Between two looks at the lag. A look every 50 ms takes a tenth of a core here, and as much of the broker."""
+"""Time between two checks of the lag. A check every 50 ms takes a tenth of a core here, and as much in the broker."""
 WARM_UP_SECONDS = 600.0
-"""In which four workers have to start, on a machine that may be busy."""
+"""Time in which four workers must start, on a machine that may be busy."""
 REFERENCE = 219.0
-"""Turns a second that a loop in plain aiokafka with the same promises does on the machine of these figures."""
+"""Turns per second of a plain aiokafka loop with the same guarantees, on the machine of these figures."""
 TARGET = 0.8
 REQUESTS = re.compile(r'^rest_responses_total\{[^}]*endpoint="([^"]*)"[^}]*\} (\d+)', re.MULTILINE)
 
@@ -41,7 +41,7 @@ class Load:
     sessions: int
     latency: float
     warm_up: int
-    """Turns before the first round, each of a session of its own."""
+    """Number of turns before the first round, each in a separate session."""
 
 
 FULL = Load(rounds=2, turns=3_000, sessions=1_000, latency=0.1, warm_up=200)
@@ -50,15 +50,15 @@ QUICK = Load(rounds=1, turns=9, sessions=3, latency=0.01, warm_up=2)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What has been done so far, as counts that only grow."""
+    """Cumulative counts of the work so far."""
 
     cpu: Mapping[str, float]
     requests: Mapping[str, int]
-    """Of the store, by endpoint; empty when it does not tell."""
+    """Requests to the store by endpoint; empty if the store does not count them."""
     records: int
 
     def since(self, before: Counted, turns: int) -> dict[str, float]:
-        """Return what was done since then, a turn."""
+        """Return the work per turn since `before`."""
         spent = {f"{name} ms": (self.cpu[name] - before.cpu[name]) / turns * 1e3 for name in self.cpu}
         asked = sum(self.requests.values()) - sum(before.requests.values())
         told = {"requests to the store": asked / turns} if self.requests else {}
@@ -69,7 +69,7 @@ async def measure(world: World, load: Load) -> list[Figure]:
     await world.model.reset(latency=load.latency)
     kinds = [(stage,) for stage in STAGES] if world.kind == "kafka" else [STAGES]
     timeout = {"MEMSTREAM_SESSION_TIMEOUT": f"{HELD_TIMEOUT:g}"}
-    name = f"all-{time.time_ns():x}"  # a server keeps what an earlier run has told it
+    name = f"all-{time.time_ns():x}"  # unique, because a server keeps the data of earlier runs
     workers = {"+".join(stages): world.worker(*stages, **timeout) for stages in kinds}
     await produce(world.log, Speakers(f"{name}-warm-up", load.warm_up).turns(load.warm_up))
     await world.settled(*STAGES, within=WARM_UP_SECONDS)
@@ -113,7 +113,7 @@ async def _counted(world: World, workers: Mapping[str, Worker]) -> Counted:
 
 
 async def _requests(world: World) -> dict[str, int]:
-    """Return how many requests the store has answered, by endpoint. Only a real server counts them."""
+    """Return the number of requests that the store has answered, by endpoint. Only a real server counts them."""
     if world.server is not None or world.kind != "kafka":
         return {}
     async with httpx.AsyncClient(base_url=world.stores["MEMSTREAM_QDRANT"]) as client:

@@ -1,4 +1,4 @@
-"""Two kinds of runs beside each other: A/B, then B/A, so that what changes on the machine meets both."""
+"""Alternating runs of two kinds: A/B, then B/A, so that changes on the machine affect both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = Callable[[], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds of consecutive runs: the median, the slowest without the top 5 %, and this process's CPU time of one."""
+    """Times of consecutive runs in seconds: the median, the 95th percentile, and this process's CPU time per run."""
 
     p50: float
     p95: float
@@ -33,7 +33,7 @@ async def taken(runs: Sequence[Run]) -> Taken:
 
 
 async def alternated(one: Sequence[Run], other: Sequence[Run], *, pairs: int) -> list[tuple[Taken, Taken]]:
-    """Run both in pairs: A/B, then B/A. The garbage collector skips modules, as in a process that serves reads."""
+    """Run both in pairs: A/B, then B/A. The garbage collector is tuned as in a process that serves reads."""
     tune_garbage_collection()
     await taken(one[:10])
     await taken(other[:10])

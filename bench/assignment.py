@@ -1,8 +1,8 @@
-"""How long a worker's event loop stands still when it is given a table of many keys: `python -m bench.assignment N`.
+"""Longest block of a worker's event loop when it is assigned a table of many keys: `python -m bench.assignment N`.
 
-Each stage gets N keys in 12 partitions of a real RocksDB, one key in a hundred with something that waits. The figures
-are the longest gap between two turns of the event loop (`/livez` is answered on it), and the time until every reminder
-is set: once with an index that is complete, once with a table of an earlier version, which has none.
+Each stage gets N keys in 12 partitions of a real RocksDB; one key in a hundred has waiting work. The figures are the
+longest gap between two runs of the event loop (which answers `/livez`), and the time until every reminder is set: once
+with a complete index, once with a table of an earlier version, which has no index.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from tests.support.reflector_world import reflector
 
 PARTITIONS = 12
 EVERY = 100
-"""One key in so many has something that waits."""
+"""One key in `EVERY` has waiting work."""
 LAST = Outcome(
     source=Source(topic="memory.turns", partition=0, offset=1, id="t"),
 )
 SIZE = RecentResults(kept=("x" * 1_500,))
-"""What gives a row its size."""
+"""Content that gives a row a realistic size."""
 
 
 def observer_rows(n: int) -> Iterator[tuple[str, str, bytes]]:
@@ -101,7 +101,7 @@ def consolidation_rows(n: int) -> Iterator[tuple[str, str, bytes]]:
 
 
 class Acknowledged(ScriptedProducer):
-    """A producer whose broker acknowledges at once."""
+    """A producer whose broker acknowledges immediately."""
 
     async def drain(self) -> None:
         offset = 0
@@ -117,7 +117,7 @@ class Acknowledged(ScriptedProducer):
 
 
 async def longest_gap(work: Awaitable[None]) -> tuple[float, float]:
-    """Return the longest time between two turns of the loop while `work` runs, and how long it took. Seconds."""
+    """Return the longest time between two runs of the loop during `work`, and the duration of `work`, in seconds."""
     gap, last, running = 0.0, time.perf_counter(), True
 
     async def probe() -> None:
@@ -141,7 +141,7 @@ async def longest_gap(work: Awaitable[None]) -> tuple[float, float]:
 
 
 async def take_over(stage: Any, rows: Rows) -> None:
-    """Give the stage all partitions."""
+    """Let the stage take over all partitions."""
     for partition in range(PARTITIONS):
         await stage.rediscover(partition, rows)
 

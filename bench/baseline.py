@@ -1,8 +1,8 @@
-"""The baseline of overhead and CPU: aiokafka alone, consume → produce → commit, in a process of its own.
+"""The baseline of overhead and CPU: aiokafka alone, consume → produce → commit, in a separate process.
 
     python -m bench.baseline JSON
 
-At least once: an offset is committed after the record made from it is on the broker.
+The guarantee is at least once: an offset is committed after the broker has the output record.
 """
 
 from __future__ import annotations

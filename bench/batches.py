@@ -1,7 +1,7 @@
 """CPU and store requests per event, with and without batches: `python -m bench.batches`.
 
-Events run side by side as in a worker and make the stages' store calls: the recorder looks for a message and inserts
-it; the reflector reads a fact, swaps it in and reads it again. It measures the engine in this process and one over
+Events run concurrently as in a worker and make the stages' store calls: the recorder searches for a message and inserts
+it; the reflector reads a fact, swaps it in and reads it again. It measures an engine in this process and an engine over
 HTTP, whose CPU is not counted.
 """
 
@@ -35,7 +35,7 @@ from .qdrant_server import given_server, prefixed_engine
 
 OUT = Path(__file__).resolve().parent / "out"
 ALONE = CoalescePolicy(items=1, at_once=10_000)
-"""One request per call, at once."""
+"""One request per call, without delay."""
 POLICIES = {"alone": ALONE, "gathered": POLICY}
 Where = Literal["embedded", "server"]
 Event = Callable[[VectorStore, int], Awaitable[None]]
@@ -144,7 +144,7 @@ async def measure(count: int, in_flight: int, rounds: int) -> list[Row]:
             counting = Counting(engine)
             stores = {how: _store(counting, embedder.identity, policy) for how, policy in POLICIES.items()}
             await stores["alone"].ensure("turns", "facts")
-            for round_ in range(rounds):  # alone, gathered, gathered, alone …: the store grows under both alike
+            for round_ in range(rounds):  # alone, gathered, gathered, alone …: the store grows equally for both
                 for how in sorted(POLICIES, reverse=round_ % 2 == 1):
                     for name, event in events(vectors, f"{how}-{round_}").items():
                         figures = await measured(stores[how], counting, event, count=count, in_flight=in_flight)

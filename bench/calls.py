@@ -1,6 +1,6 @@
 """R7: model calls and tokens per turn, without and with a backlog; `--mem0` compares the tokens (bench/mem0.py).
 
-The targets concern the observer, which calls the model once a turn without a backlog. Consolidation's calls depend on
+The targets are for the observer, which calls the model once per turn without a backlog. Consolidation's calls depend on
 the number of a user's turns, not on the backlog. The table shows all calls, and tokens include all of them.
 """
 
@@ -30,7 +30,7 @@ QUICK = Load(turns=20, sessions=2, rate=20.0, latency=0.02, in_flight=2)
 
 
 async def measure(world: World, load: Load) -> list[Figure]:
-    """Measure with all stages running; count consolidation's calls apart."""
+    """Measure with all stages running; count consolidation's calls separately."""
     start_all(world)
     speakers = Speakers(f"r7-{world.kind}", sessions=load.turns)
     warm = speakers.turns(load.in_flight)

@@ -2,9 +2,9 @@
 
     python -m bench.client_import
 
-The interpreters have what an installation without extras has: click and rich, which httpx imports if it finds them, are
-hidden. The verdict compares CPU time. On an idle machine it equals the time that passes; on a busy one it still says
-something.
+The interpreters have the packages of an installation without extras: click and rich, which httpx imports if it finds
+them, are hidden. The verdict uses CPU time. On an idle machine it equals the elapsed time; on a busy machine it is
+still meaningful.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ print(time.perf_counter() - began, time.process_time() - busy)
 
 
 def measure() -> tuple[float, float]:
-    """Import the client in a fresh interpreter. Return the seconds that passed and the seconds of CPU time."""
+    """Import the client in a fresh interpreter. Return the elapsed seconds and the seconds of CPU time."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
     passed, busy = map(float, done.stdout.split())
     return passed, busy

@@ -1,9 +1,9 @@
-"""What the start of a worker costs: `python -m bench.cold_start [--on embedded] [--rounds 5]`.
+"""Cost of a worker's start: `python -m bench.cold_start [--on embedded] [--rounds 5]`.
 
-Each stage's worker is started as a process of its own, with a scripted model behind the wire. The table has the
-processor time (all threads, user and system) and the memory of the process when /readyz answers 200, with nothing to
-do; and the processor time of another start until it is ready and has handled one turn, or what came of it, because a
-module that is loaded late is paid there.
+Each stage's worker is started as a separate process, with a scripted model over HTTP. The table has the processor time
+(all threads, user and system) and the memory of the process when /readyz answers 200 without work. It also has the
+processor time of another start until the worker has handled one turn (or the records from it), because modules that
+load late count only there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TARGET: Final = 1.5
 
 
 def memory_mb(worker: Worker) -> float:
-    """Return the memory that is a process's own (no mapped files), in MiB. Linux alone."""
+    """Return the private memory of a process (without mapped files) in MiB. Linux only."""
     used = psutil.Process(worker.process.pid).memory_info()
     return (used.rss - used.shared) / 2**20
 

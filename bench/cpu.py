@@ -1,7 +1,7 @@
 """R3: CPU time per turn and stage ÷ CPU time of a plain aiokafka consume → produce → commit of the same bytes.
 
-Both processes run all the time and get bursts of the same turns in alternation: stage, plain, plain, stage. Only the
-CPU time of a process during its own burst counts.
+Both processes run all the time and get bursts of the same turns alternately: stage, plain, plain, stage. Only the CPU
+time of a process during its own burst counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .turns import Speakers, produce
 from .world import Worker, World
 
 TARGETS = {False: 25.0, True: 45.0}
-"""The two stages, without and with a table."""
+"""Targets of the two stages, without and with a table."""
 WITH_TABLE: dict[StageName, bool] = {"recorder": False, "observer": True, "reflector": True, "consolidation": True}
 
 
@@ -28,7 +28,7 @@ class Load:
     pairs: int
     records: int
     turns: int
-    """The size of a burst for the real stages."""
+    """Number of turns in a burst for the real stages."""
     sessions: int
 
 
@@ -37,7 +37,7 @@ QUICK = Load(pairs=1, records=20, turns=10, sessions=5)
 
 
 async def measure(world: World, load: Load, *, plain_us: float | None = None) -> list[Figure]:
-    """Measure. A folder has no aiokafka, so its plain cost is the broker's in this run."""
+    """Measure R3. A folder has no aiokafka, so its plain cost is taken from the broker's run."""
     figures = []
     for table in (False, True):
         stage, base = await _machinery(world, load, table=table)
@@ -120,14 +120,14 @@ async def _burst(world: World, worker: Worker, speakers: Speakers, records: int,
 
 
 async def _real(world: World, load: Load) -> dict[str, float]:
-    """Return the median µs per turn and stage, of each stage's process or of one process with all stages."""
+    """Return the median µs per turn of each stage's process, or of the one process with all stages."""
     await world.model.reset(latency=0.0)
     if world.kind == "kafka":
         workers: dict[str, Worker] = {stage: world.worker(stage) for stage in STAGES}
     else:
         workers = {"all four stages in one process, a stage": world.worker(*STAGES)}
     share = 1 if world.kind == "kafka" else len(STAGES)
-    speakers = Speakers(f"r3-{time.time_ns():x}", load.sessions)  # a server keeps what was said before
+    speakers = Speakers(f"r3-{time.time_ns():x}", load.sessions)  # unique, because a server keeps earlier data
     spent: dict[str, list[float]] = {name: [] for name in workers}
     for burst in range(load.pairs + 1):
         before = {name: worker.cpu_seconds() for name, worker in workers.items()}

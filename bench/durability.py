@@ -1,8 +1,8 @@
-"""What durability costs in the embedded default: `python -m bench.durability [--turns 300] [--rounds 3]`.
+"""Cost of durability in the embedded default: `python -m bench.durability [--turns 300] [--rounds 3]`.
 
-Each round makes a folder, starts one worker of all stages with the offline model, and measures: the rate at which a
-backlog is worked off; then, with one turn at a time, how long `produce` takes and how long until the fact's event.
-Run it with two versions of the code, alternating, and compare.
+Each round creates a folder, starts one worker of all stages with the offline model, and measures the rate at which a
+backlog is handled. Then, with one turn at a time, it measures the time of `produce` and the time until the fact's
+event. Run it alternately with two versions of the code, and compare.
 """
 
 from __future__ import annotations

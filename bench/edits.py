@@ -1,4 +1,4 @@
-"""R10: time until an edit is applied and the next read of the same session shows it; and edits a second."""
+"""R10: time until an edit is applied and the next read of the same session shows it; and edits per second."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATIENCE = 60.0
 class Load:
     edits: int
     together: int
-    """Edits at once, where edits a second are counted."""
+    """Number of concurrent edits in the measurement of edits per second."""
 
 
 FULL = Load(edits=100, together=8)
@@ -67,7 +67,7 @@ async def measure(world: World, load: Load) -> list[Figure]:
 
 
 async def _block(editor: MemoryEditor, store: VectorStore, mark: str) -> float:
-    """Write a block of a session of its own, read it, and return the seconds."""
+    """Write a block in a separate session, read it, and return the seconds."""
     began = time.perf_counter()
     target = EditTarget(TENANT, session=SessionRef(user_id="u1", session_id=mark))
     edit = BlockRethink(name="Task", value=mark)

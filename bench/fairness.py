@@ -1,6 +1,6 @@
-"""R11: how much longer one tenant's record takes while another tenant sends large ones as fast as a core handles them.
+"""R11: delay of one tenant's records while another tenant sends large records as fast as a core can handle them.
 
-The ratio of two p95s of the calm tenant: with the flood, and alone.
+The figure is the ratio of two p95s of the calm tenant: with the flood ÷ alone.
 
 - observer alone: turns, until they are observed;
 - reflector alone: observations, until the fact;
@@ -42,7 +42,7 @@ TARGET = 3.0
 WITHIN = 300.0
 SETTLED_WITHIN = 900.0
 FLOOD_AHEAD = 2.0
-"""Seconds of the flood before the calm tenant's first measured record."""
+"""Seconds between the start of the flood and the calm tenant's first measured record."""
 TALK = (
     "the meeting about our new garden moved to next week because my colleague has a cold and nobody else knows which "
     "plants we ordered from the shop in the old town where I used to buy bread when I lived there with my brother"
@@ -122,7 +122,7 @@ async def _ratio(world: World, load: Load, case: Case, number: int) -> Figure:
     await world.model.reset(latency=load.latency)
     for place, stages in enumerate(case.processes):
         world.worker(*stages, name=f"{place}" if len(case.processes) > 1 else None)
-    await world.settled(*case.processes[0], within=SETTLED_WITHIN, pause=1.0)  # of what other cases have left
+    await world.settled(*case.processes[0], within=SETTLED_WITHIN, pause=1.0)  # handles the rest of other cases
     calm = Tenant(f"calm{number}", case, sessions=10, size=0)
     flood = Tenant(f"flood{number}", case, sessions=100, size=load.flood_bytes)
     count = round(load.calm_rate * load.seconds)
@@ -162,7 +162,7 @@ async def _ratio(world: World, load: Load, case: Case, number: int) -> Figure:
 
 @asynccontextmanager
 async def _flooding(world: World, flood: Tenant, load: Load):  # type: ignore[no-untyped-def]
-    """Send the flood during the block, whatever happens to it."""
+    """Send the flood during the block, independent of its handling."""
     records = flood.records(round(load.flood_rate * (load.seconds + FLOOD_AHEAD + 5)))
     sending = asyncio.create_task(produce_evenly(world.log, records, rate=load.flood_rate, topic=flood.case.source))
     try:
@@ -174,7 +174,7 @@ async def _flooding(world: World, flood: Tenant, load: Load):  # type: ignore[no
 
 @dataclass(slots=True)
 class Tenant:
-    """The records of a tenant. `size`: bytes of talk in each."""
+    """The records of a tenant. `size`: bytes of text in each record."""
 
     name: str
     case: Case
@@ -205,7 +205,7 @@ def _turn(tenant: str, user: str, mark: str, size: int) -> tuple[bytes, bytes]:
 
 
 def _observed(tenant: str, user: str, mark: str, size: int) -> tuple[bytes, bytes]:
-    """Return an observed turn: statements of two thousand characters, of which the last names the cat."""
+    """Return an observed turn: statements of two thousand characters; the last statement names the cat."""
     session, at, owner = ids.session_key(tenant, user, user), datetime.now(UTC), Owner(scope="user", id=user)
     talk = [_talk(f"{mark}/{n}", STATEMENT_BYTES) for n in range(size // (STATEMENT_BYTES + 500))]
     observed = Observed(

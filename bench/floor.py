@@ -1,10 +1,10 @@
-"""The floor of R3′: a loop in plain aiokafka that makes only the calls that a stage cannot do without.
+"""The floor of R3′: a plain aiokafka loop that makes only the calls that a stage must make.
 
     python -m bench.floor < OPTIONS
 
-For each record it sends the model's request, one read and one write of the store, then the records of the outcome, the
-changelog's included, with the bytes that the stage sent for one turn. It keeps no state and decides nothing.
-OPTIONS are JSON; it prints the milliseconds of processor time of a record.
+For each record it sends the model's request, one read and one write of the store, then the records of the outcome
+(including the changelog's), with the bytes that the stage sent for one turn. It keeps no state and makes no decision.
+OPTIONS are JSON; it prints the milliseconds of processor time per record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 COMMIT_SECONDS = 0.5
 WARM_UP = 100
-"""Records before the processor time counts."""
+"""Number of records before the processor time counts."""
 
 
 class Request(NamedTuple):
@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A record, its bytes as code points (latin-1)."""
+    """A record with its bytes as code points (latin-1)."""
 
     key: str
     value: str
@@ -47,7 +47,7 @@ class Sent(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     name: str
-    """Of its consumer group."""
+    """Name of its consumer group."""
     servers: str
     source: str
     sink: str
@@ -60,11 +60,11 @@ class Options:
 
 
 OPTIONS: Final = TypeAdapter(Options)
-"""From and to JSON."""
+"""Adapter of `Options` from and to JSON."""
 
 
 async def run(options: Options) -> float:
-    """Return the processor time of a record in ms."""
+    """Run the loop. Return the processor time per record in ms."""
     producer = AIOKafkaProducer(
         bootstrap_servers=options.servers, acks="all", enable_idempotence=True, linger_ms=5, max_batch_size=262_144
     )

@@ -1,6 +1,4 @@
-"""R9: time until a turn can be found verbatim, and until its fact is published (less the model's time of that
-call).
-"""
+"""R9: time until a turn can be found verbatim, and time until its fact is published, without the time of the model."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ async def measure(world: World, load: Load) -> list[Figure]:
     await world.model.reset(latency=load.latency)
     start_all(world)
     async with opened_store(world) as store, watched(world.log, FACTS_UPDATED.name, _mark_of_fact) as told:
-        speakers = Speakers(f"r9-{time.time_ns():x}", sessions=1_000_000)  # a server keeps what was said before
+        speakers = Speakers(f"r9-{time.time_ns():x}", sessions=1_000_000)  # unique: a server keeps earlier data
         warm = speakers.turns(load.warm_up)
         await produce_evenly(world.log, warm, rate=load.rate)
         await told.all_of((each.mark for each in warm), within=WITHIN)
@@ -121,11 +119,13 @@ async def opened_store(world: World) -> AsyncIterator[VectorStore]:
 
 
 async def _found_at(store: VectorStore, said: Said, *, after: float) -> float:
-    """Return when the turn's message was found first. Starts to look `after` so many seconds, when the turn is due: a
-    hundred that look at once keep the server busy."""
+    """Return the time at which the turn's message was first found.
+
+    The search starts `after` seconds, when the turn is due: a hundred concurrent searches would keep the server busy.
+    """
     await asyncio.sleep(after)
     session = said.key.decode()
     point = ids.message_id(session, said.mark, 0)
-    while point not in await store.get(TURNS, tenant_id=TENANT, ids=[point]):  # noqa: ASYNC110 - nobody tells
+    while point not in await store.get(TURNS, tenant_id=TENANT, ids=[point]):  # noqa: ASYNC110 - there is no signal
         await asyncio.sleep(LOOK_SECONDS)
     return time.time()

@@ -1,14 +1,14 @@
-"""What the consumer group of a stage costs its broker and its leader, by the number of partitions and workers.
+"""Cost of a stage's consumer group for its broker and its leader, by the number of partitions and workers.
 
     python -m bench.groups                                    # 1 000 x 50 and 10 000 x 100, simulated
     python -m bench.groups --broker HOST:PORT                 # the same groups on a broker, formed by light members
     python -m bench.groups --assignor faust --sizes 1000x50
 
-The simulation runs the assignor itself through a first assignment, a second one, a join and a leave of one worker.
-`record` is what the broker stores of a group in one record: subscription and assignment of each member. A broker takes
-1 MB by default. `moved` counts partitions that went from one worker that stays to another.
+The simulation runs the real assignor through a first assignment, a second assignment, and a join and a leave of one
+worker. `record` is the size of the record in which the broker stores a group: subscription and assignment of each
+member. A broker accepts 1 MB by default. `moved` counts partitions that moved between two workers that stay.
 
-A light member is aiokafka's coordinator with the assignor of a worker, without tables (tests/support/light_group.py).
+A light member is aiokafka's coordinator with a worker's assignor, without tables (tests/support/light_group.py).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tests.support.light_group import TOPICS, LightGroup, MadeUpCluster, assigno
 
 ASSIGNORS: Mapping[str, type[Any]] = {"faust": PartitionAssignor, "ours": StageAssignor}
 SIZES = "1000x50,10000x100"
-#: bytes of a member in the record, beside what it sent and got: ids, host, time-outs
+#: bytes per member in the record besides its subscription and assignment: ids, host, time-outs
 MEMBER_BYTES = 150
 
 
 class SimulatedGroup:
-    """Members in this process. `rebalance` lets everybody join and takes the assignment of one of them."""
+    """A group of members in this process. In `rebalance` all members join, and one of them assigns the partitions."""
 
     def __init__(self, kind: str, partitions: int, folder: Path) -> None:
         self._kind, self._folder, self._cluster = kind, folder, MadeUpCluster(partitions)
@@ -53,7 +53,7 @@ class SimulatedGroup:
         del self._members[next(iter(self._members))]
 
     def rebalance(self) -> tuple[float, int, int]:
-        """Return the seconds of `assign`, the bytes of the group's record, and how many partitions moved."""
+        """Return the seconds of `assign`, the bytes of the group's record, and the number of moved partitions."""
         before = self._owners()
         joined = {member: assignor.metadata(TOPICS) for member, assignor in self._members.items()}
         began = time.perf_counter()
@@ -97,7 +97,7 @@ def simulate(kind: str, partitions: int, workers: int, folder: Path) -> None:
 
 
 async def form(kind: str, partitions: int, workers: int, folder: Path, broker: str, wait: float) -> None:
-    """Form the group on a broker, then let one more join and leave. Print how long each took, or what failed."""
+    """Form the group on a broker, then let one more worker join and leave. Print the time or failure of each step."""
     group = LightGroup(broker, partitions, folder)
 
     async def shared_out(what: str) -> bool:

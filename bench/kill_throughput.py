@@ -1,7 +1,7 @@
 """R8: throughput with a worker killed every 10 s ÷ throughput without, and the model calls that each kill repeats.
 
-One run under a backlog has slots of 10 s: quiet, kill, kill, quiet … In a `kill` slot one worker is killed with SIGKILL
-at the beginning and restarted at once, as a supervisor does. The slot bears the whole cost.
+One run under a backlog has slots of 10 s: quiet, kill, kill, quiet … At the beginning of a `kill` slot, one worker is
+killed with SIGKILL and restarted immediately, as a supervisor does. The slot includes the whole cost.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Load:
     workers: int
     """Workers on Kafka; a folder has one."""
     in_flight: int
-    """Of a worker."""
+    """Turns in flight per worker."""
     latency: float
     pairs: int
     slot: float
-    """Seconds."""
+    """Length of a slot in seconds."""
     warm_up: float
     sessions: int
 
@@ -87,7 +87,7 @@ def _start(world: World, name: str, load: Load) -> Worker:
 
 
 async def _slots(world: World, load: Load, running: dict[str, Worker]) -> list[tuple[float, float, bool]]:
-    """Yield start and end (seconds since 1970) of each slot, and whether a worker was killed at its start."""
+    """Return start and end (seconds since 1970) of each slot, and whether a worker was killed at its start."""
     slots = []
     names = list(running)
     begin = time.time()
@@ -108,8 +108,9 @@ async def _slots(world: World, load: Load, running: dict[str, Worker]) -> list[t
 async def _rates(
     world: World, since: Sequence[int], slots: Sequence[tuple[float, float, bool]]
 ) -> list[tuple[bool, float]]:
-    """Return for each slot whether a worker was killed and the turns per second, each turn counted at its first
-    output.
+    """Return, for each slot, whether a worker was killed, and the turns per second.
+
+    A turn counts at its first output.
     """
     first: dict[str, float] = {}
     async for record in world.log.read(OBSERVATIONS.name, start=dict(enumerate(since))):

@@ -1,8 +1,8 @@
 """Processor time of the language work that a turn costs: `python -m bench.language`.
 
-Each line is a function or the work of one stage, each column a kind of text: everyday sentences, long messages, texts
-that were made to be slow or hostile. No text comes twice, so what the functions keep of a text does not help them: only
-words, patterns and packs are kept.
+Each line is a function or the work of one stage. Each column is a kind of text: everyday sentences, long messages, and
+texts that are built to be slow or hostile. No text occurs twice, so caches by text do not help: only words, patterns
+and packs are cached.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from tests.support.corpus_texts import corpus_texts
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 WARM = 3_300
-"""Texts of a column that are worked on before the clock starts."""
+"""Number of texts per column that are processed before the clock starts."""
 MOST = {"everyday": 2_000, "long": 60, "hostile": 40}
 LONG = 4_000
-"""Characters of a long text, about."""
+"""Approximate number of characters in a long text."""
 POLICY = MemoryPolicy()
 SECRETS = SecretFilter()
 PACKS = locales(POLICY.conflict.locale)
@@ -51,7 +51,7 @@ DETECTOR = BuiltInDetector()
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A message, and the statement that a model makes of it."""
+    """A message, and the statement that a model derives from it."""
 
     text: str
     statement: str
@@ -75,7 +75,7 @@ def long(found: Sequence[str]) -> list[Sample]:
 
 
 def hostile() -> list[Sample]:
-    """Return texts that repeat what patterns begin with, as far as a message may reach."""
+    """Return texts that repeat the beginnings of patterns, up to the maximum length of a message."""
     rng = random.Random(9)
     pieces = [
         *("a", "A1", "0 ", "1-", "(2", "4111 ", "password ", "pass ", "code to the ", "key-", "sk-", "=a;", "eyJ"),
@@ -149,7 +149,7 @@ FUNCTIONS: dict[str, Callable[[Sample, int], object]] = {
 
 # ------------------------------------------------------------------------------------------------ one stage
 class Observing:
-    """The pure work of the observer on a turn with one observation."""
+    """The observer's pure work for a turn with one observation."""
 
     def __init__(self) -> None:
         self._working = WorkingSet()
@@ -197,7 +197,7 @@ STAGES: dict[str, Callable[[Sample, int], object]] = {
 
 
 def measure(work: Callable[[Sample, int], object], samples: Sequence[Sample], most: int) -> float:
-    """Return µs of processor time a call. The first calls are not counted."""
+    """Return the processor time per call in µs. The first calls are not counted."""
     warm = min(WARM, len(samples) // 4)
     for at, sample in enumerate(samples[:warm]):
         work(sample, at)

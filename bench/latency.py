@@ -1,7 +1,7 @@
 """R2: latency that a stage adds to a turn at half load.
 
-The time counts from the moment at which the turn is on the log until its output is seen there, less the model's time of
-that call.
+The time counts from the moment at which the turn is on the log until its output is seen there, minus the model's time
+for that call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WITHIN = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Half of the load that `in_flight` slots and a model of this latency would take."""
+    """Half of the load that `in_flight` slots with a model of this latency can handle."""
 
     in_flight: int
     latency: float
@@ -105,7 +105,7 @@ async def _observer(world: World, load: Load) -> list[float]:
 async def _played(
     world: World, load: Load, arrivals: Arrivals, topic: str | None = None
 ) -> dict[str, tuple[float, float]]:
-    """ForkedCommand up, then produce the load; return by mark when each turn was sent and when it was durable."""
+    """Warm up, then produce the load. Return the times at which each turn was sent and durable, by mark."""
     speakers = Speakers(f"r2-{world.kind}", load.sessions)
     place = {} if topic is None else {"topic": topic}
     warm = speakers.turns(WARM_UP)

@@ -1,9 +1,9 @@
 """R7 against mem0: tokens of prompts and answers for the same turns and the same scripted model.
 
-It runs only with `--mem0`: it makes a virtual environment in the run's folder and installs mem0ai into it with pip,
-without extras. Characters ÷ 4 stand for tokens on both sides; a JSON Schema in a request counts as part of the prompt.
-Embedder calls are shown and are no tokens: memstream's default has none. memstream's tokens include consolidation and
-digests; mem0 has no such runs.
+It runs only with `--mem0`: it creates a virtual environment in the run's folder and installs mem0ai into it with pip,
+without extras. A token is four characters on both sides; a JSON Schema in a request counts as part of the prompt.
+Embedder calls are shown but do not count as tokens: memstream's default has none. memstream's tokens include
+consolidation and digests; mem0 has no such runs.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ async def measure(world: World, load: Load) -> list[Figure]:
 
 
 async def _ours(world: World, said: list[Said]) -> Calls:
-    """Send each turn when the one before is done, so that none is observed together with another."""
+    """Send each turn when the previous turn is done, so that no two turns are observed together."""
     start_all(world)
-    await _at_rest(world)  # with what others have left
+    await _at_rest(world)  # handles the rest of other measurements
     await world.model.reset(latency=0.0)
     users = len({each.key for each in said})
     for first in range(0, len(said), users):
@@ -98,8 +98,9 @@ async def _at_rest(world: World) -> None:
 
 
 async def _nothing_owed(world: World) -> bool:
-    """Return whether prune, hygiene and digest have followed every run. They come seconds after it, when the log
-    is empty.
+    """Return whether prune, hygiene and digest have followed every run.
+
+    They come seconds after the run, when the log is already empty.
     """
     changelog = changelog_of("consolidation")
     assert changelog is not None

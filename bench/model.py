@@ -1,11 +1,11 @@
-"""A scripted model for bench programs, lean enough for a thousand answers per second: `python -m bench.model`.
+"""A scripted model for bench programs, fast enough for a thousand answers per second: `python -m bench.model`.
 
-Every observed turn gets one observation with a fact of its own, if its text names one (bench/turns.py). It speaks only
+Every observed turn gets one observation with a unique fact, if its text names one (bench/turns.py). It supports only
 the HTTP/1.1 of the OpenAI client: requests with a content length, one after the other on a connection. Tests use
 tests/support/model_server.py, which is slower and scripted per test.
 
 `POST /set {"latency": seconds}` resets the counts. `GET /stats` returns calls and tokens since then; `GET /calls`
-returns each call as [turn ids, arrival in seconds since 1970, seconds that it took].
+returns each call as [turn ids, arrival in seconds since 1970, duration in seconds].
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Server(asyncio.Protocol):
 async def serve() -> None:
     server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)  # until whoever started it ends
+    await asyncio.to_thread(sys.stdin.read)  # until the parent process ends
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class Calls:
 
     chats: int
     observing: int
-    """The observer's calls among them."""
+    """Number of the observer's calls among them."""
     tokens: int
     most_in_hand: int
     embeddings: int
@@ -193,11 +193,11 @@ class Model:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The settings of a worker that uses it."""
+        """Return the settings of a worker that uses this model."""
         return model_settings(f"{self._url}/v1")
 
     async def reset(self, *, latency: float) -> None:
-        """Make each answer take `latency` seconds from now on, and reset the counts."""
+        """Set the duration of each answer to `latency` seconds, and reset the counts."""
         (await self._client.post("/set", json={"latency": latency})).raise_for_status()
 
     async def calls(self) -> Calls:

@@ -1,7 +1,7 @@
-"""A stage without prompts, models and stores: it waits as long as a model would and forwards the value.
+"""A stage without prompts, models and stores: it waits for the time of a model call and forwards the value.
 
-As a process, `python -m bench.overhead JSON`, it shows the cost of lanes, table, sends and commits. With `table` each
-record also writes a row with its outcome, as the real stages do.
+As a process, `python -m bench.overhead JSON`, it shows the cost of lanes, table, sends and commits. With `table`, it
+also writes a row with the outcome for each record, as the real stages do.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TABLE = "rows"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     name: str
-    """Options of the stage, which has its own group, folder and changelog."""
+    """Name of the stage, which has its own group, folder and changelog."""
     broker: str
     folder: str
     source: str
@@ -122,7 +122,7 @@ class Echo:
 
 
 async def start(world: World, options: Options) -> Worker:
-    """Start the process, after its changelog's topic was created."""
+    """Create the changelog's topic, then start the process."""
     if options.table:
         changelog = changelog_name(options.name, TABLE)
         await world.log.create([TopicSpec(changelog, world.partitions, 1, {"cleanup.policy": "compact"})])

@@ -1,4 +1,4 @@
-"""A plot of a run: every figure with a target, by its distance from the target, on the broker and in a folder."""
+"""A plot of a run: the distance of every figure from its target, on the broker and in a folder."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .report import Figure  # noqa: E402
 
 LOOKS = {"kafka": ("#4c78a8", "o"), "embedded": ("#f58518", "s")}
 LEAST, MOST = 1 / 8, 32.0
-"""The ends of the axis; values beyond are drawn at its end."""
+"""The ends of the axis; values outside are drawn at its ends."""
 
 
 def drawn(figures: Sequence[Figure], file: Path) -> None:
-    """Draw an SVG: 1 is exactly the target, values to the right are better, to the left worse."""
+    """Draw an SVG. 1 is exactly the target; values to the right are better, values to the left worse."""
     aimed = [figure for figure in figures if figure.target is not None]
     rows = list(dict.fromkeys(_row(figure) for figure in aimed))
     height = 1.4 + 0.26 * len(rows)
@@ -49,7 +49,7 @@ def drawn(figures: Sequence[Figure], file: Path) -> None:
 
 
 def margin(figure: Figure) -> float:
-    """Return measured ÷ target, or the inverse where less is better."""
+    """Return measured ÷ target, or the inverse if a lower value is better."""
     assert figure.target is not None
     if figure.better == "higher":
         return figure.value / figure.target

@@ -1,6 +1,6 @@
 """Collections of a measurement on the Qdrant server that MEMSTREAM_TEST_QDRANT names.
 
-Without that server no figure of "remote" is taken: the loopback server of the embedded engine has other latencies.
+Without that server "remote" is not measured: the loopback server of the embedded engine has other latencies.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ def given_server() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PrefixedEngine:
-    """`QdrantEngine` whose collections and aliases have names with a prefix on the server. A proxy would do the same,
-    and its time would be measured, too."""
+    """`QdrantEngine` that adds a prefix to the names of collections and aliases on the server.
+
+    It is no proxy, because the time of a proxy would be measured, too.
+    """
 
     client: AsyncQdrantClient
     prefix: str
 
     def __getattr__(self, name: str) -> Any:
-        """Return the client's method, which takes the name of a collection first."""
+        """Return the client's method, whose first argument is the name of a collection."""
         real = getattr(self.client, name)
 
         def named(collection: str, *given: Any, **options: Any) -> Any:
@@ -70,7 +72,7 @@ class PrefixedEngine:
         return await self.client.update_collection_aliases([self._named(each) for each in change_aliases_operations])
 
     async def drop(self) -> None:
-        """Delete the collections of this prefix."""
+        """Delete the collections with this prefix."""
         for each in await self._own():
             await self.client.delete_collection(each)
 

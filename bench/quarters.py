@@ -1,9 +1,9 @@
-"""What it costs that messages lie in several quarters: `python -m bench.quarters`.
+"""Cost of messages in several quarters: `python -m bench.quarters`.
 
-A read is what recall asks of `turns`: three rankings of 100, and the rows. From a server they come in the same answer,
-in a folder the best are read after it. The same messages lie in 1, 6 and 14 quarters, and the reads alternate. Without
-`--server` each number of quarters has a folder of its own. With it, each has an empty Qdrant server of its own, whose
-CPU is not counted.
+A read is recall's request to `turns`: three rankings of 100, and the rows. A server returns the rows in the same
+response; in a folder the best rows are read afterwards. The same messages are stored in 1, 6 and 14 quarters, and the
+reads alternate. Without `--server`, each number of quarters has its own folder. With it, each has its own, initially
+empty Qdrant server, whose CPU is not counted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Memory:
     quarters: int
     store: PeriodStore
     is_here: bool
-    """Whether the engine runs in this process."""
+    """True when the engine runs in this process."""
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
@@ -141,7 +141,7 @@ async def _measure(servers: Sequence[str], *, known: bool, messages: int, cues: 
 @click.option("--rounds", type=click.IntRange(1), default=6, show_default=True)
 @click.option("--known", is_flag=True, help="Ask with the same words in each round; without it with other ones.")
 def main(servers: tuple[str, ...], messages: int, cues: int, rounds: int, known: bool) -> None:
-    """Compare reads of one, six and fourteen quarters."""
+    """Compare reads over one, six and fourteen quarters."""
     if servers and len(servers) != len(QUARTERS):
         raise click.UsageError(f"--server is needed {len(QUARTERS)} times")
     memories = asyncio.run(_measure(servers, known=known, messages=messages, cues=cues, rounds=rounds))

@@ -1,4 +1,4 @@
-"""Stalls: each kind of read that stages and recall make, beside the same bytes sent by a bare client."""
+"""Stalls: each kind of read by stages and recall, compared with the same bytes sent by a bare client."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .report import Figure
 
 TARGET_STALL: Final = 1.3
 STALL_ALLOWED: Final = 0.0003
-"""Seconds that a read may take in addition to the bare one."""
+"""Seconds that a read may take in addition to the bare read."""
 
 
 async def stalls(store: PeriodStore, recorder: Recorder, cue: Cue, *, runs: int, pairs: int, on: str) -> Figure:
-    """Compare each kind of read with the same bytes by a bare client, one after the other."""
+    """Compare each kind of read with the same bytes sent by a bare client, one read at a time."""
     found: dict[str, float] = {}
     for name, read in _reads(store, cue).items():
         await read()

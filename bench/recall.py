@@ -1,13 +1,15 @@
 """Speed of reads: `python -m bench.recall`.
 
-R4: recall p95 ÷ p95 of the identical raw query, which means the engine requests by which this recall searched and read
-its candidates, captured once and sent again; on a server its searches, which answer with the fields that recall reads,
-by a bare HTTP client that decodes nothing. R5: recall p95 with many facts ÷ with 1 000. Stall: each kind of read that
-we make ÷ the same bytes by that bare client. Both sides alternate (A/B/B/A) in pairs, and the median counts. The cue's
-vector is known, so no embedder is measured. Embedded collections have the graphs that a holder would have built by
-then.
+- R4: recall p95 ÷ p95 of the identical raw query. The raw query repeats the captured engine requests with which recall
+  searched and read its candidates. On a server, a bare HTTP client that does not decode the response repeats the
+  searches, with the fields that recall reads in the response.
+- R5: recall p95 with many facts ÷ recall p95 with 1 000.
+- Stall: each kind of our reads ÷ the same bytes sent by that bare client.
 
-"server" is the Qdrant that MEMSTREAM_TEST_QDRANT names; without it nothing is measured there.
+Both sides alternate (A/B/B/A) in pairs, and the median counts. The cue's vector is known, so no embedder is measured.
+Embedded collections have the graphs that a worker would have built by then.
+
+"server" is the Qdrant that MEMSTREAM_TEST_QDRANT names; without it, only "embedded" is measured.
 """
 
 from __future__ import annotations
@@ -58,9 +60,9 @@ BASE: Final = 1_000
 SIZES: Final = (1_000, 10_000, 100_000)
 MILLION: Final = 1_000_000
 SERVER_MOST: Final = 10_000
-"""Numbers of facts that are loaded over the network."""
+"""Maximum number of facts that are loaded over the network."""
 TURNS: Final = 50_000
-"""Messages of the one owner whose memory is large."""
+"""Number of messages of the owner with a large memory."""
 SEARCH: Final = "query_batch_points"
 ROWS: Final = "scroll"
 ALLOWED: Final = 0.002
@@ -71,11 +73,11 @@ READERS: Final = 16
 TARGET_READERS: Final = 250
 TARGET_R5: Final = 3.0
 MARK: Final = "filled"
-"""A file in the folder of a filled store with the seconds that filling took."""
+"""File in the folder of a filled store, with the seconds that filling took."""
 
 
 class Shape(StrEnum):
-    """How facts are distributed: all of one owner, or a thousand for each owner."""
+    """Distribution of facts: all for one owner, or a thousand for each owner."""
 
     ONE_OWNER = "one owner"
     ONE_TENANT = "one tenant"
@@ -103,7 +105,7 @@ QUICK: Final = Effort(cues=3, pairs=1)
 
 @dataclass(slots=True)
 class Caught:
-    """An engine that records searches and the rows read of their results."""
+    """An engine that records searches, and the reads of their result rows."""
 
     engine: QdrantEngine
     searches: list[Run] = field(default_factory=list)
@@ -123,7 +125,7 @@ class Caught:
 
 
 def _with_fields(search: SentRequest) -> SentRequest:
-    """Return the search with the records in its answer: the same candidates in one request."""
+    """Return the search changed so that the response has the records: the same candidates in one request."""
     collection = search.path.split("/")[2]
     [tier] = [tier for tier, name in COLLECTION_OF.items() if collection.endswith(name)]
     content = json.loads(search.content or b"")
@@ -151,9 +153,9 @@ class Memory:
     seconds: float
     """Seconds that filling took."""
     recorder: Recorder | None = None
-    """Of a server: what is sent to it."""
+    """Recorder of the requests to a server; None for an embedded engine."""
     service: RecallService = field(init=False)
-    """One recall service for all reads, as in a serving process: it looks once which collections exist."""
+    """One recall service for all reads, as in a serving process: it checks once which collections exist."""
 
     def __post_init__(self) -> None:
         self.service = self._over(self.engine)
@@ -165,7 +167,7 @@ class Memory:
         return (service or self.service).recall(request, now=NOW)
 
     async def raw(self, cue: Cue, *, tiers: tuple[Tier, ...] = TIERS) -> Run:
-        """Capture the searches that recall makes for this cue, for repetition."""
+        """Capture recall's searches for this cue. Return a function that repeats them."""
         if self.recorder is not None:
             with self.recorder.taking() as sent:
                 await self.recall(cue, tiers=tiers)
@@ -193,7 +195,7 @@ class Memory:
 
 # ------------------------------------------------------------------------------------------------ measuring
 async def against_raw(memory: Memory, effort: Effort) -> Figure:
-    """On a server nothing is allowed in addition: the target is that of the bare client."""
+    """Compare recall with the raw query (R4). On a server `ALLOWED` is not subtracted; the target is `TARGET_BARE`."""
     bare = memory.recorder is not None
     allowed = 0.0 if bare else ALLOWED
     raw = [await memory.raw(cue) for cue in memory.cues]
@@ -220,7 +222,7 @@ async def against_raw(memory: Memory, effort: Effort) -> Figure:
 
 
 async def of_many_readers(memory: Memory, effort: Effort) -> Figure:
-    """Read with many readers at once in this process. A core is a second of its processor time."""
+    """Measure many concurrent readers in this process. One core is one second of processor time per second."""
     took: list[float] = []
 
     async def reader(first: int) -> None:
@@ -310,11 +312,11 @@ class Wanted:
     shapes: Sequence[Shape]
     effort: Effort
     folder: Path
-    """What to measure, and where the stores are. Filled stores are used again."""
+    """Folder of the stores. Filled stores are reused."""
     graphs: bool = True
     mem0: bool = False
     missing: dict[str, str] = field(default_factory=dict)
-    """What could not be measured, with the reason."""
+    """Reasons of the measurements that were not possible."""
 
 
 async def measure(wanted: Wanted) -> AsyncIterator[Figure]:
@@ -325,7 +327,7 @@ async def measure(wanted: Wanted) -> AsyncIterator[Figure]:
 
 
 async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Figure]:
-    """Return the facts of a shape. The base has one owner; in the other shapes, too, one owner has a thousand."""
+    """Yield the figures of a shape. The base has one owner; the other shapes also have an owner with 1 000 facts."""
     folder, effort = wanted.folder / where / shape.value.replace(" ", "-"), wanted.effort
     folder.mkdir(parents=True, exist_ok=True)
     least, *larger = sorted(wanted.sizes)
@@ -355,7 +357,7 @@ async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Fi
 
 
 async def as_users_read(memory: Memory, folder: Path, wanted: Wanted) -> AsyncIterator[Figure]:
-    """Measure reads over HTTP, and mem0 beside them where it is wanted; both need the server."""
+    """Measure reads over HTTP and, on request, mem0 next to them; both need the server."""
     server = given_server()
     if memory.recorder is None or server is None:
         return
@@ -385,7 +387,7 @@ async def as_users_read(memory: Memory, folder: Path, wanted: Wanted) -> AsyncIt
 
 
 async def _told(wanted: Wanted, console: Console) -> list[Figure]:
-    """Print each figure as soon as it is measured: with many facts the whole takes long."""
+    """Measure, and print each figure immediately: with many facts the whole run takes long. Return the figures."""
     found = []
     async for figure in measure(wanted):
         console.log(figure.ratio, figure.on, figure.what, figure.shown, figure.shown_detail)

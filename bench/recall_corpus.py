@@ -1,7 +1,7 @@
-"""Generated memories: any number of facts, a few episodes and messages for each asked owner, 384 dimensions.
+"""Generated memories: any number of facts, a few episodes and messages for each queried owner, 384 dimensions.
 
 Texts use a vocabulary with the word frequencies of a language (Zipf); vectors have a few thousand directions plus
-noise, so that neither words nor meanings are all alike. The same number gives the same memory.
+noise, so that both words and meanings vary. The same seed gives the same memory.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ WORDS: Final = 9
 DIRECTIONS: Final = 4_096
 BATCH: Final = 500
 EACH: Final = 1_000
-"""Facts per owner, where there are many owners."""
+"""Number of facts per owner in a memory of many owners."""
 ASKED: Final = 10
-"""Owners that are asked and that have episodes and messages, where there are many."""
+"""Number of queried owners in a memory of many owners. Only these have episodes and messages."""
 EPISODES_EACH: Final = 200
 MESSAGES_EACH: Final = 1_000
 NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -100,8 +100,7 @@ class Embedded:
 async def fill(
     store: VectorStore, *, facts: int, owners: Sequence[Whose], messages: int = MESSAGES_EACH, seed: int = 7
 ) -> float:
-    """Write the facts evenly over the owners, and `messages` of each owner that is asked; return the seconds that it
-    took."""
+    """Write the facts, spread evenly over the owners, and `messages` for each queried owner. Return the seconds."""
     began, texts = time.monotonic(), Texts(seed)
     whose = itertools.cycle(owners)
     for size in _batches(facts):
@@ -125,7 +124,7 @@ def _batches(count: int) -> Iterator[int]:
 
 # ------------------------------------------------------------------------------------------------ records
 def _fact(whose: Whose, text: str, vector: list[float]) -> Point:
-    """Build a payload like a record's without validating each of a million."""
+    """Build a payload like a record's, without the cost of validating a million payloads."""
     observation = str(uuid.uuid4())
     identity = ids.fact_id(whose.key, observation)
     payload = _FACT | {

@@ -1,6 +1,6 @@
-"""Reads as a chat service has them: over HTTP, alone and with many readers, contexts, and what memory.recalled costs.
+"""Reads of a chat service over HTTP: a single reader, many readers, contexts, and the cost of memory.recalled.
 
-The server is a process of its own (recall_server.py); its processor time is counted, not that of the client.
+The server is a separate process (recall_server.py). Its processor time is counted, the client's is not.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ STOP_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What requests took: seconds of each, sorted, and processor time of the server for one."""
+    """The times of requests: sorted seconds, and the server's processor time per request."""
 
     seconds: Sequence[float]
     cpu: float
     incomplete: int
-    """Answers with a missing part."""
+    """Number of answers with a missing part."""
 
     @property
     def p50(self) -> float:
@@ -50,14 +50,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server and a client of it."""
+    """A server with a client."""
 
     url: str
     pid: int
     client: aiohttp.ClientSession
 
     async def ask(self, path: str, cue: Cue) -> bool:
-        """Return whether the answer is complete: where the machine is busy a part may come too late."""
+        """Return whether the answer is complete: on a busy machine, a part may be missing because it was too late."""
         body = {"tenant_id": cue.whose.tenant_id, "user_id": cue.whose.user_id, "cue": cue.text}
         async with self.client.post(f"{self.url}{path}", json=body) as response:
             answer = await response.json()
@@ -65,7 +65,7 @@ class Served:
             return not answer["missing"]
 
     async def taken(self, path: str, cues: Sequence[Cue], *, readers: int = 1) -> Asked:
-        """Ask with so many readers at once, each all cues, from another one on."""
+        """Send all cues from each of `readers` concurrent readers. Each reader starts with another cue."""
         took: list[float] = []
         complete = 0
 
@@ -73,7 +73,7 @@ class Served:
             nonlocal complete
             for cue in (*cues[first:], *cues[:first]):
                 began = time.perf_counter()
-                whole = await self.ask(path, cue)  # apart: `+=` would read the count before the answer
+                whole = await self.ask(path, cue)  # a separate line: `+=` would read the count before the answer
                 complete += whole
                 took.append(time.perf_counter() - began)
 
@@ -114,7 +114,7 @@ async def served(
 async def measure(
     qdrant: str, prefix: str, folder: Path, cues: Sequence[Cue], *, pairs: int, what: str, on: str
 ) -> list[Figure]:
-    """Measure the server that publishes, as by default, and one beside it that does not."""
+    """Measure a server that publishes memory.recalled, as by default, and a second server that does not."""
     async with (
         served(qdrant, prefix, folder / "publishing", cues, publishing=True) as publishing,
         served(qdrant, prefix, folder / "silent", cues, publishing=False) as silent,

@@ -1,7 +1,7 @@
-"""`search` of mem0 beside recall: the same server, as many memories of one user, the same vectors given, no model.
+"""mem0's `search` compared with recall: the same server, number of memories of one user and vectors; no model.
 
-pip installs mem0ai into a virtual environment of its own, as for R7 (mem0.py), without extras. Without them mem0
-searches by vectors alone. It has no episodes and no messages; recall reads those, too.
+pip installs mem0ai without extras into a separate virtual environment, as for R7 (mem0.py). Without extras mem0
+searches only by vectors. It has no episodes and no messages; recall also reads those.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ client.delete_collection(options["collection"] + "_entities")
 
 @dataclass(slots=True)
 class _Mem0:
-    """The process of mem0. It reads one line of JSON, then a line for each round, and answers each with one."""
+    """The process of mem0. It reads one line of JSON, then one line per round, and answers each line with one line."""
 
     process: asyncio.subprocess.Process
     problems: Path
@@ -94,8 +94,10 @@ async def measure(
     what: str,
     on: str,
 ) -> Figure:
-    """Alternate rounds of recall (`ours` returns its median, its p95 and its processor time) with rounds of mem0.
-    NotMeasured: pip cannot install it, or it failed."""
+    """Alternate rounds of recall with rounds of mem0. `ours` returns recall's median, p95 and processor time.
+
+    Raises NotMeasured when pip cannot install mem0, or mem0 failed.
+    """
     python = folder / "venv" / "bin" / "python"
     await asyncio.to_thread(venv.create, folder / "venv", with_pip=True)
     installed = await asyncio.create_subprocess_exec(

@@ -1,7 +1,7 @@
 """`memstream serve` over the filled store of `bench.recall`: `python -m bench.recall_server`.
 
-The parts and the server are those of `serve`, but the vectors of cues are known, so that no model's time is measured.
-It prints its address, and ends with its standard input.
+It uses the parts and the server of `serve`, but the vectors of cues are known, so that no model's time is measured. It
+prints its address, and ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .recall_corpus import IDENTITY, Embedded, Whose, cues
 
 
 async def serve(qdrant: str, prefix: str, folder: Path, *, whose: Whose, count: int, publishing: bool) -> None:
-    recall = RecallPolicy(patience=60.0)  # as in process: a busy machine is measured, not given up
+    recall = RecallPolicy(patience=60.0)  # as in bench.recall: a read on a busy machine is measured, not cut off
     policy = MemoryPolicy(recall=recall, hygiene=HygienePolicy(enabled=publishing))
     log = EmbeddedLog(folder=folder)
     await log.start()

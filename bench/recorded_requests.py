@@ -1,4 +1,4 @@
-"""Requests to a Qdrant server as they went over the wire, for repetition by a bare client."""
+"""Recorder of the raw requests to a Qdrant server, for repetition by a bare client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SentRequest(NamedTuple):
 
 
 class _Session:
-    """A session of the transport that notes what it sends."""
+    """A session of the transport that records its requests."""
 
     def __init__(self, session: aiohttp.ClientSession, taken: list[list[SentRequest]]) -> None:
         self._session = session
@@ -43,7 +43,7 @@ class _Session:
 
 @dataclass(slots=True)
 class Recorder:
-    """Notes what a client sends, and sends it again over connections of its own."""
+    """Recorder of a client's requests. It can repeat them over its own connections."""
 
     bare: aiohttp.ClientSession
     _taken: list[list[SentRequest]] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Recorder:
 
     @contextmanager
     def taking(self) -> Iterator[list[SentRequest]]:
-        """Yield a list that gets what is sent during the block."""
+        """Yield a list to which the requests of the block are added."""
         sent: list[SentRequest] = []
         self._taken.append(sent)
         try:

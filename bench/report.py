@@ -1,4 +1,4 @@
-"""The result of a run: figures against targets, as a table, as JSON, and as Markdown (docs/notes/performance.md)."""
+"""The result of a run: figures with their targets, as a table, as JSON and as Markdown (docs/notes/performance.md)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LIBRARIES = ("aiokafka", "faust-streaming", "openai", "pydantic", "qdrant-client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured number. `target` None: a number without a target, shown for comparison."""
+    """One measured number. Without a `target` it is only shown for comparison."""
 
     ratio: str
     """R1 … R10 or "all stages" (docs/notes/performance.md)."""
     what: str
     on: str
-    """kafka, with the store beside it, or embedded; of reads the store alone."""
+    """The world: kafka with the kind of the store, or embedded; for reads, only the kind of the store."""
     value: float
     unit: str = ""
     target: float | None = None
@@ -58,7 +58,7 @@ class Figure:
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine of the figures."""
+    """Return a description of the machine of the figures."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "memstream": __version__,

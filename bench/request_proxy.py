@@ -1,4 +1,4 @@
-"""A proxy that notes the requests of one process on their way to a server."""
+"""A proxy that records the requests of one process to a server."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aiohttp import web
 from .floor import Request
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a request's body."""
+"""Maximum bytes of a request's body."""
 
 
 @dataclass(slots=True)
 class RequestProxy:
-    """A proxy in this process; `url` stands for the server's."""
+    """A proxy in this process. Its `url` replaces the server's."""
 
     server: str
     client: aiohttp.ClientSession
@@ -26,7 +26,7 @@ class RequestProxy:
 
     @contextmanager
     def noting(self) -> Iterator[list[Request]]:
-        """Yield a list that gets what passes during the block, addressed to the server itself."""
+        """Yield a list to which the requests of the block are added, with the server's own address."""
         noted: list[Request] = []
         self._noted.append(noted)
         try:

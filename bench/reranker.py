@@ -1,7 +1,7 @@
-"""What the reranker `late` costs: `python -m bench.reranker FILE --late <name or folder>`.
+"""Cost of the reranker `late`: `python -m bench.reranker FILE --late <name or folder>`.
 
-FILE is one of bench.retrieval (the LoCoMo format): its lines are the candidates, its questions the cues, each asked
-once. The texts of the candidates are new to the reranker, or it holds them.
+FILE is a file of bench.retrieval (the LoCoMo format): its lines are the candidates, its questions are the cues, each
+asked once. The reranker is measured with new candidate texts, and with texts in its cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEED = 17
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds of one read."""
+    """The times of one read in seconds."""
 
     wall: float
     processor: float

@@ -1,9 +1,10 @@
 """R6: speed of restoring a lost table against a plain read of the same changelog: `python -m bench.restore`.
 
 One changelog is filled once: each key is written `WRITES_PER_KEY` times, with values of the size of session rows. Then
-two processes alternate (A/B/B/A). A is a stage's app on an empty data directory, from the assignment until it is ready.
-B is a plain consumer (aiokafka's `getmany`; embedded: the log's own read), from the first fetch to the end. R6 is the
-median over the pairs of B's seconds ÷ A's seconds. This is the ratio of their MB/s, since both read the same bytes.
+two processes alternate (A/B/B/A). A is a stage's app with an empty data directory, from the assignment until it is
+ready. B is a plain consumer (aiokafka's `getmany`; embedded: the log's own read), from the first fetch to the end. R6
+is the median of B's seconds ÷ A's seconds over the pairs. This is the ratio of their MB/s, since both read the same
+bytes.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Job:
 
 
 def entries(count: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield keys and values like those of a session's row."""
+    """Yield keys and values like a session's rows."""
     keys = max(1, count // WRITES_PER_KEY)
     text = json.dumps({"entries": [{"content": "Works at Stripe as an engineer", "n": n} for n in range(100)]})
     for n in range(count):
@@ -87,7 +88,7 @@ def entries(count: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 async def fill(log: Log, job: Job, count: int) -> int:
-    """Create the topics and the changelog's records; return the bytes of keys and values."""
+    """Create the topics and fill the changelog. Return the bytes of keys and values."""
     compact = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
     await log.create(
         [TopicSpec(job.source, job.partitions, 1, {}), TopicSpec(job.changelog, job.partitions, 1, compact)]
@@ -108,7 +109,7 @@ async def fill(log: Log, job: Job, count: int) -> int:
 
 # ------------------------------------------------------------------------------------------------ measured processes
 async def restore(job: Job) -> float:
-    """Return the seconds from the assignment until the table is there."""
+    """Return the seconds from the assignment until the table is restored."""
     app = create_app(
         name=job.name, broker=job.broker, datadir=Path(job.folder), settings=AppSettings(partitions=job.partitions)
     )
@@ -177,7 +178,7 @@ def plain_embedded(job: Job) -> float:
 
 
 async def measured(kind: str, job: Job) -> float:
-    """Return the seconds that a process of its own took."""
+    """Measure in a separate process. Return its seconds."""
     command = [sys.executable, "-m", "bench.restore", "--process", kind, "--job", json.dumps(asdict(job))]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -192,7 +193,7 @@ async def measured(kind: str, job: Job) -> float:
 
 # ------------------------------------------------------------------------------------------------ the measurement
 async def measure(*, broker: str, folder: Path, pairs: int = 5, entries: int = 40_000, partitions: int = 4) -> Restore:
-    """Measure R6 on `broker` (`kafka://…` or `embedded:///folder`). `folder` is for the tables and stays."""
+    """Measure R6 on `broker` (`kafka://…` or `embedded:///folder`). `folder` is for the tables and is not deleted."""
     job = Job(broker, f"bench-{uuid.uuid4().hex[:8]}", partitions, "")
     log = log_at(broker)
     await log.start()

@@ -47,13 +47,13 @@ PICTURE = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 USUAL = ("R1", "R2", "R3", "R6", "R7", "R8", "R9", "R10", "all stages")
 RATIOS = (*USUAL, "R3′", "R11")
-"""R3′ and R11 are measured where they are asked for: R3′ needs a Qdrant server, R11 takes both cores."""
+"""R3′ and R11 are measured only on request: R3′ needs a Qdrant server, R11 takes both cores."""
 WORLDS = {"kafka": kafka_world, "embedded": embedded_world}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to measure, and whether only with numbers so small that they measure nothing."""
+    """The options of a run. `quick` uses numbers so small that the results are meaningless; it tests the programs."""
 
     ratios: Sequence[str]
     worlds: Sequence[str]
@@ -78,7 +78,7 @@ async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> Found:
                 for number, ratio in enumerate(wanted.ratios):
                     place = Path(folder) / f"{kind}-{number}"  # Kafka refuses a folder with the prime of R3′
                     place.mkdir()
-                    async with WORLDS[kind](place, model) as world:  # none reads what another has left
+                    async with WORLDS[kind](place, model) as world:  # a new world, without data of earlier runs
                         await in_this_world(ratio, world, wanted, found, tell=tell)
         finally:
             await model.close()
@@ -159,8 +159,8 @@ def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], with_mem
 
 
 def written(facts: Mapping[str, Any], figures: Sequence[Figure]) -> None:
-    """Write the figures between the marks of the page, and the plot beside it."""
-    from .plot import drawn  # only who wants the picture needs what draws it
+    """Write the figures between the marks of the page, and the plot next to the page."""
+    from .plot import drawn  # imported here: only the plot needs matplotlib
 
     page = in_page(PAGE.read_text(encoding="utf-8"), as_markdown(facts, figures))
     PAGE.write_text(page, encoding="utf-8")

@@ -1,8 +1,9 @@
-"""Bytes of a session's row in the observer's table, with its published outcome and without (docs/design/rows.md).
+"""Size of a session's row in the observer's table, with and without its published outcome (docs/design/rows.md).
 
     python -m bench.session_rows
 
-Real decisions and rows of the observer, with a scripted model that says two things about each turn. No broker.
+It uses real decisions and rows of the observer, with a scripted model that returns two observations per turn, and no
+broker.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SAID = (
 
 
 def answer(ask: Ask) -> Answer:
-    """Two observations a turn, each with a quote of a sentence."""
+    """Return two observations per turn, each with a quote of one sentence."""
     observations = []
     for name, text in ask.turns.items():
         for sentence in text.removeprefix("user: ").strip().split(". "):
@@ -39,7 +40,7 @@ def answer(ask: Ask) -> Answer:
 
 
 async def sizes(turns: int) -> dict[str, int]:
-    """Return bytes: of the row, the row without its outcome, its turn ids, and the records that trim it."""
+    """Return sizes in bytes: the row, the row without its outcome, its turn ids, and the records that trim it."""
     world, key = ObserverWorld(answer), ids.session_key(*SESSION)
     for n in range(turns):
         await world.deliver(world.turn(SAID.format(n=n), f"turn-{n:032d}"))

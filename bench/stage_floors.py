@@ -1,7 +1,8 @@
-"""R3′: processor time of a turn in each stage ÷ that of the same calls in a plain loop (bench/floor.py).
+"""R3′: processor time of a turn in each stage ÷ processor time of the same calls in a plain loop (bench/floor.py).
 
-All four stages work on one turn first, through a proxy that notes their requests. Then turns of as many sessions wait,
-so that no two of them are decided together, and one stage after the other is let go; its floor has the same backlog.
+First, all four stages handle one turn through a proxy that records their requests. Then turns wait, each of a separate
+session, so that no two of them are decided together. The stages are released one after the other; the floor of a stage
+has the same backlog.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from .world import ROOT, NotMeasured, Worker, World
 
 TARGET = 2.0
 ABSOLUTE: Mapping[StageName, float] = {"recorder": 1.5, "observer": 3.5, "reflector": 4.0, "consolidation": 2.0}
-"""Milliseconds of a turn, on the machine of these figures with a real server."""
+"""Milliseconds per turn on the machine of these figures, with a real server."""
 SOURCES: Mapping[StageName, Topic] = {
     "recorder": TURNS,
     "observer": TURNS,
     "reflector": OBSERVATIONS,
     "consolidation": EPISODES_RECORDED,
 }
-"""The topic that has a record for each turn."""
+"""The topic with one record per turn, by stage."""
 HELD_SECONDS = 40.0
-"""The session time-out of workers that are held while others work."""
+"""Session time-out of workers that are stopped while others work."""
 IN_FLIGHT = 64
 READS = ("/points/query/batch", "/points/scroll", "/points/query")
 WRITES = ("/points", "/points/payload", "/points/vectors")
@@ -65,7 +66,7 @@ QUICK = Load(rounds=1, turns=floor.WARM_UP + 5, warm_up=2)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a stage sent for one turn."""
+    """The requests and records that a stage sent for one turn."""
 
     requests: Sequence[floor.Request]
     sent: Sequence[floor.Sent]
@@ -136,7 +137,7 @@ def _worker(world: World, stage: StageName, store: RequestProxy, model: RequestP
 async def _samples(
     world: World, stores: Mapping[StageName, RequestProxy], models: Mapping[StageName, RequestProxy], who: Speakers
 ) -> dict[StageName, Sample]:
-    """Let all stages do one turn, and return what each of them sent."""
+    """Let all stages handle one turn. Return the requests and records of each stage."""
     topics = [topic for topic in await world.log.topics() if not topic.startswith("__")]
     before = {topic: await world.log.ends(topic) for topic in topics}
     with ExitStack() as noting:
@@ -160,13 +161,13 @@ async def _samples(
 
 
 def _largest(noted: Sequence[floor.Request], ends: Sequence[str]) -> list[floor.Request]:
-    """Return the largest of these requests, if there is any: what is asked or written in several could go in one."""
+    """Return the largest request whose path has one of these ends, if any: several requests could be one."""
     kind = [each for each in noted if each.url.partition("?")[0].endswith(tuple(ends))]
     return sorted(kind, key=lambda each: len(each.body))[-1:]
 
 
 def _writers(topic: str) -> list[StageName]:
-    """Return the stages that write this topic. What comes in on memory.turns is the turn itself."""
+    """Return the stages that write this topic; none for memory.turns, because that record is the turn itself."""
     written = [each for each in TOPICS if each.name == topic and each is not TURNS]
     tables = [stage for stage in STAGES if (log := changelog_of(stage)) is not None and log.name == topic]
     return [*tables, *(stage for each in written for stage in STAGES if stage in each.written_by)]
@@ -183,7 +184,7 @@ async def _committed(world: World, stage: StageName, source: Topic) -> list[int]
 
 
 async def _let_go(world: World, worker: Worker, stage: StageName, turns: int) -> float:
-    """Let a stage that is held do what waits, and return the ms of processor time of a turn."""
+    """Let a stopped stage handle its backlog. Return the processor time per turn in ms."""
     before = worker.cpu_seconds()
     worker.let_go()
     try:

@@ -1,7 +1,7 @@
 """R1: turns per second ÷ (in flight ÷ model latency), with more turns waiting than are in flight.
 
-The rate comes from the timestamps of the output, over whole waves of `in_flight` turns. The first two waves and the
-end, where fewer sessions than slots are left, do not count.
+The rate is computed from the timestamps of the output, over whole waves of `in_flight` turns. The first two waves do
+not count, and neither does the end, when fewer sessions than slots are left.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .world import World
 TARGET = 0.97
 SKIPPED_WAVES = 2
 WORKERS = 2
-"""One worker is one process and uses one core at most. Two show what a second core adds."""
+"""One worker is one process and uses at most one core. Two workers show the effect of a second core."""
 TURNS_A_SESSION = (1, 10)
-"""Of a backlog that the defaults take: a session waits for further turns while it is read."""
+"""Range of turns per session in a backlog with default settings: a session waits for more turns while it is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`waves` x `in_flight` turns, of which `kept` waves are measured."""
+    """A load of `waves` x `in_flight` turns, of which `kept` waves are measured."""
 
     in_flight: int
     latency: float
@@ -50,11 +50,13 @@ QUICK = (Load(8, 0.05, 32, 12, 4),)
 
 
 def rate(stamps: Sequence[int], load: Load) -> float:
-    """Return the turns per second from the output timestamps, in whole milliseconds. Turns that are observed together
-    come out together; less than a millisecond counts as one."""
+    """Return the turns per second from the output timestamps (ms since 1970).
+
+    Turns that are observed together have one timestamp. A duration below a millisecond counts as one millisecond.
+    """
     ordered = sorted(stamps)
     first = SKIPPED_WAVES * load.in_flight
-    # A wave comes out together: its middle stands for it.
+    # A wave comes out together, so its middle is used as its time.
     middles = [
         median(ordered[first + wave * load.in_flight : first + (wave + 1) * load.in_flight])
         for wave in range(load.kept + 1)
@@ -89,8 +91,10 @@ def _figure(world: World, load: Load, who: str, turns_per_second: float) -> Figu
 
 
 async def _machinery(world: World, load: Load, *, workers: int = 1) -> float:
-    """`workers` processes share the turns in flight. The load comes when all of them have worked, while they are
-    held."""
+    """Return the rate of `workers` processes that share the turns in flight.
+
+    The load is produced after all of them have handled a record, while they are stopped.
+    """
     source, sink = await world.fresh_topics("in", "out")
     running = [
         await overhead.start(

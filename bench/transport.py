@@ -1,9 +1,9 @@
-"""What a search of a Qdrant server costs over HTTP, over TLS and over gRPC: `python -m bench.transport`.
+"""Cost of a search on a Qdrant server over HTTP, TLS and gRPC: `python -m bench.transport`.
 
-MEMSTREAM_TEST_QDRANT names the server; gRPC is on the port after it. `--tls https://host:port --ca FILE` names a second
-server, which has TLS, and the certificate of its authority. Each way asks the same query by bare means and
-decodes the answer into dicts: aiohttp with and without compression, and the stubs of qdrant-client. The ways alternate
-in one run; the least of several rounds counts, because the machine is shared.
+MEMSTREAM_TEST_QDRANT names the server; gRPC is on the next port. `--tls https://host:port --ca FILE` names a second
+server, which has TLS, and the certificate of its authority. Each transport sends the same query with a bare client and
+decodes the response into dicts: aiohttp with and without compression, and the stubs of qdrant-client. The transports
+alternate in one run; the minimum of several rounds counts, because the machine is shared.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from rich.table import Table
 from .qdrant_server import given_server, prefixed_engine
 
 POINTS: Final = 10
-"""Points of one answer."""
+"""Number of points in one response."""
 STORED: Final = 200
 Way = Callable[[], Awaitable[Any]]
 
 
 def _payload(size: int, chance: random.Random) -> dict[str, Any]:
-    """Build a payload of about this many bytes: text as people write it, which compresses to a half or so."""
+    """Build a payload of about `size` bytes: natural text, which compresses to about a half."""
     words = [f"w{chance.randrange(20_000)}" for _ in range(max(1, (size - 200) // 7))]
     return {
         "tenant_id": "acme",
@@ -124,7 +124,7 @@ async def _alternated(
 
 @asynccontextmanager
 async def _filled(server: str, dimension: int, size: int, *, ca: Path | None = None) -> AsyncIterator[str]:
-    """Yield the name of a collection with payloads of this size, which is deleted afterwards."""
+    """Yield the name of a collection with payloads of this size. Delete it afterwards."""
     engine = prefixed_engine(server, f"memstream-bench-{uuid.uuid4().hex[:8]}-", ca=ca)
     chance = random.Random(7)
     try:
@@ -193,7 +193,7 @@ def _ways(
 @click.option("--tls", help="Address of a server with TLS.")
 @click.option("--ca", type=click.Path(path_type=Path), help="Certificate of its authority.")
 def main(calls: int, rounds: int, wanted: tuple[str, ...], tls: str | None, ca: Path | None) -> None:
-    """Compare the ways to a Qdrant server."""
+    """Compare the transports to a Qdrant server."""
     server = given_server()
     if server is None:
         raise click.ClickException("MEMSTREAM_TEST_QDRANT names no server")

@@ -20,7 +20,7 @@ TENANT = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One record to produce. `mark` is its turn id, which the model finds in the text."""
+    """One record to produce. `mark` is its turn id, which is also in the text for the model."""
 
     mark: str
     key: bytes
@@ -29,7 +29,7 @@ class Said:
 
 @dataclass(slots=True)
 class Speakers:
-    """Builds turns of `sessions` sessions in turn, each of its own user. No two turns of a process are equal."""
+    """Builder of turns of `sessions` sessions in rotation, each with its own user. All turns of a process differ."""
 
     name: str
     sessions: int
@@ -49,15 +49,16 @@ class Speakers:
 
 
 async def produce(log: Log, said: Iterable[Said], *, topic: str = TURNS.name) -> None:
-    """Produce all at once; return when they are durable."""
+    """Produce all records without pauses. Return when they are durable."""
     await asyncio.gather(*(log.append(topic, key=each.key, value=each.value) for each in said))
 
 
 async def produce_evenly(
     log: Log, said: Sequence[Said], *, rate: float, topic: str = TURNS.name
 ) -> dict[str, tuple[float, float]]:
-    """Produce `rate` turns per second, whatever happens to them. Return by mark when each was sent and when it
-    was durable.
+    """Produce `rate` turns per second, independent of their handling.
+
+    Return the times at which each turn was sent and durable, by mark.
     """
     times: dict[str, tuple[float, float]] = {}
 
@@ -76,7 +77,7 @@ async def produce_evenly(
 
 @dataclass(slots=True)
 class Arrivals:
-    """The records of a topic by mark: first sight and record."""
+    """The records of a topic by mark, each with the time at which it was first seen."""
 
     at: dict[str, float] = field(default_factory=dict)
     records: dict[str, Record] = field(default_factory=dict)
@@ -96,7 +97,7 @@ def turn_of(record: Record) -> str:
 
 @asynccontextmanager
 async def watched(log: Log, topic: str, mark: Callable[[Record], str] = turn_of) -> AsyncIterator[Arrivals]:
-    """Watch the topic from now on."""
+    """Watch the topic from its current end on."""
     arrivals = Arrivals()
     start = dict(enumerate(await log.ends(topic)))
 
@@ -116,6 +117,6 @@ async def watched(log: Log, topic: str, mark: Callable[[Record], str] = turn_of)
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """Return the smallest value that this share of them does not exceed."""
+    """Return the smallest value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

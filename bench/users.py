@@ -1,11 +1,11 @@
-"""R5, second half: CPU time of a turn with 100 000 users ÷ with few: `python -m bench.users`.
+"""R5, second half: CPU time of a turn with 100 000 users ÷ CPU time with few users: `python -m bench.users`.
 
-Two worlds have their own broker or folder, store and workers of all four stages. In both, ten users send a turn through
-the pipeline. Then one world is filled, while no worker runs: the rows and points of those ten are copied for other
-users into the changelogs and the engine. The other world gets as many users as will send turns. Then ten users at a
-time, others in each round, send ten turns each at an even rate; first in the one world, then in the other, then in
-reverse order. The figure is the CPU time of the stages' processes. All these users have the same past, so only the
-number of other users differs.
+Each of two worlds has its own broker or folder, store and workers of all four stages. In both, ten users send a turn
+through the pipeline. Then one world is filled, while no worker runs: the rows and points of these ten users are copied
+for other users into the changelogs and the engine. The other world gets only the users that will send turns. Then ten
+users send ten turns each at an even rate, with different users in each round; first in one world, then in the other,
+then in reverse order. The figure is the CPU time of the stages' processes. All these users have the same history, so
+only the number of other users differs.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from .world import NotMeasured, Worker, World
 
 TARGET: Final = 1.3
 AT_ONCE: Final = 10
-"""Users that send turns in one round, and users whose memory is copied for the others."""
+"""Number of users that send turns in one round, and of users whose memory is copied for others."""
 OF_TENANT: Final = 100
-"""Users per tenant. It is so small that no graph of a tenant is built during the run."""
+"""Number of users per tenant. It is so small that no vector graph of a tenant is built during the run."""
 BATCH: Final = 200
 UUID_TEXT: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 PATIENT: Final = "30"
 """Session time-out in seconds."""
 OWN_PARTS: Final = 3
-"""Parts of a row's key that make up the session's or owner's key. They decide its partition."""
+"""Number of parts of a row's key that form the session's or owner's key. They decide its partition."""
 SOURCE: Final = re.compile(r'("source":\{"topic":"[^"]*"),"partition":\d+,"offset":\d+')
-"""Where the event of a row's outcome lies. A copy has its event in its own partition, before all that come; otherwise
-the stage would take the row for one that was moved, and send its outcome once more."""
+"""Position of the event of a row's outcome. A copy gets a position in its own partition, before all new events.
+Otherwise the stage would treat the row as moved, and send its outcome again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Load:
 
     @property
     def few(self) -> int:
-        """Users of the other world: the first ten, and those who send turns, each in one round."""
+        """Number of users in the other world: the first ten, and the users that send turns, each in one round."""
         return AT_ONCE * (self.rounds + 2)
 
     def speakers(self, users: int) -> Iterator[Sequence[User]]:
@@ -85,9 +85,7 @@ QUICK: Final = Load(users=100, rounds=1, turns_each=2, rate=10.0)
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One of many users. Names have one length and appear in no other text, so that they can be replaced in
-    stored records.
-    """
+    """One of many users. Names have the same length and occur in no other text, so they can be replaced in records."""
 
     number: int
 
@@ -101,7 +99,7 @@ class User:
 
     @property
     def like(self) -> User:
-        """The user whose memory is copied for this one."""
+        """Return the user whose memory is copied for this user."""
         return User(self.number % AT_ONCE)
 
     def turn(self, n: int) -> Said:
@@ -116,7 +114,7 @@ class User:
         return Said(mark, ids.session_key(self.tenant, self.name, self.name).encode(), value)
 
     def instead_of(self, other: User, text: str) -> str:
-        """Return another user's stored record as if it were this user's: names, and the ids derived from them."""
+        """Return another user's stored record with this user's names, and the ids derived from them."""
         text = text.replace(other.name, self.name).replace(other.tenant, self.tenant)
         return UUID_TEXT.sub(lambda found: self.id_for(found.group()), text)
 
@@ -129,7 +127,7 @@ FIRST: Final = tuple(User(number) for number in range(AT_ONCE))
 
 # ------------------------------------------------------------------------------------------------ filling up
 async def fill(world: World, users: Sequence[User]) -> float:
-    """Copy the first users' memory for these users while no worker runs; return the seconds it took."""
+    """Copy the first users' memory for these users while no worker runs. Return the seconds."""
     began = time.monotonic()
     for topic in filter(None, map(changelog_of, STAGES)):
         await _fill_table(world, topic.name, users)
@@ -170,7 +168,7 @@ async def _fill_engine(folder: Path, users: Sequence[User]) -> None:
 
 
 async def _points(engine: EdgeEngine, collection: str) -> list[list[EngineRow]]:
-    """Return the points of a collection by the first user to whom they belong."""
+    """Return the points of a collection, grouped by the first users that own them."""
     found, _ = await engine.scroll(collection, limit=10_000, with_vectors=True)
     return [[each for each in found if user.name in json.dumps(each.payload)] for user in FIRST]
 
@@ -194,7 +192,7 @@ class Side:
     """The users that send turns in each round."""
     processes: dict[str, Worker]
     filled: float
-    """Seconds."""
+    """Seconds that filling took."""
 
 
 async def measure(kind: str, folder: Path, model: Model, load: Load, *, tell: Callable[[str], None]) -> list[Figure]:
@@ -225,7 +223,7 @@ async def measure(kind: str, folder: Path, model: Model, load: Load, *, tell: Ca
 
 
 async def opened(world: World, users: int, load: Load) -> Side:
-    """Yield a world with this number of users, and its workers."""
+    """Open a world with this number of users, and start its workers."""
     await world.model.reset(latency=0.0)
     _start(world)
     await produce_evenly(world.log, [user.turn(0) for user in FIRST], rate=load.rate)
@@ -236,10 +234,10 @@ async def opened(world: World, users: int, load: Load) -> Side:
 
 
 def _start(world: World) -> dict[str, Worker]:
-    """Start one process per stage; in a folder, one for all.
+    """Start one process per stage; in a folder, one process for all stages.
 
     A worker observes one turn of a session at a time, so that no turns are observed together. The session time-out is
-    long, so that no worker is thrown out of its group while it restores gigabytes.
+    long, so that no worker is removed from its group while it restores gigabytes.
     """
 
     def worker(*stages: StageName) -> Worker:
@@ -253,8 +251,8 @@ def _start(world: World) -> dict[str, Worker]:
 async def spoken(side: Side, load: Load) -> dict[str, float]:
     """Send the turns; return the CPU seconds per turn of each process.
 
-    Raises NotMeasured when a turn became no fact, or did not follow the user's earlier turns: then the worlds cannot be
-    compared.
+    Raises NotMeasured when a turn resulted in no fact, or did not follow the user's earlier turns: then the worlds
+    cannot be compared.
     """
     users = next(side.speaking)
     said = [user.turn(n) for n in range(1, load.turns_each + 1) for user in users]

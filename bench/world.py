@@ -30,7 +30,7 @@ from .model import Model
 ROOT = Path(__file__).resolve().parents[1]
 KAFKA_PARTITIONS = 12
 SESSION_TIMEOUT = 6.0
-"""Seconds for which the partitions of a killed worker wait at most."""
+"""Maximum seconds that the partitions of a killed worker wait."""
 GIVE_UP = 120.0
 LOOK_SECONDS = 0.05
 STOP_SECONDS = 60.0
@@ -38,10 +38,10 @@ Kind = Literal["kafka", "embedded"]
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of another process, to the nanosecond.
+    """Return the CPU time of another process, with a resolution of a nanosecond.
 
-    /proc/<pid>/stat counts hundredths of a second, which is more than a plain client takes for hundreds of records. On
-    Linux, clock_getcpuclockid(3) is this arithmetic.
+    /proc/<pid>/stat counts hundredths of a second, which is more than a plain client needs for hundreds of records. The
+    computation is that of clock_getcpuclockid(3) on Linux.
     """
     return time.clock_gettime((~pid << 3) | 2)
 
@@ -59,12 +59,12 @@ class Worker:
             self.process = subprocess.Popen(command, cwd=ROOT, env=dict(env), stdout=out, stderr=out)
 
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads since its start, in seconds."""
+        """Return the user and system time of all its threads since its start, in seconds."""
         return cpu_seconds(self.process.pid)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the process during the block, for less than its session time-out."""
+        """Stop the process (SIGSTOP) during the block, which must be shorter than its session time-out."""
         self.hold()
         try:
             yield
@@ -113,13 +113,13 @@ class World:
     stores: Mapping[str, str]
     """The settings of the vector store."""
     server: LoopbackQdrant | None = None
-    """The vector store's server; None where the engine runs in the worker."""
+    """The vector store's loopback server; None when there is none."""
     workers: list[Worker] = field(default_factory=list)
     _made: int = 0
 
     @property
     def where(self) -> str:
-        """The name of this world in a table: with the store, because latencies of the stand-in are not a server's."""
+        """The name of this world in a table. It has the kind of store, because the stand-in has other latencies."""
         if self.kind == "embedded":
             return self.kind
         return f"{self.kind}, {'Qdrant server' if self.server is None else 'stand-in store'}"
@@ -132,8 +132,8 @@ class World:
     def worker(self, *stages: StageName, in_flight: int = 64, name: str | None = None, **env: str) -> Worker:
         """Start `memstream worker …`.
 
-        With a `name` it is a static member of its groups: it returns to its partitions and its folder, and its slot
-        stays reserved for a session after its end.
+        With a `name` it is a static member of its groups: it returns to its partitions and its folder, and its
+        partitions stay reserved for one session time-out after its end.
         """
         settings = {
             **worker_settings(self.broker, self.folder / "data", session_timeout=SESSION_TIMEOUT),
@@ -167,7 +167,7 @@ class World:
 
     @asynccontextmanager
     async def engine_folder(self) -> AsyncIterator[Path]:
-        """Yield the folder of the vector store's engine, which no process has open meanwhile. No worker may run."""
+        """Yield the folder of the vector store's engine, closed by all processes meanwhile. No worker may run."""
         if self.server is None:
             yield self.folder / "log" / ENGINE_FOLDER
             return
@@ -179,7 +179,7 @@ class World:
 
     # ------------------------------------------------------------------------------------------------ topics
     async def fresh_topics(self, *names: str) -> tuple[str, ...]:
-        """Create unused topics named after these."""
+        """Create new topics with unique names that begin with these names. Return the names."""
         self._made += 1
         made = tuple(f"bench-{self._made}-{name}" for name in names)
         await self.log.create([TopicSpec(name, self.partitions, 1, {}) for name in made])
@@ -189,7 +189,7 @@ class World:
     async def until(
         self, true: Callable[[], Awaitable[bool]], what: str, *, within: float = GIVE_UP, pause: float = LOOK_SECONDS
     ) -> None:
-        """Wait until this holds, with a look every `pause` seconds.
+        """Wait until `true` returns True; check every `pause` seconds.
 
         Raises NotMeasured after `within` seconds, or when a process has ended.
         """
@@ -214,7 +214,7 @@ class World:
         await self.until(enough, f"{by} records on {topic}", within=within)
 
     async def settled(self, *stages: StageName, within: float = GIVE_UP, pause: float = LOOK_SECONDS) -> None:
-        """Wait until these stages have no lag. A look at all four asks the broker some forty times."""
+        """Wait until these stages have no lag. A check of all four makes about forty requests to the broker."""
 
         async def nothing_left() -> bool:
             return not any([await self._lag(stage) for stage in stages])
@@ -232,8 +232,10 @@ class World:
 
 @contextmanager
 def _qdrant(folder: Path) -> Iterator[LoopbackQdrant | str]:
-    """Yield the address of the Qdrant server that MEMSTREAM_TEST_QDRANT names, or the engine behind a server process.
-    Latency is that of a server only with the first."""
+    """Yield the address of the Qdrant server that MEMSTREAM_TEST_QDRANT names, or the engine behind a loopback server.
+
+    Only the first has the latency of a real server.
+    """
     given = os.environ.get("MEMSTREAM_TEST_QDRANT")
     if given:
         yield given

@@ -27,7 +27,7 @@ from .stages import Deployment, remembered
 MODELS: Final = ("oracle", "noisy", "offline")
 SEED: Final = 1
 QUICK: Final = 2
-"""Dialogues of each half in a quick run."""
+"""Number of dialogues per half in a quick run."""
 
 
 @click.command()
@@ -51,7 +51,7 @@ def main(
     plain: bool,
     out: Path | None,
 ) -> None:
-    """Measure how right, complete and current the memory of scripted dialogues is."""
+    """Measure correctness, completeness and currency of the memory of scripted dialogues."""
     logs.configure(stream=sys.stderr, level=logging.ERROR)
     began, facts = time.monotonic(), machine()
     rows: list[Row] = []

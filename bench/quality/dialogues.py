@@ -1,8 +1,8 @@
-"""Scripted dialogues of several sessions, and the gold: what memory should have at their end.
+"""Scripted dialogues of several sessions, and the gold: the statements that memory should have at their end.
 
-Half of tests/corpora/dialogues is for tuning; the other half was written before the rules and is never tuned on. A file
-is one person's dialogue: `sessions` in arrival order (a late one has an earlier date than the one before), `facts` (the
-gold) and `never` (what must not be remembered).
+Half of tests/corpora/dialogues is for tuning; the other half was written before the rules and is never used for tuning.
+A file is one person's dialogue: `sessions` in arrival order (a late session has an earlier date than the previous one),
+`facts` (the gold) and `never` (statements that must not be remembered).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Wording:
     """The subject and the words of a statement (see matching.py)."""
 
     keywords: tuple[str, ...]
-    """Words that must all be in the text; `a/b` is a or b, `work*` is any word with that beginning, several words
-    are a phrase.
+    """Words that must all be in the text. `a/b` is a or b, `work*` any word with that prefix; several words are a
+    phrase.
     """
     subject: str | None = None
     """None means any subject."""
@@ -41,7 +41,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A statement that is true at the end, or was true until the dialogue ended it."""
+    """A statement that is true at the end, or was true until a point in the dialogue."""
 
     id: str
     subject: str
@@ -52,9 +52,9 @@ class Gold:
     wordings: tuple[Wording, ...]
     evidence: tuple[Said, ...]
     optional: bool = False
-    """It may be remembered, and may be missing."""
+    """True when the statement may be remembered or missing."""
     replaces: str | None = None
-    """The gold item that it replaces."""
+    """Id of the gold item that it replaces."""
     is_correction: bool = False
 
 

@@ -1,8 +1,8 @@
 """A match between a stored statement and a gold item: lenient on wording, strict on content.
 
-The subject is the same, every keyword of the item is in the text, no forbidden word is, and no negation is, unless the
-item itself is one. A denial at the end of a text (", not Lea") and the origin of a change ("from Halifax to Moncton")
-are removed first.
+They match if the subject is the same, every keyword of the item is in the text, no forbidden word is in it, and it has
+no negation unless the item is one. A denial at the end of a text (", not Lea") and the origin of a change ("from
+Halifax to Moncton") are removed first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Scripted models over the OpenAI protocol: one that answers with the gold, and one with seeded faults.
+"""Scripted models over the OpenAI protocol: one answers with the gold, the other adds seeded faults.
 
-Neither sees more than a model would: it names a replaced item only where the prompt shows it.
+Neither sees more than a real model: it names a replaced item only if the prompt shows it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .dialogues import Dialogue, Gold, Turn
 from .scoring import says
 
 MOST: Final = 3
-"""Observations per turn that the observer's prompt asks for at most."""
+"""Maximum number of observations per turn in the observer's prompt."""
 _PAIR: Final = re.compile(r"^\[(p\d+)\]\s*known: ?(.*)\n\s*new: ?(.*)$", re.MULTILINE)
 
 
@@ -42,11 +42,11 @@ class Faults:
     dropped: float = 0.08
     paraphrased: float = 0.15
     doubled: float = 0.08
-    """The same item again in other words, in the same answer."""
+    """The same item a second time in other words, in the same answer."""
     invented: float = 0.08
     """An additional item that nobody said, with an invented quote."""
     wrong_id: float = 0.08
-    """`replaces` names something that was not shown."""
+    """`replaces` names an item that was not shown."""
 
 
 def oracle(talks: Sequence[Dialogue]) -> Script:
@@ -57,8 +57,8 @@ def oracle(talks: Sequence[Dialogue]) -> Script:
 def noisy(talks: Sequence[Dialogue], *, seed: int, faults: Faults | None = None) -> Script:
     """Return the oracle's script with faults.
 
-    The faults of a turn depend only on the seed and the turn's text, so that order, repairs and redeliveries change
-    nothing.
+    The faults of a turn depend only on the seed and the turn's text, so that order, repairs and redeliveries do not
+    change them.
     """
     chances = faults or Faults()
 
@@ -99,7 +99,7 @@ _SILENCE: Final[Mapping[str, Json]] = {
     "summary": {"text": ""},
     "gist": {"text": ""},
 }
-"""Facts come from observations and judgements alone, so that the conflict pipeline is what is measured."""
+"""Facts come only from observations and judgements, so that the result measures the conflict pipeline."""
 
 
 def _meant(talk: Dialogue, turn: Turn) -> list[Meant]:
@@ -137,7 +137,7 @@ def _judgements(ask: Ask, talks: Iterable[Dialogue]) -> list[Json]:
 
 
 def _judged(old: str, new: str, talks: Sequence[Dialogue]) -> str:
-    """Judge two items by the one dialogue whose gold has both."""
+    """Judge two items by the dialogue whose gold has both."""
     for talk in talks:
         knows = [gold for gold in talk.facts if _about(gold, old)]
         tells = [gold for gold in talk.facts if _about(gold, new)]
@@ -206,7 +206,7 @@ _OTHER_WORDS: Final = (
 
 
 def in_other_words(content: str) -> str:
-    """Return a paraphrase, as a model would write it on another day."""
+    """Return a paraphrase, as a model could write it in another answer."""
     for pattern, other in _OTHER_WORDS:
         said, changed = re.subn(pattern, other, content, count=1)
         if changed:

@@ -1,4 +1,4 @@
-"""The results as a table and as JSON."""
+"""The results of the quality benchmark as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scoring import Counts, Score, total
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model on one half."""
+    """The results of one model on one half."""
 
     model: str
     half: Half
@@ -44,7 +44,7 @@ class Row:
 
 
 def as_json(facts: Mapping[str, Any], rows: Sequence[Row], *, seconds: float, wrong: bool) -> dict[str, Any]:
-    """Return the rows as JSON. `wrong` adds a line for each error."""
+    """Return the rows in a form for JSON. `wrong` adds a line for each error."""
     listed = [row.plain() | ({"wrong": row.wrong} if wrong else {}) for row in rows]
     return {"machine": dict(facts), "seconds": round(seconds), "rows": listed}
 

@@ -14,22 +14,22 @@ from .matching import matches
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of one dialogue, or the sum of several. Facts are active ones."""
+    """Counts of one dialogue, or the sum of several. Only active facts count."""
 
     facts: int = 0
     right: int = 0
-    """Facts that match a gold item that holds, and none that no longer holds."""
+    """Facts that match a valid gold item, and match no gold item that has ended."""
     wanted: int = 0
-    """Gold items that hold and are not optional."""
+    """Gold items that are valid at the end and not optional."""
     found: int = 0
     ended: int = 0
-    """Gold items that no longer hold."""
+    """Gold items that have ended."""
     stale: int = 0
-    """Gold items that no longer hold and that a fact still states."""
+    """Gold items that have ended but that a fact still states."""
     doubled: int = 0
     """Further facts that match the same gold item."""
     proven: int = 0
-    """Facts with a quote that is in its turn."""
+    """Facts with a quote that occurs in the quoted turn."""
     forbidden: int = 0
     """Facts that must not be remembered."""
 

@@ -46,16 +46,16 @@ class NotSettled(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """`script`: the answers of a scripted model server; None means the offline model."""
+    """The options of a deployment. `script`: the answers of a scripted model server; None means the offline model."""
 
     script: Script | None = None
     embedder: str = "hashing"
     consolidated: bool = True
-    """Whether each person's memory is consolidated by command at the end, as a schedule would do."""
+    """True when each person's memory is consolidated by a command at the end, as a schedule would do."""
 
 
 async def remembered(talks: Sequence[Dialogue], deployment: Deployment) -> Mapping[str, list[Fact]]:
-    """Return the active facts at the end, by dialogue. Sessions follow one another; dialogues run side by side."""
+    """Return the active facts at the end, by dialogue. Sessions run one after the other, dialogues concurrently."""
     async with deployed(deployment) as ports:
         for wave in range(max(len(talk.sessions) for talk in talks)):
             await tell(ports.log, [(talk.id, talk.sessions[wave]) for talk in talks if wave < len(talk.sessions)])
@@ -76,14 +76,14 @@ async def deployed(deployment: Deployment) -> AsyncIterator[LocalStages]:
 
 
 async def tell(log: Log, sessions: Sequence[tuple[str, Sequence[Turn]]]) -> None:
-    """Send one session of each person, and wait until the stages are done with them."""
+    """Send one session of each person, and wait until the stages have handled them."""
     await _say(log, sessions)
     await _settled(log)
 
 
 @asynccontextmanager
 async def _settings(deployment: Deployment) -> AsyncIterator[Settings]:
-    """Return the settings of a fresh folder with only the model set; the environment does not count."""
+    """Yield the settings of a fresh folder with only the model set; the environment is ignored."""
     with tempfile.TemporaryDirectory(prefix="memstream-quality-") as made, ExitStack() as stack:
         folder = Path(made)
         address = f"{EMBEDDED}{folder}"

@@ -1,1 +1,1 @@
-"""Quality of retrieval of turns, on conversations whose questions name their evidence (docs/notes/retrieval.md)."""
+"""Quality of the retrieval of turns, on conversations with questions and evidence (docs/notes/retrieval.md)."""

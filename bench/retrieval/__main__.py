@@ -31,7 +31,7 @@ from .variants import DEFAULT, LATE, TUNED, VARIANTS, split, tuned
 
 READERS: dict[str, Callable[[Path], Corpus]] = {"locomo": locomo.read}
 PATIENCE = 60.0
-"""Seconds for a read: the first one loads the model."""
+"""Time limit of a read in seconds; the first read loads the model."""
 MODEL_TIMEOUT = 60.0
 
 
@@ -46,7 +46,7 @@ MODEL_TIMEOUT = 60.0
 @click.option("--late", help="Also ask with the reranker `late`: the name or folder of its sentence encoder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def main(file: Path, form: str, embedder: str, late: str | None, as_json: bool) -> None:
-    """Measure how well turns are found: recall, MRR and nDCG against the evidence of questions."""
+    """Measure the retrieval of turns: recall, MRR and nDCG against the evidence of questions."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
         corpus = READERS[form](file)
@@ -130,7 +130,7 @@ async def _measured(
         tell(f"asking: {name}")
         held_out = await answered(parts.held_out, name)
         found += rows(name, "held out", held_out)
-        if name != TUNED:  # nothing is claimed of it where it was chosen
+        if name != TUNED:  # the tuned variant has no result on the part on which it was chosen
             found += rows(name, "all", [*await answered(parts.tuning, name), *held_out])
     return Report(
         embedder=embedder.identity.name,

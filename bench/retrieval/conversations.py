@@ -46,7 +46,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The contents of a file. `skipped` counts what could not be used, by reason."""
+    """The contents of a file. `skipped` counts the unusable items by reason."""
 
     conversations: Sequence[Conversation]
     skipped: Counter[str] = field(default_factory=Counter)

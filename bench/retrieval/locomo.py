@@ -4,9 +4,9 @@
         {"speaker", "dia_id": "D1:1", "text", "blip_caption"?, "img_url"?}, …], …},
      "qa": [{"question", "answer", "evidence": ["D1:3", …], "category": 1…5}, …]}
 
-The published file has evidence with several ids in one string ("D8:6; D9:17"), with an id that is cut ("D"), written
-otherwise ("D:11:26", "D30:05"), of no line, and none at all. What names a line counts, the rest is counted. Questions
-of category 5 ask for what was never said: they have no right answer among the turns and are left out.
+The published file has irregular evidence: several ids in one string ("D8:6; D9:17"), a cut id ("D"), other spellings
+("D:11:26", "D30:05"), ids of no line, and missing evidence. Ids of existing lines are used; the others are counted as
+skipped. Questions of category 5 ask for things that were never said: no turn answers them, so they are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read(path: Path) -> Corpus:
     skipped: Counter[str] = Counter()
     conversations = [_conversation(sample, at, skipped) for at, sample in enumerate(samples)]
     twice = [name for name, times in Counter(each.id for each in conversations).items() if times > 1]
-    if twice:  # each is a user's memory: two of one name would be one
+    if twice:  # each conversation is one user's memory: two with the same name would share it
         raise NotReadable(f"{path} has several samples called {', '.join(twice)}")
     return Corpus(conversations, skipped)
 
@@ -70,7 +70,7 @@ def _numbers(talk: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _session(talk: Mapping[str, Any], number: int, known: set[str], skipped: Counter[str]) -> Session:
-    """Read one session. `known` has the ids of earlier sessions; this one's are added."""
+    """Read one session. `known` has the line ids of earlier sessions; the ids of this session are added."""
     lines: list[Line] = []
     for at, said in enumerate(talk[f"session_{number}"], start=1):
         text = _text(said) if isinstance(said, dict) else ""
@@ -87,7 +87,7 @@ def _session(talk: Mapping[str, Any], number: int, known: set[str], skipped: Cou
 
 
 def _text(said: Mapping[str, Any]) -> str:
-    """Return the text and the caption of its picture: questions concern both."""
+    """Return the text and the caption of its picture, because questions are about both."""
     text, caption = (str(said.get(name) or "").strip() for name in ("text", "blip_caption"))
     if not caption:
         return text
@@ -125,7 +125,7 @@ def _question(asked: Any, known: set[str], skipped: Counter[str]) -> Question | 
 
 
 def _evidence(told: Any, skipped: Counter[str]) -> Iterator[str]:
-    """Return the evidence as ids of lines."""
+    """Yield the evidence as ids of lines."""
     for each in told if isinstance(told, list) else [] if told is None else [told]:
         found = [_line_id(match.group()) for match in _DIA_ID.finditer(str(each))]
         if not found:
@@ -134,7 +134,7 @@ def _evidence(told: Any, skipped: Counter[str]) -> Iterator[str]:
 
 
 def _line_id(told: Any) -> str | None:
-    """Return an id in the form `D1:3`; anything else stays as it is."""
+    """Return an id in the form `D1:3`; other text is returned unchanged, and None for no text."""
     if told is None or not str(told).strip():
         return None
     found = _DIA_ID.fullmatch(str(told).strip())

@@ -1,6 +1,6 @@
 """The measured system: the real recorder writes the lines, the real recall answers the questions.
 
-The recorder is called as its worker calls it, session by session in the order of the lines, with many sessions at once.
+The recorder is called as its worker calls it: each session in the order of its lines, with many concurrent sessions.
 The store is the embedded engine in a folder. There is no Kafka: a log in memory would only pass the records on.
 """
 
@@ -44,7 +44,7 @@ BETWEEN_LINES = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question: the ids of the found lines, best first, and the seconds it took."""
+    """The answer to a question: the ids of the found lines, best first, and the time in seconds."""
 
     question: Question
     ranked: tuple[str, ...]
@@ -59,10 +59,10 @@ class Lists:
     lists: tuple[RankedList, ...]
     preferred: frozenset[str]
     turns: Mapping[str, str]
-    """The line of each message."""
+    """Line id by message id."""
 
     def ranked(self, fusion: FusionPolicy) -> list[str]:
-        """Return the best lines under a policy with weights above 0."""
+        """Return the best lines by a policy whose weights are above 0."""
         best = fuse(self.lists, policy=fusion, pool=LIMIT, preferred=self.preferred)
         return [self.turns[identity] for identity in best]
 
@@ -121,7 +121,7 @@ async def ask(
     policy: RecallPolicy,
     reranker: Reranker | None = None,
 ) -> list[Answer]:
-    """Ask the questions one after the other, so that a latency is that of a single read.
+    """Ask the questions one after the other, so that each latency is the latency of a single read.
 
     All questions are asked today, long after their subject, so that no session is fresher than another.
     """
@@ -136,7 +136,7 @@ async def ask(
 async def lists(
     conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder, policy: RecallPolicy
 ) -> list[Lists]:
-    """Return the results of recall's searches before fusion; parameters of the fusion are tried on them."""
+    """Return the results of recall's searches before fusion. The parameters of the fusion are tuned on them."""
     found = []
     for conversation in conversations:
         for question in conversation.questions:

@@ -14,12 +14,12 @@ class Quality:
     recall_at_5: float
     recall_at_10: float
     mrr: float
-    """Measures within the first 10."""
+    """Mean reciprocal rank within the first 10 lines."""
     ndcg_at_10: float
 
 
 def quality(ranked: Sequence[str], evidence: Collection[str]) -> Quality:
-    """Measure one answer (best first, each id once). `evidence` has at least one id."""
+    """Return the quality of one answer (best first, each id once). `evidence` has at least one id."""
     return Quality(
         recall(ranked, evidence, at=5),
         recall(ranked, evidence, at=10),
@@ -29,7 +29,7 @@ def quality(ranked: Sequence[str], evidence: Collection[str]) -> Quality:
 
 
 def mean(qualities: Sequence[Quality]) -> Quality:
-    """Return the means of at least one."""
+    """Return the means of at least one quality."""
     count = len(qualities)
     return Quality(
         sum(each.recall_at_5 for each in qualities) / count,
@@ -40,19 +40,17 @@ def mean(qualities: Sequence[Quality]) -> Quality:
 
 
 def recall(ranked: Sequence[str], evidence: Collection[str], *, at: int) -> float:
-    """Return the share of the evidence among the first `at`."""
+    """Return the share of the evidence that is among the first `at` lines."""
     return len(set(ranked[:at]) & set(evidence)) / len(evidence)
 
 
 def reciprocal_rank(ranked: Sequence[str], evidence: Collection[str], *, at: int) -> float:
-    """Return 1 ÷ the rank (from 1) of the first evidence; 0 if none is among the first `at`."""
+    """Return 1 ÷ the rank (from 1) of the first evidence; 0 if none is among the first `at` lines."""
     return next((1 / place for place, each in enumerate(ranked[:at], start=1) if each in evidence), 0.0)
 
 
 def ndcg(ranked: Sequence[str], evidence: Collection[str], *, at: int) -> float:
-    """Return the discounted gain (Järvelin, Kekäläinen 2002) ÷ the greatest possible. Evidence counts 1, anything
-    else 0.
-    """
+    """Return the discounted gain (Järvelin, Kekäläinen 2002) ÷ the maximum gain. Evidence counts 1, other lines 0."""
     gained = sum(1 / math.log2(place + 1) for place, each in enumerate(ranked[:at], start=1) if each in evidence)
     possible = sum(1 / math.log2(place + 1) for place in range(1, min(len(evidence), at) + 1))
     return gained / possible

@@ -1,4 +1,4 @@
-"""The results as a table and as JSON."""
+"""The results of the retrieval benchmark as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One variant on one part, over all questions or those of one category."""
+    """The results of one variant on one part, over all questions or the questions of one category."""
 
     variant: str
     part: Part
@@ -46,12 +46,12 @@ class Report:
     tuned: FusionPolicy | None
     """The policy chosen on the tuning part; None if a part has no questions."""
     tuned_on: Sequence[str]
-    """The ids of the tuning conversations; none where nothing was chosen."""
+    """The ids of the tuning conversations; empty if no policy was chosen."""
     held_out: Sequence[str]
     rows: Sequence[Row]
 
     def parts(self) -> str:
-        """Say on which conversations parameters were chosen and on which they are measured."""
+        """Return a text with the conversations for tuning and the conversations for measuring."""
         if self.tuned is None:
             return "nothing was chosen: it takes two conversations with questions, one to choose on and one to measure"
         return (

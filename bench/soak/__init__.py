@@ -1,1 +1,1 @@
-"""The whole pipeline under load for a long time, while things break by a seed (docs/notes/soak.md)."""
+"""Soak test: the whole pipeline under load for a long time, with seeded faults (docs/notes/soak.md)."""

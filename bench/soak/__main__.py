@@ -69,7 +69,7 @@ def main(
 
 
 async def _until_interrupted(wanted: Wanted, folder: Path) -> Found:
-    """Run until the end, Ctrl-C or SIGTERM; leave no process behind."""
+    """Run until the end, Ctrl-C or SIGTERM, then end all processes."""
     soaking = asyncio.ensure_future(soak(wanted, folder))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, soaking.cancel)

@@ -1,6 +1,4 @@
-"""The users' messages of the soak and the observations expected of them. The producer sends the first, the
-scripted model answers with the second.
-"""
+"""The users' messages of the soak, sent by the producer, and their observations, returned by the scripted model."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ CITIES = ("Lisbon", "Berlin", "Oslo", "Vienna", "Prague", "Madrid", "Dublin", "R
 FIRMS = ("Stripe", "Google", "Fixpoint", "Acme", "Initech", "Hooli")
 NAMES = ("Jake", "Jack", "Ana", "Mia", "Noor", "Ivo")
 UNSPEAKABLE = "Say it in no language at all."
-"""A turn with these words never gets a usable answer, so it must become a dead letter."""
+"""Text of a turn that never gets a usable answer from the model, so it must become a dead letter."""
 FILLER = (
     "Let me think about that for a moment, because there is more than one way to look at it and none is wrong. "
     "The short answer is yes; the long one depends on what you want to do with it afterwards, and on how much time "
@@ -25,7 +23,7 @@ FILLER = (
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An observation of a sentence. `replaces` is the beginning of the entry that is no longer true."""
+    """An observation of a sentence. `replaces` is the beginning of the entry that it replaces."""
 
     content: str
     category: str
@@ -36,7 +34,7 @@ class Note:
 
 
 def sentence(rng: random.Random) -> str:
-    """Return one sentence; about four of ten have nothing to observe."""
+    """Return one sentence. About four of ten sentences have no observation."""
     roll = rng.random()
     if roll < 0.40:
         return rng.choice(("Thanks, that helps.", "What would you do?", "Can you explain that again?"))
@@ -73,7 +71,7 @@ SAID: Sequence[tuple[re.Pattern[str], Mapping[str, object]]] = (
 
 
 def noted(text: str) -> list[tuple[str, Note]]:
-    """Return the observations of a text, each with the words that say it."""
+    """Return the observations of a text, each with the quoted words."""
     found: list[tuple[str, Note]] = []
     for pattern, fields in SAID:
         for match in pattern.finditer(text):

@@ -1,7 +1,7 @@
-"""The editors of the soak: users whose memory is changed by hand over HTTP.
+"""The editors of the soak: users who edit their memory over HTTP.
 
-An editor makes one edit after the other, so that the right result of each is known. Many requests are made several
-times at once under one idempotency key, and some are refused by the rules.
+An editor makes one edit after the other, so that the correct result of each edit is known. Many requests are sent
+several times concurrently with one idempotency key, and some must be refused.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ EDITORS: Final = 10
 PAUSE: Final = 3.0
 """Mean seconds between two edits of an editor."""
 COPIES: Final = (1, 1, 1, 2, 3)
-"""Requests under one idempotency key at the same time."""
+"""Numbers of concurrent requests with one idempotency key."""
 LINES: Final = 20
-"""Lines of a block before it is written from the beginning again."""
+"""Number of lines at which a block is written from the beginning again."""
 TURNS_A_SESSION: Final = 20
 ANSWERED_WITHIN: Final = 240.0
-"""Seconds until an edit has its result, outages included."""
+"""Maximum seconds until an edit has its result, including outages."""
 AGAIN_AFTER: Final = 0.5
 COLOURS: Final = ("red", "amber", "green", "blue", "white", "black", "golden", "silver")
 THINGS: Final = ("kite", "bicycle", "piano", "tent", "telescope", "canoe", "loom", "typewriter")
@@ -59,7 +59,7 @@ Answer = BaseModel | NotApplied
 
 @dataclass(slots=True)
 class Editor:
-    """One user with what its memory must have."""
+    """One user, and the content that its memory must have."""
 
     tenant: str
     user: str
@@ -72,15 +72,15 @@ class Editor:
     versions: int = 0
     """Version of the procedure."""
     fact: tuple[str, str] | None = None
-    """Id and content of the fact that is active."""
+    """Id and content of the active fact."""
     gone: list[str] = field(default_factory=list)
     """Ids of facts that were forgotten or superseded."""
     pinned: tuple[str, str] | None = None
     """Id and content of the pinned entry."""
     tasks: dict[str, str] = field(default_factory=dict)
-    """State by id."""
+    """State of each task by id."""
     one_event: dict[str, str] = field(default_factory=dict)
-    """Commands that cause exactly one event of a fact: what was done, by command id."""
+    """Commands that must cause exactly one event of a fact: description by command id."""
     wrong: list[str] = field(default_factory=list)
     checked: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -133,11 +133,11 @@ async def _edits(end: float, api: Api, editor: Editor, sent: Sent, now: Callable
 
 
 class _Unexpected(Exception):
-    """Raised for an edit with another answer than the one that its script goes on with."""
+    """An edit got an answer with which its script cannot continue."""
 
 
 async def _edit(editor: Editor, kind: str, call: Call, *, event: bool = False) -> Answer:
-    """Make one edit, perhaps several times at once. All answers to one key must agree."""
+    """Make one edit, possibly as several concurrent requests. All answers to one key must be equal."""
     editor.number += 1
     editor.kinds[kind] += 1
     key = f"{editor.user}-{editor.number}"
@@ -178,9 +178,9 @@ def _field(answer: Answer, name: str) -> object:
     return value
 
 
-# ------------------------------------------------------------------------------------------------ what is edited
+# ------------------------------------------------------------------------------------------------ the edits
 async def _say(api: Api, editor: Editor, sent: Sent) -> None:
-    """Send a turn of the edited session, which changes no fact."""
+    """Send a turn of the edited session that changes no fact."""
     turn_id, session = f"e{editor.round}", editor.session
     turn: dict[str, object] = {
         **editor.whose,
@@ -199,7 +199,7 @@ async def _say(api: Api, editor: Editor, sent: Sent) -> None:
 
 
 async def _edit_blocks(api: Api, editor: Editor) -> None:
-    """Append a line to a block of the owner and to one of the session. A line that comes twice would be seen."""
+    """Append a line to a block of the owner and to a block of the session. A duplicate line would be detected."""
     at = {**editor.whose, "session_id": editor.session}
     if editor.round % TURNS_A_SESSION == 0:
         editor.task_lines = []
@@ -236,7 +236,7 @@ async def _edit_entries(api: Api, editor: Editor) -> None:
 
 
 async def _edit_facts(api: Api, editor: Editor) -> None:
-    """Forget the fact of the round before, remember another one, change it, confirm it, sometimes supersede it."""
+    """Forget the fact of the previous round, remember a new fact, change it, confirm it, and sometimes supersede it."""
     whose, rng = editor.whose, editor.rng
     if editor.fact is not None:
         old = editor.fact[0]
@@ -296,7 +296,7 @@ async def _edit_tasks(api: Api, editor: Editor) -> None:
 
 
 async def _edit_procedures(api: Api, editor: Editor) -> None:
-    """Define the next version of a procedure. A definition that is applied twice would be seen by its version."""
+    """Define the next version of a procedure. A definition that is applied twice would change its version."""
     steps = [f"Run step {editor.number}"]
     answer = await _edit(
         editor,
@@ -308,7 +308,7 @@ async def _edit_procedures(api: Api, editor: Editor) -> None:
 
 
 async def _ask_for_refusals(api: Api, editor: Editor) -> None:
-    """Ask for edits that must be refused: an order from a tool, a reserved name, another request under a used key."""
+    """Send edits that must be refused: an instruction from a tool, a reserved name, another request with a used key."""
     whose = editor.whose
     for kind, call in (
         ("order", partial(api.rethink_block, "Hints", ORDER, trust="tool", **whose)),
@@ -330,7 +330,7 @@ async def _ask_for_refusals(api: Api, editor: Editor) -> None:
 
 # ------------------------------------------------------------------------------------------------ the verdict
 async def look(api: Api, every: Sequence[Editor]) -> None:
-    """Compare what memory has of each editor with what its edits must have left."""
+    """Compare each editor's memory with the expected result of its edits."""
     for editor in every:
         try:
             await _look(api, editor)
@@ -361,7 +361,7 @@ async def _look(api: Api, editor: Editor) -> None:
 
 
 def edit_verdict(every: Sequence[Editor], history: History) -> InvariantVerdict:
-    """Judge the answers to edits, what they left, and that each edit of a fact has exactly one event."""
+    """Judge the answers to edits and their results. Each edit of a fact must have exactly one event."""
     events: Counter[str] = Counter(
         row.command_id for rows in history.events.values() for row in rows if row.command_id is not None
     )

@@ -1,4 +1,4 @@
-"""The faults of a soak, applied to a running world at their times, and a log of them."""
+"""Application of the faults of a soak to a running world, with a log of the applied faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memstream.schemas.topics import STAGES
 log = structlog.get_logger(__name__)
 
 TRIES = 10
-"""Attempts to start a server again. On a machine with other work, one may not answer within its thirty seconds."""
+"""Number of attempts to restart a server. On a busy machine a server may not answer within its thirty seconds."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Struck:
 
 
 async def strike(world: World, plan: Sequence[Fault], done: list[Struck]) -> None:
-    """Apply the plan, each fault at its time; return when the last one is over."""
+    """Apply each fault of the plan at its time. Return when the last fault is over."""
     async with asyncio.TaskGroup() as group:
         for fault in plan:
             group.create_task(_one(world, fault, done))
@@ -80,14 +80,14 @@ def _victim(world: World, fault: Fault) -> Seat:
 
 async def _broker(world: World, fault: Fault) -> None:
     assert world.broker is not None
-    async with world.broker_lock:  # two overlapping faults come one after the other
+    async with world.broker_lock:  # two overlapping faults run one after the other
         await asyncio.to_thread(world.broker.kill if fault.kind == "broker killed" else world.broker.stop)
         await asyncio.sleep(fault.lasts)
         await _started(world.broker.start)
 
 
 async def _started(start: Callable[[], None]) -> None:
-    """Start a server, with retries on a busy machine; the fault lasts longer then."""
+    """Start a server. Repeat the start on a busy machine; the fault then lasts longer."""
     for attempt in range(1, TRIES + 1):
         try:
             await asyncio.to_thread(start)

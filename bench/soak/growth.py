@@ -1,5 +1,6 @@
-"""The growth of a soak: in the middle of the load every topic gets more partitions, as docs/how-to/grow-partitions.md
-says. The command is killed once and called again.
+"""The growth in a soak: in the middle of the load, every topic gets more partitions (docs/how-to/grow-partitions.md).
+
+The command is killed once and called again.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ from bench.soak.world import World
 log = structlog.get_logger(__name__)
 
 WAITS, WORKERS = 1, 2
-"""Exit codes of `topics grow`: something waits to be observed; the group still has members."""
+"""Exit codes of `topics grow`: turns wait to be observed; the group still has members."""
 TRIES = 20
 KILLED_AFTER = (1.0, 6.0)
-"""Seconds after which the first call is killed; it starts within about one."""
+"""Range of seconds after which the first call is killed. Its start takes about one second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grown:
-    """What a growth took. `began` and `ended` in seconds since the soak began."""
+    """The result of a growth. `began` and `ended` in seconds since the soak began."""
 
     partitions: tuple[int, int]
     began: float
     ended: float
     calls: int
-    """Calls of the command, the killed one and those that found something waiting included."""
+    """Number of calls of the command, including the killed call and calls that were refused because turns waited."""
     killed: bool
-    """Whether a call was killed in the middle. One that is quicker is not."""
+    """True when a call was killed while it ran. A fast call may end before."""
     took: float
-    """Seconds of the last call."""
+    """Duration of the last call in seconds."""
 
 
 async def grow(world: World, partitions: int, *, drain: Callable[[], Awaitable[None]]) -> Grown:
-    """Give all topics `partitions`, with the workers stopped; return when the next workers have been started.
+    """Stop the workers, grow all topics to `partitions`, and start new workers.
 
-    The traffic has to rest. Where turns still wait, workers are started again; `drain` waits until they have no lag.
-    Raises RuntimeError if the command fails, or something still waits after `TRIES` calls.
+    There must be no traffic meanwhile. If turns still wait, workers are started again, and `drain` waits until they
+    have no lag. Raises RuntimeError if the command fails, or if turns still wait after `TRIES` calls.
     """
     began, before = world.now(), world.partitions
     kill_after: float | None = random.Random(f"growth/{world.seed}").uniform(*KILLED_AFTER)
@@ -67,7 +68,7 @@ async def grow(world: World, partitions: int, *, drain: Callable[[], Awaitable[N
         if code == WAITS:
             world.fill_seats()
             await drain()
-        elif code == WORKERS:  # a static member that was stopped counts until its session time-out
+        elif code == WORKERS:  # a stopped static member counts until its session time-out
             await asyncio.sleep(1.0)
         elif code < 0:
             kill_after = None

@@ -1,8 +1,8 @@
-"""The scripted model of the soak, a process behind the OpenAI protocol: `python -m bench.soak.model`.
+"""The scripted model of the soak, a process with the OpenAI protocol: `python -m bench.soak.model`.
 
-It observes what `conversation.noted` says and sometimes misbehaves. The seed, the question and the number of times it
-was asked decide how, so that the same question fails the same way for every caller. A control port returns counts and
-makes the model unavailable for a while.
+It returns the observations of `conversation.noted` and sometimes misbehaves. The fault depends on the seed, the
+question and how often it was asked before, so that the same question fails in the same way for every caller. A control
+port returns counts and makes the model unavailable for some time.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Json = dict[str, Any]
 Away = Literal["refuses", "hangs", "overloaded"]
 AWAYS: tuple[Away, ...] = ("refuses", "hangs", "overloaded")
 MARK = re.compile(r"\(note (\d+)\)")
-"""The number in every turn of the soak, by which an answer given twice is recognised."""
+"""Pattern of the number in every turn of the soak. It identifies repeated answers."""
 PROSE = ("summary", "digest")
 LATENCY = (0.05, 0.35)
-"""Seconds."""
+"""Range of the time of an answer in seconds."""
 SLOW = 4.0
 TOO_SLOW = 30.0
-"""Seconds, longer than the time-out of the soak's workers."""
+"""Time of a hanging answer in seconds, longer than the time-out of the soak's workers."""
 HANGS = 3_600.0
 
 
@@ -44,13 +44,13 @@ class Counts:
     asked: int = 0
     misbehaved: Counter[str] = field(default_factory=Counter)
     answers: Counter[int] = field(default_factory=Counter)
-    """Usable answers by note number."""
+    """Number of usable answers by note number."""
     runs: Counter[bytes] = field(default_factory=Counter)
-    """Usable answers to consolidation by question."""
+    """Number of usable answers to consolidation by question."""
     tokens: Counter[str] = field(default_factory=Counter)
     """Tokens by schema name and direction, counted as 4 characters each."""
     times: Counter[bytes] = field(default_factory=Counter)
-    """Number of times by question."""
+    """Number of times that each question was asked."""
 
     def as_json(self) -> Json:
         return {
@@ -80,7 +80,7 @@ class Model:
         self._away = next((each for each in AWAYS if each == how), None)
         return web.json_response({"away": self._away})
 
-    # ------------------------------------------------------------------------------------------------ the wire
+    # ------------------------------------------------------------------------------------------------ protocol
     async def chat(self, request: web.Request) -> web.StreamResponse:
         if self._away is not None:
             return await self._gone(request, self._away)
@@ -125,7 +125,7 @@ class Model:
         elif schema == "consolidation":
             counts.runs[digest] += 1
             answer = {"facts": proposals(view(messages), roll)}
-        elif schema in PROSE:  # other words each time that it is asked
+        elif schema in PROSE:  # different words at each request
             answer = {"text": f"Small talk, of {len(MARK.findall(question))} turns; told {times} times."}
         content = json.dumps(answer)
         counts.tokens[f"{schema} in"] += sum(len(text) for _, text in messages) // CHARACTERS_A_TOKEN
@@ -148,8 +148,10 @@ class Model:
 
 
 def observations(prompt: PromptView) -> list[Json]:
-    """Return the observations of the shown turns. The model obeys orders, whoever gives them. What an observation
-    replaces is looked up among the shown entries."""
+    """Return the observations of the shown turns. The model obeys all instructions, whoever gives them.
+
+    The entry that an observation replaces is searched among the shown entries.
+    """
     items: list[Json] = []
     for turn, text in prompt.turns.items():
         ordered = [(ORDER, Note(ORDER, "preference"))] if ORDER in text else []
@@ -175,7 +177,7 @@ def observations(prompt: PromptView) -> list[Json]:
 
 
 def proposals(prompt: PromptView, roll: float) -> list[Json]:
-    """Return a new fact, a reinforced or an updated one, or nothing."""
+    """Return one new, reinforced or updated fact, or no fact."""
     sources = list(prompt.episodes)
     if not sources:
         return []

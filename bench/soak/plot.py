@@ -1,4 +1,4 @@
-"""A plot of a soak: lag of each stage with the faults, and memory of each worker."""
+"""A plot of a soak: the lag of each stage with the faults, and the memory of each worker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MARKS = {
     "model away": "P",
 }
 THIN = 5
-"""Interval of the drawn memory samples, so that the file stays small."""
+"""Only every n-th memory sample is drawn, so that the file stays small."""
 
 
 def drawn(found: Found, file: Path) -> None:

@@ -15,7 +15,7 @@ BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->"
 
 
 def written(found: Found, out: Path) -> None:
-    """Write `soak.json`, `soak.md` and the samples, one per line."""
+    """Write `soak.json`, `soak.md` and the samples (one per line)."""
     (out / "soak.json").write_text(json.dumps(found.as_json(), indent=1, ensure_ascii=False) + "\n")
     (out / "soak.md").write_text(page(found))
     with (out / "samples.ndjson").open("w") as file:
@@ -106,8 +106,10 @@ def _counts(counted: object) -> str:
 
 
 def longest(slopes: Iterable[Slope]) -> list[Slope]:
-    """Return the longest line of each worker, one that was judged before one that was not: after a growth the workers
-    that are judged are younger than those that it ended."""
+    """Return the longest line of each worker. A judged line is preferred to a line without a slope.
+
+    After a growth, the judged workers are younger than the workers that the growth ended.
+    """
     best: dict[str, Slope] = {}
     for slope in sorted(slopes, key=lambda each: (each.mb_a_minute is not None, each.ended - each.began)):
         best[slope.name] = slope

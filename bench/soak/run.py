@@ -28,16 +28,16 @@ from memstream.verification import InvariantVerdict
 log = structlog.get_logger(__name__)
 
 CALL_TIMEOUT = 30.0
-"""Seconds of a call of the editors, with the wait for its result."""
+"""Time-out in seconds of an editor's call, including the wait for its result."""
 START_WITHIN = 300.0
 STARTING = 20.0
-"""Seconds in which a new process imports and joins."""
+"""Seconds in which a new process imports its modules and joins its group."""
 LAG_GONE_WITHIN = 180.0
-"""Seconds after the last record: three observe patiences of a deferred turn, one breaker pause, and the table of
-a restarted worker.
+"""Maximum seconds until no lag after the last record: three observe patiences of a deferred turn, one breaker pause,
+and the recovery of a restarted worker's table.
 """
 SETTLED_LOOKS = 3
-"""Consecutive checks that have to find no lag."""
+"""Number of consecutive checks that must find no lag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Wanted:
     seed: int
     embedded: bool
     grow_to: int | None = None
-    """The partition count after the middle of the load; None: it stays."""
+    """The partition count after the middle of the load; None for no growth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Found:
     grown: growth.Grown | None = None
 
     def broken(self) -> list[str]:
-        """Return what did not hold; empty when the soak passed."""
+        """Return the violated invariants and limits; empty when the soak passed."""
         found = [
             f"{verdict.invariant}: {len(verdict.violations)} violations, the first: {verdict.violations[0].what}"
             for verdict in self.verdicts
@@ -102,7 +102,7 @@ class Found:
         return Counter(each.kind for each in self.struck)
 
     def as_json(self) -> dict[str, object]:
-        """Return everything but the samples as JSON."""
+        """Return all results except the samples, in a form for JSON."""
         return {
             "at": self.at.isoformat(timespec="seconds"),
             **asdict(self.wanted),
@@ -178,7 +178,7 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
     async def load(
         until: float, sessions: Sequence[traffic.Session], attacks: Sequence[hostile.Attack], plan: list[schedule.Fault]
     ) -> None:
-        """Let sessions, attackers and editors work while things break."""
+        """Run sessions, attackers and editors while the faults occur."""
         producing = world.log()
         await producing.start()
         try:
@@ -252,13 +252,13 @@ async def _beside(work: object) -> AsyncIterator[None]:
         yield
     finally:
         if task.done():
-            task.result()  # it does not end by itself
+            task.result()  # it ends only with an error
         task.cancel()
         await asyncio.wait([task])
 
 
 async def _all_ready(world: World) -> None:
-    """Return when every worker says that it is ready. `RuntimeError` after START_WITHIN, with what the others say."""
+    """Return when every worker is ready. Raises RuntimeError after START_WITHIN, with the reasons of the others."""
     said = {seat.name: "nothing yet" for seat in world.seats}
     try:
         async with asyncio.timeout(START_WITHIN), aiohttp.ClientSession() as http:
@@ -275,7 +275,7 @@ async def _all_ready(world: World) -> None:
 
 
 async def _readiness(http: aiohttp.ClientSession, port: int) -> str | None:
-    """Return what a worker says that is not ready; None: it is ready."""
+    """Return the reason why a worker is not ready; None when it is ready."""
     try:
         async with http.get(f"http://127.0.0.1:{port}/readyz") as answer:
             return None if answer.status == 200 else await answer.text()
@@ -291,7 +291,7 @@ async def _drained(world: World) -> None:
 
 
 async def _until_no_lag(world: World) -> tuple[float | None, dict[str, int]]:
-    """Return the seconds until no stage had lag (None: not before the deadline) and the remaining lag."""
+    """Return the seconds until no stage had lag (None: not before the deadline), and the remaining lag by stage."""
     began = time.monotonic()
     looking = world.log(timeout=10.0)
     await looking.start()

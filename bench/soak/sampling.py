@@ -1,4 +1,4 @@
-"""The samples of every second: memory and CPU of each process, lag of each stage, metrics of workers."""
+"""Samples taken every second: memory and CPU of each process, lag of each stage, metrics of workers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from memstream.streams.log.port import Log
 EVERY = 1.0
 LAG_EVERY = 2.0
 ASKED_WITHIN = 2.0
-"""Time-out of a worker's metrics in seconds."""
+"""Time-out in seconds of a request for a worker's metrics."""
 GAUGES = ("held", "in_flight")
 GAUGE = re.compile(r'^memstream_(\w+)\{stage="(\w+)"\} ([\d.e+]+)$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """One process at one moment. `rss` in MB (10⁶ bytes), `cpu` in seconds since it started."""
+    """A sample of one process. `rss` in MB (10⁶ bytes), `cpu` in seconds since its start."""
 
     at: float
     name: str
@@ -37,7 +37,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """Lag by stage, in records over all topics that it reads. It is empty while the broker is away."""
+    """A sample of the lag by stage, in records over all topics that the stage reads; empty while the broker is away."""
 
     at: float
     by_stage: dict[str, int]
@@ -116,7 +116,7 @@ async def _lags(world: World, samples: Samples) -> None:
         async def look() -> None:
             try:
                 found = await lags(log)
-            except (Transient, ValueError):  # away, or half back
+            except (Transient, ValueError):  # the broker is away or not fully back
                 found = {}
             samples.behind.append(Behind(world.now(), found))
 

@@ -1,4 +1,4 @@
-"""The schedule of faults, a pure function of the seed."""
+"""The schedule of faults: a pure function of the seed."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ Kind = Literal[
     "model away",
 ]
 FIRST = 15.0
-"""Seconds until the first fault; the groups have formed by then."""
+"""Seconds until the first fault. The groups have formed before."""
 GAP = (3.0, 12.0)
-"""Seconds between the end of one fault and the beginning of the next."""
+"""Range of seconds between the end of one fault and the beginning of the next."""
 OUTAGE = 10.0
 """Longest outage of the broker in seconds.
 
-A worker whose send has waited for 30 s ends and is restarted. Spared workers shall run from start to end, so that there
-are memory curves to judge. Longer outages are a row of the fault matrix.
+A worker whose send has waited for 30 s ends and is restarted. Spared workers must run from start to end, so that their
+memory can be judged. The fault matrix covers longer outages.
 """
 OVERLAPPING = 0.2
-"""Share of faults that begin while the one before still lasts."""
+"""Share of faults that begin while the previous fault still lasts."""
 BAG: Sequence[Kind] = (
     "kill -9", "kill -9", "kill -9", "SIGTERM", "SIGTERM", "SIGSTOP", "SIGSTOP", "worker added",
     "broker restarted", "broker killed", "store away", "model away",
 )  # fmt: skip
-"""The kinds are drawn without replacement until none is left, so that each of them comes."""
+"""The kinds of faults. They are drawn without replacement until none is left, so that each kind occurs."""
 EMBEDDED_BAG: Sequence[Kind] = ("kill -9", "kill -9", "SIGTERM")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `at` and `lasts` in seconds; `pick`, 0 to 1, selects the worker (or the way)."""
+    """One fault. `at` and `lasts` in seconds; `pick`, 0 to 1, selects the worker (or the variant)."""
 
     at: float
     kind: Kind
@@ -48,7 +48,7 @@ class Fault:
 
 
 def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[Kind] = BAG) -> list[Fault]:
-    """Return faults over `seconds`; the last one ends before the end."""
+    """Return faults over `seconds`; the last fault ends before the end."""
     rng = random.Random(f"faults/{seed}")
     faults: list[Fault] = []
     left: list[Kind] = []
@@ -65,7 +65,7 @@ def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[
 
 
 def parts(faults: Sequence[Fault], middle: float) -> tuple[list[Fault], list[Fault]]:
-    """Return the faults that are over before `middle` seconds, and those that begin after it."""
+    """Return the faults that end before `middle` seconds, and the faults that begin after it."""
     return [each for each in faults if each.at + each.lasts <= middle], [each for each in faults if each.at >= middle]
 
 
@@ -74,7 +74,7 @@ def later(faults: Sequence[Fault], seconds: float) -> list[Fault]:
 
 
 def _lasts(kind: Kind, rng: random.Random, session_timeout: float) -> float:
-    """Return the seconds of the outage. The supervisor restarts a killed worker at once."""
+    """Return the duration of the outage in seconds. The supervisor restarts a killed worker immediately."""
     match kind:
         case "kill -9" | "SIGTERM":
             return rng.uniform(0, 4)

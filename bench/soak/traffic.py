@@ -1,6 +1,6 @@
-"""The chat services of the soak. Sessions come and go at a steady rate, and acknowledged turns are kept.
+"""The chat services of the soak. Sessions begin and end at a steady rate, and acknowledged turns are kept.
 
-A few turns come twice, without a key or undecodable, or no model answers them.
+A few turns are sent twice, have no key, are undecodable, or get no usable answer from the model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SESSIONS_OF_A_USER = 2
 PAUSE = 7.0
 """Mean seconds between two turns of a session."""
 WITHOUT_KEY = 0.02
-"""Share of sessions whose service sets no key; the observer re-sends their turns to the right partition."""
+"""Share of sessions whose service sets no key. The observer sends their turns again to the correct partition."""
 TWICE = 0.01
 UNSPEAKABLES = 0.003
 UNREADABLES = 0.003
@@ -38,7 +38,7 @@ class Saying:
     at: float
     value: bytes
     turn_id: str | None
-    """None means that it is not a turn."""
+    """The turn id; None when the record is not a turn."""
     unspeakable: bool = False
 
 
@@ -56,9 +56,7 @@ class Session:
 
 
 def sessions(*, seed: int, seconds: float, count: int, rate: float) -> Iterator[Session]:
-    """Yield `count` sessions that begin one after the other over `seconds`, together about `rate` turns per
-    second.
-    """
+    """Yield `count` sessions that begin one after the other over `seconds`. Together they send about `rate` turns/s."""
     rng = random.Random(f"traffic/{seed}")
     each = rate * seconds / count
     note = 0
@@ -75,7 +73,7 @@ def sessions(*, seed: int, seconds: float, count: int, rate: float) -> Iterator[
             text = f"{sentence(rng)} {UNSPEAKABLE if unspeakable else ''} (note {note})"
             value = turn_value(tenant, who, name, f"t{n}", text, rng)
             sayings.append(Saying(at, value, f"t{n}", unspeakable))
-            if rng.random() < TWICE and not unspeakable:  # put back, a dead letter is tried again
+            if rng.random() < TWICE and not unspeakable:  # a second copy of a dead letter would be tried again
                 sayings.append(Saying(at + 0.1, value, f"t{n}", unspeakable))
             if rng.random() < UNREADABLES:
                 sayings.append(Saying(at + 0.2, rng.choice((b"\xff\xfe", b'{"tenant_id": 1}', b"[]")), None))
@@ -84,7 +82,7 @@ def sessions(*, seed: int, seconds: float, count: int, rate: float) -> Iterator[
 
 
 def turn_value(tenant: str, user: str, session: str, turn_id: str, text: str, rng: random.Random) -> bytes:
-    """Return a turn's value: the user's text, and an assistant's answer of some hundred characters."""
+    """Return a turn's value: the user's text, and an assistant's answer of about a hundred characters."""
     answer = FILLER[: rng.randrange(60, len(FILLER))]
     return json.dumps(
         {
@@ -109,11 +107,11 @@ class Sent:
     records: int = 0
     counted: Counter[str] = field(default_factory=Counter)
     late: float = 0.0
-    """The longest delay of an acknowledgement in seconds: the broker was away."""
+    """The longest delay of an acknowledgement in seconds, caused by an outage of the broker."""
 
 
 def parts(every: Sequence[Session], middle: float) -> tuple[list[Session], list[Session]]:
-    """Return what the sessions say before `middle` seconds, and what they say from then on."""
+    """Split the sessions: their records before `middle` seconds, and their later records."""
 
     def kept(*, early: bool) -> list[Session]:
         cut = (replace(s, sayings=tuple(each for each in s.sayings if (each.at < middle) is early)) for s in every)
@@ -127,7 +125,7 @@ def later(every: Sequence[Session], seconds: float) -> list[Session]:
 
 
 async def produce(log: Log, every: Sequence[Session], sent: Sent, *, now: Callable[[], float]) -> None:
-    """Send everything at its time, each session's records in order, until the log has acknowledged them."""
+    """Send all records at their times, each session's in order. Repeat each until the log has acknowledged it."""
     async with asyncio.TaskGroup() as group:
         for session in every:
             group.create_task(_converse(log, session, sent, now))
@@ -142,9 +140,7 @@ async def _converse(log: Log, session: Session, sent: Sent, now: Callable[[], fl
 
 
 async def _until_acknowledged(log: Log, session: Session, saying: Saying, sent: Sent) -> None:
-    """Send a record until it is acknowledged. A record that timed out may have arrived; its repetition is a
-    duplicate.
-    """
+    """Send a record until it is acknowledged. After a time-out it may have arrived; its repetition is a duplicate."""
     while True:
         try:
             await log.append(TURNS.name, key=session.key.encode() if session.keyed else None, value=saying.value)

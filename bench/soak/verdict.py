@@ -1,4 +1,4 @@
-"""The verdict on a soak. Functions are pure, except that the history checker reads log and store."""
+"""The verdict on a soak. The functions are pure, except the history checker, which reads log and store."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ WARM_UP = 300.0
 write buffers, which fill within some minutes at the soak's rate.
 """
 AT_LEAST = 240.0
-"""Seconds that a line needs for a slope that is judged."""
+"""Minimum length in seconds of a line whose slope is judged."""
 LIMIT = 1.0
-"""MB per minute."""
+"""Maximum slope in MB per minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Slope:
     began: float
     ended: float
     mb_a_minute: float | None
-    """None means that the line is too short."""
+    """The slope; None when the line is too short."""
     first: float
-    """MB at the beginning of the line."""
+    """Memory in MB at the beginning of the line."""
     last: float
     most: float
 
@@ -53,9 +53,7 @@ class Slope:
 
 
 def slopes(used: Sequence[Used], *, half: float, end: float, names: Sequence[str]) -> list[Slope]:
-    """Return one slope per process; a restarted worker begins a new one. `half` and `end` are seconds of the
-    soak.
-    """
+    """Return one slope per process; a restarted worker is a new process. `half` and `end` are seconds of the soak."""
     found: list[Slope] = []
     mine = sorted((each for each in used if each.name in names), key=lambda each: (each.name, each.pid, each.at))
     for (name, pid), samples in groupby(mine, key=lambda each: (each.name, each.pid)):
@@ -75,7 +73,7 @@ def slopes(used: Sequence[Used], *, half: float, end: float, names: Sequence[str
 def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> InvariantVerdict:
     """Judge I8 from the samples taken while the workers ran.
 
-    After they have stopped it cannot be judged: a reminder that was sent at that moment waits in the log for the next
+    After they have stopped, it cannot be judged: a reminder that was sent during the stop waits in the log for the next
     workers.
     """
     left = () if gone_after is not None else tuple(Violation(f"{stage} is {n} behind") for stage, n in lag.items() if n)
@@ -85,7 +83,7 @@ def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> InvariantVe
 async def history_verdicts(
     world: World, sent: Sent, attacked: Attacked, every: Sequence[Editor]
 ) -> tuple[InvariantVerdict, ...]:
-    """Judge every other invariant, and the edits and attacks, over the whole log and the store."""
+    """Judge all other invariants, and the edits and attacks, over the whole log and the store."""
     policy = load(config=world.folder / "memstream.toml")[1]
     log = world.log()
     await log.start()
@@ -114,9 +112,9 @@ async def history_verdicts(
 
 
 async def _exposed(world: World, log: Log, store: QdrantStore) -> InvariantVerdict:
-    """Search topics, changelogs, collections and logs for secrets, forged statements, orders and invisible signs.
+    """Search topics, changelogs, collections and logs for secrets, forgeries, instructions and invisible characters.
 
-    memory.turns is left out: producers send turns as they are.
+    memory.turns is left out, because it has the turns as producers sent them.
     """
     found: Counter[str] = Counter()
     checked = 0

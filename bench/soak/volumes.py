@@ -18,7 +18,7 @@ from tests.support.verification import store_of
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Sizes of `count` items: `mean` and `most` in bytes, with key, value and headers."""
+    """Sizes of `count` items: `mean` and `most` in bytes, including key, value and headers."""
 
     name: str
     count: int
@@ -59,7 +59,7 @@ async def _points(world: World) -> list[Size]:
     async with store_of(world.environment()) as store:
         payloads: dict[str, list[int]] = defaultdict(list)
         for collection in COLLECTIONS:
-            if not await store.exists(collection.name):  # made when it is first needed
+            if not await store.exists(collection.name):  # a collection is created when it is first needed
                 continue
             for tenant in TENANTS:
                 found = await store.select(collection.name, tenant_id=tenant)

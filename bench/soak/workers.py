@@ -1,4 +1,4 @@
-"""The worker processes of a soak, each in a seat that a supervisor keeps filled."""
+"""The worker processes of a soak. Each has a seat, in which a supervisor restarts it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pathlib import Path
 from memstream.streams.engine.process_exit import UNREACHABLE
 
 BACKOFF = (0.5, 8.0)
-"""Seconds before an ended worker is started again; doubled while it does not last."""
+"""First and longest wait in seconds before an ended worker is restarted. It doubles while workers end early."""
 LASTED = 30.0
-"""Seconds of life after which the backoff begins again."""
+"""Lifetime in seconds after which the backoff starts from the beginning."""
 STOP_WITHIN = 75.0
 """Seconds of grace after SIGTERM, as in docker-compose.yml."""
 
 
 class Group:
-    """One process group for everything that the soak starts.
+    """One process group for all processes that the soak starts.
 
-    It ends with the soak in every case: a shell waits for the other end of its standard input to close.
+    It ends with the soak in every case: a shell kills the group when its standard input is closed.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Group:
             )
 
     def close(self) -> None:
-        """Kill whatever still runs."""
+        """Kill all running processes of the group."""
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard.wait()
@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a worker process. `code` is Popen's: negative for a signal. `ours`: a fault ended it."""
+    """The end of a worker process. `code` as in Popen: negative for a signal. `ours`: a fault ended it."""
 
     seat: str
     at: float
@@ -62,8 +62,9 @@ class Ended:
 
     @property
     def as_it_should(self) -> bool:
-        """Return whether this end is allowed: killed, asked to stop (a young worker dies of the signal), or ended
-        because a server is away.
+        """Return whether this end is allowed.
+
+        Allowed are: a kill, a requested stop (a young worker dies of the signal), and an end because a server is away.
         """
         return self.code == UNREACHABLE or (self.ours and self.code in (0, -signal.SIGKILL, -signal.SIGTERM))
 
@@ -72,7 +73,7 @@ class Seat:
     """A seat of one worker, or of the server.
 
     - `command`: the arguments of `memstream`.
-    - `spared`: no fault hits it, so that one process of its stage lives through the whole soak.
+    - `spared`: no fault is applied to it, so that one process of its stage runs through the whole soak.
     - `now`: seconds since the soak began.
     """
 
@@ -122,13 +123,13 @@ class Seat:
                 await asyncio.sleep(pause)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal. The supervisor knows about ending signals and starts the next worker at once."""
+        """Send a signal. After a signal that ends the worker, the supervisor starts the next one immediately."""
         if self.pid is not None and self._process is not None:
             self._ours = self._ours or number in (signal.SIGKILL, signal.SIGTERM)
             self._process.send_signal(number)
 
     async def stop(self) -> None:
-        """Send SIGTERM and leave the seat empty. After the grace the worker is killed, which `ends` records."""
+        """Send SIGTERM and leave the seat empty. After the grace period the worker is killed; `ends` records that."""
         self._wanted = False
         self.signal(signal.SIGTERM)
         if self.pid is None:

@@ -26,20 +26,20 @@ from tests.support.logs import log_at
 from tests.support.qdrant import LoopbackQdrant
 
 SESSION_TIMEOUT = 10
-"""Seconds (MEMSTREAM_SESSION_TIMEOUT)."""
+"""Session time-out of workers in seconds (MEMSTREAM_SESSION_TIMEOUT)."""
 MODEL_TIMEOUT = 10
 POLICY = """[memory.observe]
 patience = 20  # seconds, so that models which are away for longer than that are met too
 """
 PARTITIONS = 4
-"""Partitions at the beginning; few, so that a growth moves most keys."""
+"""Number of partitions at the beginning. It is small, so that a growth moves most keys."""
 SEAT_PORTS = range(10_000, 15_000)
 WORKERS_A_STAGE = 2
-"""Workers per stage. Faults spare the first."""
+"""Workers per stage. No fault is applied to the first."""
 
 
 class World:
-    """Addresses and processes. `broker` and `store` are None where a folder replaces them."""
+    """The addresses and processes of a soak. `broker` and `store` are None when a folder replaces them."""
 
     def __init__(self, *, folder: Path, seed: int, embedded: bool) -> None:
         self.folder = folder
@@ -48,10 +48,10 @@ class World:
         self.group = Group()
         self.seats: list[Seat] = []
         self.left_seats: list[Seat] = []
-        """Seats of workers that were stopped: those that were added for a while, and all when the partitions grew."""
+        """Seats of stopped workers: workers that were added for some time, and all workers before a growth."""
         self.partitions = PARTITIONS
         self.clock = time.monotonic()
-        """The zero of all times; set again when the load begins."""
+        """The start of all times; set again when the load begins."""
         self.broker: Broker | None = None
         self.store: LoopbackQdrant | None = None
         self.broker_lock = asyncio.Lock()
@@ -86,9 +86,7 @@ class World:
         await self._run("topics", "create")
 
     def fill_seats(self) -> None:
-        """Create the seats. The seed makes some workers static members of their group; their restart moves no
-        partition.
-        """
+        """Create the seats. The seed makes some workers static group members: their restart moves no partition."""
         rng = random.Random(f"seats/{self.seed}")
         if self.embedded:  # one process holds the folder, so the server runs in it
             self.seats.append(self._seat("all", ["serve", "--with-stages"], spared=False, port=self.server_port))
@@ -107,13 +105,13 @@ class World:
         return seat
 
     async def remove_seat(self, seat: Seat) -> None:
-        """Stop the worker of a seat, which then is asked for nothing any more."""
+        """Stop the worker of a seat. The seat is then no longer used."""
         await seat.stop()
         self.seats.remove(seat)
         self.left_seats.append(seat)
 
     def _seat(self, name: str, command: Sequence[str], *, spared: bool, port: int | None = None, **more: str) -> Seat:
-        """Return a new seat. `port`: that of a server, which also answers /readyz and /metrics."""
+        """Return a new seat. `port`: the port of a server, which also serves /readyz and /metrics."""
         return Seat(
             name=name,
             command=command if port is None else [*command, "--port", str(port)],
@@ -126,9 +124,7 @@ class World:
         )
 
     def _port(self) -> int:
-        """Return a free port outside the range of brokers and tests on this machine: a seat keeps its port
-        through restarts.
-        """
+        """Return a free port outside the range of brokers and tests on this machine, because a seat keeps its port."""
         while True:
             port = random.choice(SEAT_PORTS)
             if port in self._given:
@@ -207,8 +203,9 @@ class World:
             raise RuntimeError(f"memstream {' '.join(args)}: exit {code}\n{out}")
 
     async def command(self, *args: str, killed_after: float | None = None) -> tuple[int, str]:
-        """Run a command; return its exit code and what it printed. It is killed (-9) if it still runs after
-        `killed_after` seconds.
+        """Run a command. Return its exit code and its output.
+
+        It is killed (-9) if it still runs after `killed_after` seconds.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "memstream.cli", *args,
@@ -226,12 +223,12 @@ class World:
         await asyncio.gather(*(seat.stop() for seat in self.seats))
 
     def leave_seats(self) -> None:
-        """Put the stopped workers aside: others will be seated."""
+        """Move the seats of the stopped workers to `left_seats`; new seats follow."""
         self.left_seats += self.seats
         self.seats = []
 
     async def ended(self) -> None:
-        """Wait, after `close`, for the processes that the event loop knows."""
+        """Wait for the processes that the event loop started. Called after `close`."""
         if self._model is not None:
             await self._model.wait()
         for seat in (*self.left_seats, *self.seats):
@@ -248,7 +245,7 @@ class World:
 
 @asynccontextmanager
 async def running(*, folder: Path, seed: int, embedded: bool) -> AsyncIterator[World]:
-    """Yield a world with running servers; end all of its processes afterwards."""
+    """Yield a world with running servers. End all of its processes afterwards."""
     world = World(folder=folder, seed=seed, embedded=embedded)
     try:
         await world.start()

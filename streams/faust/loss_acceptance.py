@@ -58,8 +58,8 @@ async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
     for each in behind:
         if lag := await _lag(log, each):
             raise LossRefused(
-                f"{each} has not read {lag} records of the {stage} yet: start its workers without the {stage} until "
-                "its lag is 0, then stop them"
+                f"{each} has {lag} records to read from the {stage}: start its workers without the {stage} until its "
+                "lag is 0, then stop them"
             )
     if await log.partitions(topic := _changelog(stage)) is None:
         raise LossRefused(f"there is no topic {topic}: run `memstream topics create`")
