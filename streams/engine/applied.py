@@ -1,4 +1,4 @@
-"""Check whether an outcome was applied; see docs/design/stage.md.
+"""Knowledge about applied outcomes, and the check whether an outcome was applied; see docs/design/stage.md.
 
 An outcome that is not known as applied is applied again, which changes nothing. So a wrong "no" costs a call of the
 store, but a wrong "yes" loses effects. The current committed offset is no proof: it also moves past records that the

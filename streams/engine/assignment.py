@@ -27,7 +27,7 @@ class OwnedPartitions:
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """A member's new partitions, sorted: `actives` it handles; of `standbys` it only keeps the tables up to date."""
+    """A member's new partitions, sorted. It handles `actives`; for `standbys` it only keeps the tables up to date."""
 
     actives: tuple[int, ...]
     standbys: tuple[int, ...] = ()
@@ -36,12 +36,12 @@ class MemberAssignment:
 def assign(count: int, owned: Mapping[str, OwnedPartitions], *, replicas: int = 0) -> dict[str, MemberAssignment]:
     """Assign the partitions 0 to `count` - 1 to the members.
 
-    Each partition has one member, and the numbers of two members differ by at most one. A member keeps its partitions
-    and gives up only the surplus, first the partitions that a returning member had before. The result depends only on
-    the owned partitions, not on the order of the members.
+    Each partition has one member, and the partition counts of two members differ by at most one. A member keeps its
+    partitions and gives up only the surplus, first the partitions that a returning member had before. The result
+    depends only on the owned partitions, not on the order of the members.
 
     With `replicas`, each partition is also a standby of `replicas` other members, or of all others if there are fewer.
-    Standbys stay where they are as far as balance allows. Their balance is nearly as good as that of the actives.
+    Standbys stay where they are as far as balance allows. They are balanced nearly as well as the active partitions.
 
     Raises:
         ValueError: there is no member.

@@ -1,7 +1,7 @@
 """A circuit breaker for one component; pure.
 
-It is not a library's, because it counts failures within a window (docs/adr/0006-own-breaker-window.md) and refusals
-(docs/adr/0034-a-refused-tenant-is-paused.md).
+No library is used, because the breaker counts failures within a window (docs/adr/0006-own-breaker-window.md) and
+refusals (docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 BreakerState = Literal["closed", "open", "half-open"]
 _PAUSES_COUNTED = 30
-"""Number of pauses after which the pause no longer grows. It bounds the exponent."""
+"""Maximum count of pauses. It limits the exponent; by then every pause has its maximum length."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The error boundary: it decides how an event ends whose handling failed.
+"""The error boundary: the treatment of events whose handling failed.
 
 - Poison: the record becomes a dead letter (or is only counted, if another stage writes the dead letter), then it is
   acknowledged.

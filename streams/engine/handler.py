@@ -124,7 +124,7 @@ class Stage(Protocol[W]):
         ...
 
     def retain(self, partitions: frozenset[int]) -> None:
-        """Drop the timers of all other partitions."""
+        """Drop the timers of all partitions except these."""
         ...
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
@@ -279,7 +279,10 @@ class Handler(Generic[W]):
             return not is_keyed_by(record, lane) or (count is not None and count.misplaces(record, lane.encode()))
 
         def by_itself(record: Record, lane: str) -> bool:
-            """A record at which a worker hung is decided alone, so that no other event is blamed for the next hang."""
+            """Return whether an event must be decided alone.
+
+            A record at which a worker hung must, so that no other event is blamed for the next hang.
+            """
             return misplaced(record, lane) or self._boundary.deaths_by_hang(record.position) > 0
 
         return QueuedEvents(self._ahead, by_itself=by_itself, alone=alone)
@@ -357,8 +360,8 @@ class Handler(Generic[W]):
     async def _park(self, record: Record, failed: EffectFailed, attempts: int) -> None:
         """Park the key of an outcome, and write a dead letter for the current event.
 
-        The event may need further outcomes. A redrive of its dead letter produces them, or the event is a duplicate
-        then. A stage without a table cannot park a key: its event is refused permanently.
+        The event may need further outcomes. A redrive of its dead letter produces them; if none are missing, the event
+        is a duplicate. A stage without a table cannot park a key: its event is refused permanently.
         """
         decided, error = failed.decided, failed.error
         if decided.row is None:

@@ -35,8 +35,8 @@ from .unread import UNREAD
 log = structlog.get_logger(__name__)
 
 PARKED_MAX: Final = 20
-"""Maximum number of a stage's parked keys in one worker. The failure of one more key ends the worker: with so many
-failures the cause is not in the keys."""
+"""Maximum number of a stage's parked keys in one worker. The failure of one more key ends the worker: if many keys
+fail, the cause is not in the keys."""
 FIRST_WAIT, LONGEST_WAIT = 60.0, 600.0
 """Seconds until an outcome is tried again: 60 after it was parked, then twice as long each time, at most 600. After a
 start or a rebalance it is tried immediately."""

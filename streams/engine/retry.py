@@ -231,7 +231,7 @@ class Calls:
 
         try:
             try:
-                return await attempt()  # it mostly succeeds, and tenacity costs more than the check
+                return await attempt()  # first without tenacity: the attempt mostly succeeds, and tenacity is slow
             except Transient as failure:
                 failed = failure
             retrying = tenacity.AsyncRetrying(

@@ -129,7 +129,7 @@ class BulkWrites:
                 batch, size = WriteBatch(raw_mode=True), 0
         batch.put(self._offset_key, str(offset).encode())
         self._write(batch)
-        self._db.flush(wait=False)  # goes on while the next rows are read
+        self._db.flush(wait=False)  # runs while the next rows are read
 
     def _write(self, batch: WriteBatch) -> None:
         self._wait_for_room()

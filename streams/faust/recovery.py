@@ -117,7 +117,7 @@ class StageRecovery(Recovery):
             return
         self._set_recovery_started()
         self.standbys_pending = True
-        self.flush_buffers()  # of standbys
+        self.flush_buffers()  # the buffers of standbys
         if self.app._producer is not None:
             await self._wait(self.app._producer.flush(), timeout=limit)
         consumer, tps = self.app.consumer, self.active_tps

@@ -42,7 +42,7 @@ def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers:
 def check_timestamp(topic: LogTopic, timestamp: int | None, *, now: int) -> None:
     """Check a record's timestamp (ms since 1970).
 
-    Raises `Poison` when it is later than `now` by more than the topic's `message.timestamp.after.max.ms`.
+    Raises `Poison` when it is ahead of `now` by more than the topic's `message.timestamp.after.max.ms`.
     """
     limit = int(topic.config.get("message.timestamp.after.max.ms", _AHEAD_MS))
     if timestamp is not None and timestamp - now > limit:

@@ -1,6 +1,6 @@
 """Retention and compaction of the log on disk, in short steps between the appends.
 
-A pass first makes a plan (`plan`, on a connection of its own: one snapshot, with a bounded number of keys), then
+A pass first makes a plan (`plan`, on a separate connection: one snapshot, with a bounded number of keys), then
 removes records in short transactions. It works like Kafka's cleaner, with Kafka's settings `cleanup.policy`,
 `retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` and `delete.retention.ms`; it ignores
 `retention.bytes`, `segment.*` and `compression.type`. It removes less than Kafka in two cases. The last record of a

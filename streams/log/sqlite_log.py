@@ -408,7 +408,7 @@ class SqliteLog:
             return None
         return int(version)
 
-    # -------------------------------------------------------------------------------------------------- news, results
+    # ------------------------------------------------------------------------------------- known state, results
 
     def _learn(self, conn: sqlite3.Connection) -> frozenset[int]:
         version = sql.layout_version(conn)
