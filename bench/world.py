@@ -41,7 +41,7 @@ def cpu_seconds(pid: int) -> float:
     """Return the CPU time of another process, with a resolution of a nanosecond.
 
     /proc/<pid>/stat counts hundredths of a second, which is more than a plain client needs for hundreds of records. The
-    computation is that of clock_getcpuclockid(3) on Linux.
+    clock id is computed as clock_getcpuclockid(3) does on Linux.
     """
     return time.clock_gettime((~pid << 3) | 2)
 
@@ -119,7 +119,7 @@ class World:
 
     @property
     def where(self) -> str:
-        """The name of this world in a table. It has the kind of store, because the stand-in has other latencies."""
+        """The name of this world in a table. It has the kind of store, because a loopback store has other latencies."""
         if self.kind == "embedded":
             return self.kind
         return f"{self.kind}, {'Qdrant server' if self.server is None else 'stand-in store'}"

@@ -2,7 +2,7 @@
 
 The tenant with the fewest places in use comes first. Among tenants with equally many places, the tenant that has used
 the least processor time comes first (processor_shares.py); among equals, the tenant that has waited longest with that
-number of places. Within a tenant the order is that of `push`. The module is pure: no clock, no event loop.
+number of places. Within a tenant the order of `push` applies. The module is pure: no clock, no event loop.
 
 These rules always hold, and a property test checks them:
 - Work waits only while no place is free. No place is reserved for a tenant without work.
