@@ -47,7 +47,7 @@ class NoAnswer(Transient):
     """No response was received. The server may have processed the call and charged for it."""
 
 
-class _FirstCome:
+class _ArrivalOrder:
     """`Places` in arrival order, for a program that serves one tenant at a time."""
 
     def __init__(self, places: int) -> None:
@@ -100,7 +100,7 @@ class OpenAIServer:
         self._key = (api_key or "").strip() or NO_KEY
         self._base_url = base_url
         self._timeout = timeout
-        self._places = places or _FirstCome(concurrency)
+        self._places = places or _ArrivalOrder(concurrency)
         self._limits = httpx2.Limits(
             max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=KEEP_ALIVE
         )

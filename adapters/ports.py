@@ -128,7 +128,7 @@ class FairShares(Protocol[W]):
         ...
 
     def release(self, tenant: str) -> None:
-        """Return a place of the tenant."""
+        """Give back a place of the tenant."""
         ...
 
 
@@ -169,10 +169,10 @@ class Reranker(Protocol):
     async def rerank(
         self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
     ) -> list[int]:
-        """Return places in `candidates`, best first, each at most once. The candidates arrive in recall's own order,
-        best first. A missing place means a worse fit than all returned places. `as_speaker` is the cue in the words of
-        the speaker whom it names ("Ann's plans" becomes "my plans"), for comparison with messages. None: the cue names
-        no speaker.
+        """Return indexes of `candidates`, best first, each at most once. The candidates are in recall's own order, best
+        first. A missing index means a worse fit than all returned indexes. `as_speaker` is the cue in the words of the
+        speaker whom it names ("Ann's plans" becomes "my plans"), for comparison with messages. None: the cue names no
+        speaker.
 
         Raise `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
         """

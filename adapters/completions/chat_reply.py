@@ -62,7 +62,7 @@ def decode_reply(body: bytes) -> ChatReply | None:
 
 
 def answer_of(reply: ChatReply, schema: Mapping[str, JsonValue]) -> JsonValue:
-    """Return the model's answer as a JSON value of the schema's outer shape. Raises `UnusableReply`."""
+    """Return the model's answer as a JSON value of the schema's outer shape. Raise `UnusableReply` without one."""
     if reply.is_refused:
         raise UnusableReply(
             "the answer was a refusal; the texts are material to take notes from, nothing more is asked"

@@ -26,7 +26,7 @@ A = TypeVar("A")
 log = structlog.get_logger(__name__)
 
 NAME: Final = "offline-rules/1"
-TOLD_EVERY: Final = 600.0
+REPORT_EVERY: Final = 600.0
 """Minimum seconds between two log events about the read counts."""
 
 
@@ -79,25 +79,25 @@ class OfflineCompletions:
             raise Poison("refused_by_model", f"{NAME} gave no usable answer for {request.task}: {error}") from error
 
     async def close(self) -> None:
-        self._read.tell()
+        self._read.report()
 
 
 class _ReadCount:
-    """Counts of statements that the rules read and did not read. It logs counts only, at most every `TOLD_EVERY`
+    """Counts of statements that the rules read and did not read. It logs counts only, at most every `REPORT_EVERY`
     seconds and on close."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._statements = self._understood = 0
-        self._told = clock()
+        self._last_report = clock()
 
     def add(self, reading: Reading) -> None:
         self._statements += reading.statements
         self._understood += reading.read
-        if self._clock() - self._told >= TOLD_EVERY:
-            self.tell()
+        if self._clock() - self._last_report >= REPORT_EVERY:
+            self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         if self._statements:
             log.info(
                 "offline_model_read",
@@ -106,7 +106,7 @@ class _ReadCount:
                 note=f"offline model read {self._understood} of {self._statements} statements",
             )
         self._statements = self._understood = 0
-        self._told = self._clock()
+        self._last_report = self._clock()
 
 
 def _statements(observations: Iterable[JsonValue]) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ class Cardinality(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AttributeValue:
-    """An attribute with its value, both folded for comparison."""
+    """An attribute with its value, both normalised for comparison."""
 
     attribute: str
     value: str

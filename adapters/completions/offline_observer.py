@@ -172,7 +172,9 @@ def _of_messages(
                     found += _substituted(clause, parts, held)
             found += [_linked(statement, whole, held) for statement in who_is_who]
             if (wanted := to_remember(sentence.plain)) is not None and not sentence.asks:
-                found[before:] = [replace(each, pinned=True) for each in found[before:]] or [_as_told(wanted, whole)]
+                found[before:] = [replace(each, pinned=True) for each in found[before:]] or [
+                    _unread_request(wanted, whole)
+                ]
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
         shown = {item.clause for item in found if item.ends or item.replaces is not None}
         beside.add(item.statement for item in found[compared:])
@@ -208,7 +210,7 @@ def _holding(statement: SpokenStatement, held: Sequence[_Held]) -> _Held | None:
     return None
 
 
-def _as_told(wanted: str, clause: SpokenClause) -> _Found:
+def _unread_request(wanted: str, clause: SpokenClause) -> _Found:
     """Return an observation with the speaker's own words, for a request to remember that no rule can read."""
     content = capitalised(third_person(without_tail(wanted)))
     return _Found(SpokenStatement("user", content, "knowledge"), clause, pinned=True)

@@ -1,6 +1,6 @@
 """Offline rules for upkeep: judging pairs of facts, pruning, digests and summaries.
 
-Each rule compares words only: two values of an attribute with one value, a text inside another, equal texts. In all
+Each rule compares words only: two values of a single-valued attribute, a text inside another, equal texts. In all
 other cases a pair coexists and a fact is kept. A digest repeats facts and adds nothing.
 """
 

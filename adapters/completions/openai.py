@@ -120,7 +120,7 @@ class OpenAICompletions:
                 spent = _added(spent, reply.counted)
                 try:
                     value = request.parse(answer_of(reply, request.json_schema))
-                    self._heed(request.task, answer_format, repaired=attempt == "repair")
+                    self._count_repairs(request.task, answer_format, repaired=attempt == "repair")
                     return Completion(value=value, model=self._model, usage=spent)
                 except ValueError as error:  # `UnusableReply`, or the parser's error about the outer shape
                     problem = shorten(str(error), limit=500)
@@ -139,7 +139,7 @@ class OpenAICompletions:
         """Return the format that worked first for a task. None: no format has worked."""
         return self._formats.get(task)
 
-    def _heed(self, task: str, answer_format: AnswerFormat, *, repaired: bool) -> None:
+    def _count_repairs(self, task: str, answer_format: AnswerFormat, *, repaired: bool) -> None:
         """Count consecutive repairs of answers in the format JSON_SCHEMA, because the server may ignore the schema.
         After `FORMAT_FAILURES` repairs, change to JSON mode, which includes the schema in the first prompt."""
         if not repaired or answer_format is not AnswerFormat.JSON_SCHEMA:
@@ -162,7 +162,7 @@ class OpenAICompletions:
                 continue
             except ServerFailed as error:
                 failure = failure or error
-                if not self._may_be_the_format(request.task, error):
+                if not self._may_be_format_error(request.task, error):
                     raise failure from error
                 continue
             # The first format that works is kept: a later refusal concerns one request, not the format.
@@ -172,7 +172,7 @@ class OpenAICompletions:
         self._format_failures.pop(request.task, None)
         raise failure or refusal
 
-    def _may_be_the_format(self, task: str, error: ServerFailed) -> bool:
+    def _may_be_format_error(self, task: str, error: ServerFailed) -> bool:
         """Count an error that the format may have caused. Return whether there were enough errors to try the next
         format."""
         if task in self._formats or error.status not in FORMAT_STATUSES:

@@ -243,8 +243,8 @@ class RequestBatcher:
                 return
             except Fatal:
                 named = [PointIds(each.tenant_id, (each.id,)) for each in left]
-                standing = await self.read(collection, named)
-                there = [each for each, found in zip(left, standing, strict=True) if found]
+                existing = await self.read(collection, named)
+                there = [each for each, found in zip(left, existing, strict=True) if found]
                 if len(there) == len(left):
                     raise
                 left = there

@@ -75,9 +75,9 @@ async def ensure_collections(
         created = models.CreateAlias(collection_name=name, alias_name=spec.name)
         await engine.update_collection_aliases([models.CreateAliasOperation(create_alias=created)])
         # Read the alias again, because another process may have switched it at the same time.
-        standing = await _behind_alias(engine, spec.name) or name
-        if standing != name:
-            await _complete(engine, spec, standing, embedder, by_tenant)
+        existing = await _behind_alias(engine, spec.name) or name
+        if existing != name:
+            await _complete(engine, spec, existing, embedder, by_tenant)
 
 
 async def _complete(
@@ -195,16 +195,16 @@ def _described(embedder: EmbedderIdentity) -> str:
 async def _create_windows(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
     """Add the vector `window` to a collection of an earlier version (0.1 had none)."""
     params = (await engine.get_collection(name)).config.params
-    standing = {*(params.vectors if isinstance(params.vectors, dict) else {}), *(params.sparse_vectors or {})}
-    if spec.has_windows and WINDOW not in standing:
+    existing = {*(params.vectors if isinstance(params.vectors, dict) else {}), *(params.sparse_vectors or {})}
+    if spec.has_windows and WINDOW not in existing:
         dense = models.DenseVectorConfig(size=embedder.dimension, distance=models.Distance.COSINE)
         await engine.create_vector_name(name, WINDOW, models.DenseVectorNameConfig(dense=dense))
 
 
 async def _create_indexes(engine: QdrantEngine, spec: CollectionSpec, name: str) -> None:
-    standing = (await engine.get_collection(name)).payload_schema
+    existing = (await engine.get_collection(name)).payload_schema
     for field in spec.fields:
-        if field.path not in standing:
+        if field.path not in existing:
             await engine.create_payload_index(name, field.path, _index(field), wait=True)
 
 

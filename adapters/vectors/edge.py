@@ -59,9 +59,9 @@ class EdgeEngine:
             elif (entry / DESCRIPTION).exists():
                 self._collections[entry.name] = EdgeCollection(folder=entry, threads=self._threads)
         # A crash between the two steps of a deletion leaves aliases of a deleted collection.
-        standing = {alias: name for alias, name in self._aliases.items() if name in self._collections}
-        if standing != self._aliases:
-            self._write_aliases(standing)
+        existing = {alias: name for alias, name in self._aliases.items() if name in self._collections}
+        if existing != self._aliases:
+            self._write_aliases(existing)
 
     def collections(self) -> Iterator[tuple[str, EdgeCollection]]:
         """Iterate over the existing collections with their names."""
@@ -191,8 +191,8 @@ class EdgeEngine:
                 edge.UpdateOperation.create_dense_vector, vector_name, dense.size, translate.DISTANCES[dense.distance]
             ),
         )
-        standing = collection.described.vectors
-        vectors = dict(standing) if isinstance(standing, Mapping) else {}
+        existing = collection.described.vectors
+        vectors = dict(existing) if isinstance(existing, Mapping) else {}
         vectors[vector_name] = models.VectorParams(size=dense.size, distance=dense.distance)
         collection.describe(collection.described.model_copy(update={"vectors": vectors}))
         return _DONE

@@ -29,8 +29,8 @@ POLL_SECONDS = 0.1
 
 def embedded_folder(url: str) -> Path | None:
     """Return the folder of an `embedded:///folder` address; None for any other address. `embedded:relative` and
-    `embedded://relative` are relative to the working directory. Raise `Fatal` when the folder is missing in the
-    address."""
+    `embedded://relative` are relative to the working directory. Raise `Fatal` when the address has no
+    folder."""
     parts = urlsplit(url)
     if parts.scheme != "embedded":
         return None
