@@ -31,7 +31,7 @@ METADATA_MAX_BYTES = 4 * 1024
 class Contract(BaseModel):
     """Base of every record on a topic or in the store.
 
-    Code can only set fields that the contract has; unknown fields are refused. `read` ignores unknown fields, because a
+    Code can set only the contract's fields; unknown fields are refused. `read` ignores unknown fields, because a
     later minor version may have added them. A subclass that must keep them sets `extra="allow"`.
     """
 

@@ -112,7 +112,7 @@ PUBLISHED: tuple[Published, ...] = (
 )
 
 
-class _Whole(GenerateJsonSchema):
+class _AllFieldsRequired(GenerateJsonSchema):
     """Schema generator that makes every produced field required: memstream writes all fields, including defaults."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
@@ -136,7 +136,7 @@ def _is_object(schema: dict[str, Any]) -> bool:
 def schema_of(published: Published, *, strict: bool = False) -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of one contract."""
     mode: Literal["validation", "serialization"] = "validation" if published.view == "sent" else "serialization"
-    schema: dict[str, Any] = published.contract.model_json_schema(mode=mode, schema_generator=_Whole)
+    schema: dict[str, Any] = published.contract.model_json_schema(mode=mode, schema_generator=_AllFieldsRequired)
     schema = _with_objects(_with_openai_fields(schema) if strict else schema, open_=not strict)
     use = "for writers: closed" if strict else "for readers: open"
     return {

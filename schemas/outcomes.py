@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from .cloudevents import CloudEvent
 
 
-class _AsItIs:
+class _UnvalidatedJson:
     """JSON that this process created or wrote into its own table. It is not validated, because validation would cost
     more than the rest of an outcome."""
 
@@ -29,7 +29,7 @@ class _AsItIs:
         return core_schema.dict_schema()
 
 
-Payload = Annotated[dict[str, JsonValue], _AsItIs]
+Payload = Annotated[dict[str, JsonValue], _UnvalidatedJson]
 
 
 class _Part(BaseModel):

@@ -178,7 +178,7 @@ class Fields:
 
     def of(self, name: str) -> str:
         """Return the field table of a published contract or of a stored form in Qdrant. The table of a stored form has
-        only the fields that the published record does not have."""
+        only the fields that are not in the published record."""
         if name in STORED:
             return self._stored(STORED[name])
         (published,) = (each for each in PUBLISHED if each.name == name)

@@ -259,7 +259,7 @@ class ActiveProcedure(Contract):
 
 
 class ToolAccepted(Contract):
-    """Answer of a write that was not applied in time. The command is in the log and will be applied."""
+    """Answer of a write that was not applied in time. The command waits in the log."""
 
     accepted: str
     """The command id."""

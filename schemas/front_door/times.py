@@ -20,7 +20,8 @@ _NUMBER: Final = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
 _ZONE: Final = re.compile(r"(?:\[!?[A-Za-z0-9_+/:=-]{1,64}\])+$")
 """Suffix with the name of a time zone and of a calendar, as java.time and Temporal write it."""
 _LEAST: Final = 100_000_000
-"""Minimum of a whole number (March 1973). A smaller positive number may be a year or a date, such as 20261120."""
+"""Smallest whole number that counts as a time (March 1973). A smaller positive number may be a year or a date, such as
+20261120."""
 _AWARE: Final = TypeAdapter[datetime](AwareDatetime)
 _WANTED: Final = "send a text such as 2026-11-20T10:00:00Z, or the seconds or milliseconds since 1970"
 
