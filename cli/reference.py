@@ -1,6 +1,6 @@
-"""Tables of docs/reference that the code knows: `python -m memstream.cli.reference [--check]` writes or compares them.
+"""Generator of tables in docs/reference: `python -m memstream.cli.reference [--check]` writes or compares them.
 
-A page has each table between `<!-- generated: NAME -->` and `<!-- end -->`; everything else on it is written by hand.
+On a page, a generated table is between `<!-- generated: NAME -->` and `<!-- end -->`. The rest is written by hand.
 """
 
 from __future__ import annotations
@@ -39,42 +39,45 @@ from .wiring.settings import Settings, variable
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w ]+) -->\n.*?<!-- end -->", re.DOTALL)
 _PLACEHOLDERS: Final = {"time": "TIME", "integer range": "N", "float range": "X"}
-"""By type of an option; others show its name."""
+"""Placeholder by type of an option. An option of another type shows its own name."""
 Json = dict[str, Any]
 
 
 # ------------------------------------------------------------------------------------------------ settings
 def settings() -> str:
-    """Variables of the environment. What each takes stands in the docstring below its field."""
-    told = _attribute_docstrings(Settings)
+    """Return the table of environment variables. The docstring below a field describes its values."""
+    documented = _attribute_docstrings(Settings)
     rows = [
-        [variable(name), _value(field.default), told.get(name, "")] for name, field in Settings.model_fields.items()
+        [variable(name), _value(field.default), documented.get(name, "")]
+        for name, field in Settings.model_fields.items()
     ]
     return table(("variable", "default", "values"), rows)
 
 
 def policy() -> str:
-    """Every name of `[memory]`, from the policies and the docstrings below their fields."""
+    """Return the table of the settings of `[memory]`, from the policies and the docstrings below their fields."""
     return table(("name", "default", "means"), _policy_rows(MemoryPolicy(), ""))
 
 
 def _policy_rows(part: Any, path: str) -> Iterator[list[str]]:
-    told = _attribute_docstrings(type(part))
+    documented = _attribute_docstrings(type(part))
     for each in dataclasses.fields(part):
         value = getattr(part, each.name)
         name = f"{path}{each.name}"
-        if name == "models":  # a table of its own, [models]
+        if name == "models":  # documented with the table [models]
             continue
         if dataclasses.is_dataclass(value):
             yield from _policy_rows(value, f"{name}.")
         else:
-            yield [f"`{name}`", _value(value), told.get(each.name, "")]
+            yield [f"`{name}`", _value(value), documented.get(each.name, "")]
 
 
 def limits() -> str:
-    """What one server takes at most."""
-    told = _attribute_docstrings(Limits)
-    rows = [[f"`{each.name}`", _value(each.default), told.get(each.name, "")] for each in dataclasses.fields(Limits)]
+    """Return the table of the limits of one HTTP server."""
+    documented = _attribute_docstrings(Limits)
+    rows = [
+        [f"`{each.name}`", _value(each.default), documented.get(each.name, "")] for each in dataclasses.fields(Limits)
+    ]
     return table(("limit", "value", "means"), rows)
 
 
@@ -91,26 +94,26 @@ def _value(value: Any) -> str:
 
 
 def _attribute_docstrings(owner: type) -> dict[str, str]:
-    """The string below each field, as one line."""
+    """Return the docstring below each field, as one line."""
     body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
     assert isinstance(body, ast.ClassDef)
-    told: dict[str, str] = {}
+    documented: dict[str, str] = {}
     for field, after in zip(body.body, body.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(after, ast.Expr):
             text = ast.literal_eval(after.value)
-            told[field.target.id] = " ".join(inspect.cleandoc(text).split())
-    return told
+            documented[field.target.id] = " ".join(inspect.cleandoc(text).split())
+    return documented
 
 
 # ------------------------------------------------------------------------------------------------ commands
 def commands() -> str:
-    """Each command with its options, from the commands themselves."""
+    """Return the table of commands with their options."""
     context = click.Context(cli, info_name="memstream")
     rows = []
     for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
-        rows += [[f"`{synopsis}`", told] for synopsis, told in _synopses(command, f"memstream {name}")]
+        rows += [[f"`{synopsis}`", text] for synopsis, text in _synopses(command, f"memstream {name}")]
     return table(("command", "does"), rows)
 
 
@@ -119,8 +122,8 @@ def _synopses(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
         for name, inner in command.commands.items():
             yield from _synopses(inner, f"{path} {name}")
         return
-    told = COMMANDS[path.split()[1]] if len(path.split()) == 2 else _first_sentence(command)
-    yield " ".join([path, *(_parameter(each) for each in command.params)]), told
+    text = COMMANDS[path.split()[1]] if len(path.split()) == 2 else _first_sentence(command)
+    yield " ".join([path, *(_parameter(each) for each in command.params)]), text
 
 
 def _first_sentence(command: click.Command) -> str:
@@ -142,11 +145,11 @@ def _parameter(parameter: click.Parameter) -> str:
 
 # ------------------------------------------------------------------------------------------------ metrics and routes
 def metrics() -> str:
-    """Families of the registries of a worker and of `serve`."""
+    """Return the table of the metrics of a worker and of `serve`."""
     registry = CollectorRegistry()
     families = [*vars(Metrics(registry)).values(), *vars(HttpMetrics(registry)).values()]
-    told = PublisherMetrics.on(registry)
-    families += [told.sent, told.dropped]
+    publisher = PublisherMetrics.on(registry)
+    families += [publisher.sent, publisher.dropped]
     rows = [_family(each) for each in families if isinstance(each, MetricWrapperBase)]
     return table(("metric", "type", "labels", "counts"), rows)
 
@@ -159,7 +162,7 @@ def _family(family: MetricWrapperBase) -> list[str]:
 
 
 def routes() -> str:
-    """Routes of `memstream serve`, from its OpenAPI document."""
+    """Return the table of the routes of `memstream serve`, from its OpenAPI document."""
     made = document(bare_app())
     rows = [
         [
@@ -175,7 +178,7 @@ def routes() -> str:
 
 
 def _inputs(operation: Json, made: Json) -> Iterator[str]:
-    """Parameters that are no part of the path, then the fields of the body; a turn stands for itself."""
+    """Yield query and header parameters, then the fields of the body. A body of turns is described in words."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] != "path":
             yield f"`{parameter['name']}`"
@@ -187,7 +190,7 @@ def _inputs(operation: Json, made: Json) -> Iterator[str]:
 
 
 def _answers(operation: Json, made: Json) -> Iterator[str]:
-    """What each answer that is no error has: its fields, the record that it is, or its media type."""
+    """Yield the content of each successful answer: its fields, its record, or its media type."""
     for status, answer in operation["responses"].items():
         if not status.startswith("2"):
             continue
@@ -198,7 +201,7 @@ def _answers(operation: Json, made: Json) -> Iterator[str]:
 
 
 def _names(schema: Json, made: Json) -> Iterator[str]:
-    """Fields of an object; a record of its own page stands for itself."""
+    """Yield the fields of an object. For a published record, yield only its name."""
     if "$ref" not in schema:
         return
     record = schema["$ref"].rpartition("/")[2]
@@ -210,7 +213,7 @@ def _names(schema: Json, made: Json) -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------------ tools
 def tools() -> str:
-    """The tools of agents: arguments, results, effect and guard."""
+    """Return the table of agents' tools: arguments, results, effect and guard."""
 
     def names(contract: type[Contract]) -> str:
         fields = contract.model_fields.items()
@@ -245,17 +248,20 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "routes": routes,
     "tools": tools,
 }
-"""By name, what is not a table of fields (`fields of …`)."""
+"""Generators of tables by name. Tables of fields (`fields of …`) come from schemas/tables.py."""
 
 
 @cache
 def _table(name: str) -> str:
-    """A table is the same as long as the code is."""
+    """Return a table. It depends only on the code, so it is cached."""
     return TABLES[name]()
 
 
 def filled(page: str) -> str:
-    """A page's text with its tables as the code has them. KeyError or ValueError: a table that does not exist."""
+    """Return a page's text with its tables generated from the code.
+
+    Raises KeyError or ValueError for an unknown table.
+    """
     fields = tables.Fields()
 
     def block(match: re.Match[str]) -> str:
@@ -267,7 +273,7 @@ def filled(page: str) -> str:
 
 
 def differences(folder: Path = FOLDER) -> list[str]:
-    """Pages whose tables differ from the code."""
+    """Return the names of the pages whose tables differ from the code."""
     return [page.name for page in sorted(folder.glob("*.md")) if filled(text := page.read_text("utf-8")) != text]
 
 

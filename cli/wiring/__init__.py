@@ -1,1 +1,1 @@
-"""The composition root: settings, ports, stages and servers."""
+"""Composition root: settings, ports, stages and servers."""

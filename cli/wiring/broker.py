@@ -1,4 +1,4 @@
-"""The log of the settings. It is apart from ports.py, so that commands without Qdrant do not import its client."""
+"""Construction of the log. It is separate from ports.py, so that commands without Qdrant do not import its client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .settings import Settings
 
 ENGINE_FOLDER = "qdrant"
 COMMAND_TIMEOUT = 10.0
-"""Seconds that a command waits for a server."""
+"""Time limit for the answer of a server, in seconds."""
 
 
 def deployment(settings: Settings) -> Deployment:
@@ -28,40 +28,40 @@ def deployment(settings: Settings) -> Deployment:
 
 
 def new_log(settings: Settings, *, timeout: float = COMMAND_TIMEOUT) -> Log:
-    """Make the log of the settings, not started."""
+    """Return the log that the settings name, not started."""
     if settings.broker_folder is not None:
         return EmbeddedLog(folder=settings.broker_folder)
-    from ...streams.log.kafka import KafkaLog  # slow to import, and not needed in a folder
+    from ...streams.log.kafka import KafkaLog  # slow to import, and not needed for an embedded log
 
     return KafkaLog(servers=kafka_servers(settings.broker), timeout=timeout)
 
 
 def has_memory(folder: Path) -> bool:
-    """Whether memstream has written to this folder: it holds a log, an engine, or both."""
+    """Return whether the folder has a log or a Qdrant engine."""
     return (folder / LOG_FILE).exists() or (folder / ENGINE_FOLDER).exists()
 
 
 def require_memory(*folders: Path | None) -> None:
-    """Refuse (exit 2) to read a folder that holds no memory. None is a server."""
+    """Raise CommandFailed (exit 2) for a folder without memory. None stands for a server."""
     for folder in folders:
         if folder is not None and not has_memory(folder):
             raise usage(
-                f"{folder} holds no memory; reading creates none. `memstream demo`, `chat` and `worker` create one; "
-                "MEMSTREAM_DATADIR names another folder"
+                f"{folder} holds no memory, and reading creates none. Create it with `memstream demo`, `chat` or "
+                "`worker`, or set MEMSTREAM_DATADIR to another folder"
             )
 
 
 def check_access(folder: Path) -> None:
     """Check that this process may write into a folder, or create it, and use the log in it. Raises OSError."""
     above = next(each for each in (folder, *folder.parents) if _exists(each))
-    os.listdir(above)  # a file, or a folder that cannot be read
+    os.listdir(above)  # fails for a file, or for a folder without read permission
     for path in (above, *(each for each in (folder / LOG_FILE,) if _exists(each))):
         if not os.access(path, os.R_OK | os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a path exists. Unlike `Path.exists`, raises OSError for a loop or a name that is too long."""
+    """Return whether a path exists. Unlike `Path.exists`, raise OSError for a symlink loop or a too long name."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -71,8 +71,10 @@ def _exists(path: Path) -> bool:
 
 @asynccontextmanager
 async def opened_log(settings: Settings, *, make_topics: bool = True) -> AsyncIterator[Log]:
-    """Open the log. In a folder, missing topics are created: nobody else prepares a folder. Raises OSError for a
-    folder that this process cannot use."""
+    """Open the log. In an embedded folder, create missing topics, because no operator does.
+
+    Raises OSError for a folder that this process cannot use.
+    """
     if settings.broker_folder is not None:
         check_access(settings.broker_folder)
     log = new_log(settings)

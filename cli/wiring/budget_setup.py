@@ -1,4 +1,4 @@
-"""Budget of this process: ceilings from tier and policy, accounts in the store, and the report at the start."""
+"""Budget of this process: ceilings from tier and policy, the need for accounts, and log lines at the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 class LateMeter:
-    """Meter for models that are made before the store, so that wrong settings of models are reported first."""
+    """Meter whose target is set later: models are built before the store, so that their settings are checked first."""
 
     def __init__(self) -> None:
         self.meter: Meter = Unmetered()
@@ -26,7 +26,7 @@ class LateMeter:
 
 
 def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
-    """Return the ceiling of each line that has one. Raises ValueError for an incomplete tier."""
+    """Return the ceiling of each budget line that has one. Raises ValueError for an incomplete tier."""
     every: dict[Line, Ceiling] = {
         "observation": policy.observation.ceiling,
         "consolidation": policy.tier(tier).ceiling,
@@ -35,14 +35,14 @@ def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
 
 
 def needs_accounts(lines: Mapping[Line, Ceiling], completions: CompletionsByTask) -> bool:
-    """Whether any spending is counted. A line without spending, or with free models only, is not."""
+    """Return whether spending must be counted: a line with a ceiling allows spending on a model that costs money."""
     return any(
         not lines[line].forbids and completions.of(task).costs_money for task, line in LINE_OF.items() if line in lines
     )
 
 
 def tell(names: tuple[StageName, ...], *, tier: Tier, policy: BudgetPolicy, completions: CompletionsByTask) -> None:
-    """Log what the tier pauses, and ceilings that cannot hold because a model has no price."""
+    """Log that the tier pauses consolidation, and which cost ceilings have no effect because a model has no price."""
     lines = ceilings(tier, policy)
     consolidating = completions.of("consolidation")
     if "consolidation" in names and lines.get("consolidation", NO_CEILING).forbids and consolidating.costs_money:
@@ -50,7 +50,7 @@ def tell(names: tuple[StageName, ...], *, tier: Tier, policy: BudgetPolicy, comp
             "consolidation_paused",
             tier=tier,
             model=consolidating.model,
-            remedy="set MEMSTREAM_TIER=standard to let it call a model that costs money",
+            remedy="set MEMSTREAM_TIER=standard to allow calls to a model that costs money",
         )
     unpriced = {
         (line, model)
@@ -64,6 +64,6 @@ def tell(names: tuple[StageName, ...], *, tier: Tier, policy: BudgetPolicy, comp
             "budget_without_price",
             line=line,
             model=model,
-            why="its calls count as tokens and cost nothing: the ceiling of cost does not hold for them",
-            remedy=f'write [memory.budget.prices."{model}"] with input and output, USD a million tokens',
+            why="the model has no price: its calls count as tokens but not as cost, so the cost ceiling has no effect",
+            remedy=f'write [memory.budget.prices."{model}"] with input and output, in USD per million tokens',
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. `fix` says what to do; it is empty if the check passes."""
+    """Result of a check. `fix` is the remedy; it is empty if the check passes."""
 
     check: str
     ok: bool

@@ -1,5 +1,7 @@
-"""Commands to a stage by a person: a run of consolidation, or the flush of a session. A run holds the command's result
-and the verdicts on its proposals."""
+"""Commands that a person sends to a stage from the command line: runs of consolidation, flushes and reviews.
+
+A run collects the command's result and the verdicts on its proposals.
+"""
 
 from __future__ import annotations
 
@@ -35,28 +37,28 @@ from .secret_detectors import new_secret_filter
 from .settings import Settings
 
 PATIENCE: Final = 60.0
-"""Seconds."""
+"""Time limit of a command, in seconds."""
 LOOK_SECONDS: Final = 0.1
 EARLY_MAX: Final = 1_000
-"""Results, mostly of others, that wait for the run's own result, which names its verdicts."""
+"""Maximum number of results to keep until the run's own result arrives and names the proposals. Most are unrelated."""
 WAITING: Final = "waiting"
 Kind = Literal["consolidate", "prune", "digest", "hygiene", "compact"]
 
 
 @dataclass(slots=True)
 class CommandRun:
-    """State of a command. `status` is its result's, or `waiting` before the result."""
+    """State of a command. `status` is the status of its result, or `waiting` before the result."""
 
     command_id: str
     run_id: str = ""
     status: str = WAITING
     episodes: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    """Counts of its steps, by name."""
+    """Counts of the run's steps, by name."""
     command_ids: tuple[str, ...] = ()
-    """Ids of its proposals; each gets a result."""
+    """Command ids of the run's proposals. Each proposal gets a result."""
     verdicts: dict[str, CommandResult] = field(default_factory=dict)
-    """By command."""
+    """Results of proposals, by command id."""
     why: str = ""
 
     @property
@@ -66,14 +68,15 @@ class CommandRun:
     @property
     def changes(self) -> list[JsonValue]:
         """Changes of facts, in the order of the proposals."""
-        return [{name: each.get(name) for name in ("action", "fact_id", "verdict")} for each in self._told("changes")]
+        changes = self._listed("changes")
+        return [{name: each.get(name) for name in ("action", "fact_id", "verdict")} for each in changes]
 
     @property
     def made(self) -> list[JsonValue]:
-        """Verdicts on proposed episodes, in their order."""
-        return [*self._told("episodes")]
+        """Verdicts on proposed episodes, in the order of the proposals."""
+        return [*self._listed("episodes")]
 
-    def _told(self, what: str) -> list[dict[str, JsonValue]]:
+    def _listed(self, what: str) -> list[dict[str, JsonValue]]:
         taken = [self.verdicts[each] for each in self.command_ids if each in self.verdicts]
         results: list[dict[str, Any]] = [each.result or {} for each in taken]
         return [each for result in results for each in result.get(what) or ()]
@@ -86,7 +89,7 @@ class CommandRun:
         return {"status": self.status, **{name: self.counts.get(name, 0) for name in counts}, "episodes": self.made}
 
     def take(self, result: CommandResult) -> None:
-        """Take the run's own result or a verdict; ignore others."""
+        """Store a result if it is the run's own result or a verdict on its proposals; ignore others."""
         if result.command_id == self.command_id:
             self._ran(result)
         elif result.command_id in self.command_ids:
@@ -101,7 +104,7 @@ class CommandRun:
         self.status = result.status
         self.run_id = str(fields.get("run_id") or self.run_id)
         self.episodes = int(fields.get("episodes") or 0)
-        parts = fields.get("phases", (fields,))  # a flush has none
+        parts = fields.get("phases", (fields,))  # a flush has no phases
         self.counts = {name: n for part in parts for name, n in part.items() if isinstance(n, int)}
         self.command_ids = tuple(str(each) for each in fields.get("command_ids") or ())
 
@@ -109,7 +112,10 @@ class CommandRun:
 async def ran(
     kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
 ) -> CommandRun:
-    """Send a command and wait for all its effects, at most 60 s, beside a worker or with the stages in this process."""
+    """Send a command and wait for all its effects, at most 60 s.
+
+    A worker executes it, or the stages in this process if the folder is free.
+    """
     start_audit(settings)
     command = Command(
         command_id=str(uuid.uuid4()),
@@ -128,7 +134,7 @@ async def ran(
 async def flushed(
     settings: Settings, policy: MemoryPolicy, *, tenant: str, session: SessionRef, args: Mapping[str, JsonValue]
 ) -> CommandRun:
-    """Send `flush_important` once the observer has read the session's partition up to its current end."""
+    """Send `flush_important` after the observer has read the session's partition up to its current end."""
     start_audit(settings)
     command = Command(
         command_id=str(uuid.uuid4()),
@@ -154,8 +160,11 @@ async def reviewed(
     fact_id: str,
     reason: str,
 ) -> tuple[str, CommandResult | None] | None:
-    """Send a decision about a fact to its owner's reflector. Return the command's id, and its result if one came within
-    60 s; None: the tenant has no such fact."""
+    """Send a decision on a fact to the reflector.
+
+    Return the command's id, and its result, or None in its place if there is no result within 60 s. Return None if the
+    tenant has no such fact.
+    """
     start_audit(settings)
     name = kind.removeprefix("facts.")
     async with local_stages(settings, policy, purpose=name) as ports:
@@ -187,11 +196,11 @@ async def _log_of(stage: StageName, settings: Settings, policy: MemoryPolicy, *,
 
 async def warn_without_worker(stage: StageName, log: Log) -> None:
     if not await log.members(group_of(stage)):
-        console.advice(f"no {stage} worker is running: the command waits in the log for one")
+        console.advice(f"no {stage} worker is running: the command waits in the log until one starts")
 
 
 def start_audit(settings: Settings) -> None:
-    """Open the audit trail before anything is sent. CommandFailed (exit 2) when it cannot be written."""
+    """Open the audit log before a command is sent. Raises CommandFailed (exit 2) if it cannot be opened."""
     try:
         open_audit(settings.audit_log)
     except OSError as error:
@@ -199,7 +208,7 @@ def start_audit(settings: Settings) -> None:
 
 
 def _audit(command: Command, result: str, **ids: str) -> None:
-    """Write the audit line of a command, where MEMSTREAM_AUDIT_LOG names a file."""
+    """Write the audit line of a command, if MEMSTREAM_AUDIT_LOG names a file."""
     owner = command.owner
     if command.session is not None:
         owner = Owner(scope="user", id=command.session.user_id)
@@ -232,13 +241,15 @@ async def _answered(command: Command, run: CommandRun, log: Log, *, until: float
         await followed(results, run, patience=max(0.0, until - time.monotonic()))
     _audit(command, "accepted" if run.status == WAITING else run.status)
     if not run.complete:
-        run.why = run.why or f"not everything was done within {PATIENCE:.0f} s; the stages continue"
+        run.why = run.why or f"the command did not finish within {PATIENCE:.0f} s; the stages continue"
     return run
 
 
 async def followed(results: AsyncIterator[CommandResult], run: CommandRun, *, patience: float) -> None:
-    """Read results until the run has its own and a verdict for each proposal, or until `patience` seconds are over. A
-    verdict may come before the run's own result, because it is on another partition."""
+    """Read results until the run has its own result and a verdict on each proposal, for at most `patience` seconds.
+
+    A verdict may arrive before the run's own result, because it is on another partition.
+    """
     early: deque[CommandResult] = deque(maxlen=EARLY_MAX)
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):

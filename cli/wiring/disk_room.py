@@ -1,4 +1,4 @@
-"""Folders on this machine, and the room that each needs before anything is written there."""
+"""Free disk space that a worker needs in each of its folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .settings import Settings
 
 
 def needed_room(settings: Settings) -> dict[Path, int]:
-    """Return the bytes that must be free on the disk of each folder of a worker."""
+    """Return the number of bytes that must be free on the disk of each folder of a worker."""
     wanted = [
         (settings.datadir, TABLES_ROOM),
         (settings.broker_folder, LOG_ROOM),
@@ -26,13 +26,13 @@ def needed_room(settings: Settings) -> dict[Path, int]:
 
 
 def why_no_room(needed: dict[Path, int]) -> str:
-    """Return which folders have too little room and what they need; "" when all have enough."""
+    """Return a message that names the folders with too little space and their needs, or "" if all have enough."""
     short = [(folder, free) for folder in needed if (free := _free(folder)) is not None and free < needed[folder]]
     return "; ".join(str(no_room("disk", folder, free=free, needed=needed[folder])) for folder, free in short)
 
 
 def _free(folder: Path) -> int | None:
-    """Return the free bytes where a folder is, or will be."""
+    """Return the number of free bytes on the disk of a folder, which may not exist yet."""
     for each in (folder, *folder.absolute().parents):
         try:
             return free_bytes(each)

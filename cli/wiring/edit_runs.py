@@ -1,4 +1,4 @@
-"""Edits by a person from the command line: sent to the stage that applies them, which runs here or elsewhere."""
+"""Edits by a person from the command line. A stage in this process or in a worker applies them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .stages import utc_now
 
 @dataclass(frozen=True, slots=True)
 class EditSession:
-    """What a command needs to edit: the records of the store, and the way to the stages."""
+    """Open ports of a command that edits memory."""
 
     ports: LocalStages
     policy: MemoryPolicy
@@ -37,7 +37,7 @@ class EditSession:
         return RecordReader(store=self.ports.store)
 
     async def send(self, kind: str, args: Contract, target: EditTarget) -> EditAnswer:
-        """Send an edit and wait for its result, at most 60 s. CommandFailed (exit 1) when it is refused."""
+        """Send an edit and wait for its result, at most 60 s. Raises CommandFailed (exit 1) if it is refused."""
         known = command_kind(target.address, kind)
         assert known is not None, kind
         await warn_without_worker(known.writer, self.ports.log)
@@ -51,7 +51,7 @@ class EditSession:
             raise CommandFailed(Exit.PARTLY, str(refused)) from None
 
     async def record(self, tenant: str, given: str) -> Fact | Episode:
-        """Return the fact or episode of this id. CommandFailed (exit 1) when there is none."""
+        """Return the fact or episode with this id. Raises CommandFailed (exit 1) if there is none."""
         record_id = given.removeprefix(TRACE_PREFIX)
         found = await self.records.fact(tenant, record_id, ceiling="secret")
         episode = None if found is not None else await self.records.episode(tenant, record_id, ceiling="secret")
@@ -68,7 +68,7 @@ class EditSession:
 async def edit_session(
     settings: Settings, policy: MemoryPolicy, *, purpose: str, key: str | None = None
 ) -> AsyncIterator[EditSession]:
-    """Open what an edit needs. `key`: the idempotency key."""
+    """Open the audit log and the ports for an edit. `key` is the idempotency key."""
     start_audit(settings)
     async with local_stages(settings, policy, purpose=purpose) as ports:
         yield EditSession(ports, policy, key)

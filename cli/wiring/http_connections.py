@@ -1,7 +1,7 @@
-"""Connections of the HTTP server: a deadline for a request's headers, and bounds that silent clients cannot use up.
+"""Connections of the HTTP server: a deadline for a request's headers, and limits on the number of connections.
 
-A connection that waits for a request holds nothing but its place. So where places are scarce, the connection that has
-waited longest makes room: first one of the same address, then any other. A health probe always finds a place.
+At a limit, the server closes the connection that has waited longest for a request: first one of the same address, then
+any other. So silent clients cannot lock out others, and a health probe can always connect.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from uvicorn.server import ServerState
 from ...api.limits import Limits
 
 RESERVED_FILES = 256
-"""Open files that are no connections of clients: the log, Qdrant, the model's server, tables."""
+"""Open files for other purposes than client connections: the log, Qdrant, the model's server, tables."""
 FEWEST = 64
 
 
 class ConnectionTable:
-    """The open connections of a server, in the order in which they began to wait, and their bounds."""
+    """Open connections of a server with their limits. Waiting connections are in the order of their wait."""
 
     def __init__(self, limits: Limits) -> None:
         self.header_seconds = limits.header_seconds
@@ -34,7 +34,7 @@ class ConnectionTable:
         self._waiting: dict[BoundedProtocol, None] = {}
 
     def enter(self, connection: BoundedProtocol) -> None:
-        """Add a connection. Those that have waited longest are closed while there are too many."""
+        """Add a connection. If it exceeds a limit, close the connection that has waited longest."""
         address = connection.address
         self._open[address] += 1
         self._waiting[connection] = None
@@ -50,15 +50,18 @@ class ConnectionTable:
             del self._open[connection.address]
 
     def works(self, connection: BoundedProtocol) -> None:
-        """The connection has a request in work."""
+        """Mark a connection as busy with a request."""
         self._waiting.pop(connection, None)
 
     def waits(self, connection: BoundedProtocol) -> None:
-        """The connection waits for its next request."""
+        """Mark a connection as waiting for its next request."""
         self._waiting[connection] = None
 
     def _close_one(self, address: str | None) -> bool:
-        """Close the connection that has waited longest, of this address or of any; the newest one stays."""
+        """Close the connection that has waited longest, of this address or (None) of any address.
+
+        The newest connection is never closed. Return False if there is no other waiting connection.
+        """
         others = list(self._waiting)[:-1]
         oldest = next((each for each in others if address is None or each.address == address), None)
         if oldest is None:
@@ -69,7 +72,7 @@ class ConnectionTable:
 
 
 class BoundedProtocol(H11Protocol):
-    """An HTTP/1.1 connection that is closed when a request's headers do not come in time."""
+    """HTTP/1.1 connection that is closed if a request's headers do not arrive in time."""
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class BoundedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         self._table.waits(self)
         super().on_response_complete()
-        if self.cycle is not None and not self.cycle.response_complete:  # the client sent its next request already
+        if self.cycle is not None and not self.cycle.response_complete:  # the client has already sent its next request
             self._table.works(self)
 
     def _begin_deadline(self) -> None:
@@ -128,7 +131,7 @@ def bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:
 
 
 def connections_that_fit(connections: int) -> int:
-    """Raise this process's limit of open files for so many connections. Return how many of them fit."""
+    """Raise this process's limit of open files for a number of connections. Return the number that fits."""
     needed = connections + RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:

@@ -1,4 +1,4 @@
-"""All stages in the process of a command (`demo`, `chat`), or those of another process that holds the folder."""
+"""Stages for a command (`demo`, `chat`): run them in this process, or use the process that holds the folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LocalStages:
-    """Ports of a conversation, and whether the stages run in this process."""
+    """Ports of a command, and whether the stages run in this process."""
 
     log: Log
     store: PeriodVectorStore
@@ -33,7 +33,10 @@ class LocalStages:
 
 @asynccontextmanager
 async def local_stages(settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[LocalStages]:
-    """Run all stages here, ready at the yield, if the folder is free. Else use those of another process."""
+    """Run all stages in this process if the folder is free, and wait until they are ready.
+
+    Otherwise yield ports that reach the stages of another process.
+    """
     async with AsyncExitStack() as stack:
         folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
         if settings.folders and folders.held == frozenset(settings.folders) and settings.broker_folder is not None:
@@ -51,8 +54,10 @@ async def local_stages(settings: Settings, policy: MemoryPolicy, *, purpose: str
 
 @asynccontextmanager
 async def _running(stages: Stages) -> AsyncIterator[None]:
-    """Start the stages, wait until they are ready, and drain them at the end. If they end by themselves, CommandFailed
-    has the worker's exit code."""
+    """Start the stages, wait until they are ready, and drain them at the end.
+
+    Raises CommandFailed with the worker's exit code if the stages end by themselves.
+    """
     stopping = asyncio.Event()
     work = asyncio.create_task(stages.run(stopping=stopping))
     try:

@@ -1,4 +1,4 @@
-"""The services over a log and a store that HTTP and MCP share: recall, contexts, records, commands."""
+"""Services that HTTP and MCP share: recall, contexts, records, commands, over one log and one store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .stages import utc_now
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryServices:
-    """What reads and edits memory in this process."""
+    """Services that read and edit memory in this process."""
 
     recall: RecallPort
     contexts: ContextService
@@ -53,8 +53,12 @@ def memory_services(
     source: str,
     selector: LlmReranker | None = None,
 ) -> MemoryServices:
-    """Build the services. `source` becomes part of `ce_source` of what they send. `selector`: the model that chooses
-    answers of the tool `recall`; None: they are ranked."""
+    """Build the services.
+
+    Args:
+        source: part of `ce_source` of the records that the services send.
+        selector: model that selects the answers of the tool `recall`. With None, the answers are ranked.
+    """
     tiers = policies.deployment.tiers
 
     def service(policy: MemoryPolicy) -> RecallPort:

@@ -1,6 +1,6 @@
-"""Checks of the configured models: the first, its fallbacks, and those of single tasks.
+"""Checks of the configured models: the first model, its fallbacks, and the models of single tasks.
 
-One request lists the models of the server. It generates nothing, so it costs nothing.
+One request lists the models of the server. It generates no text, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .settings import Settings
 DEFAULT_SERVER = "https://api.openai.com/v1"
 FIRST = "first"
 BETTER = (
-    "for a model set OPENAI_API_KEY; for one of your own (Ollama, llama.cpp, vLLM) set "
+    "to use a language model, set OPENAI_API_KEY; for a local model (Ollama, llama.cpp, vLLM), set "
     "OPENAI_BASE_URL=http://host:port/v1 and MEMSTREAM_MODEL (docs/how-to/model-providers.md)"
 )
 NAMED = 5
-"""Models of a server that a failed check names."""
+"""Number of the server's models that a failed check lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class ConfiguredModel:
 
     name: str
     uses: tuple[str, ...]
-    """`first`, `fallback`, `judge`, `fallback for digest` …"""
+    """Purposes: `first`, `fallback`, `judge`, `fallback for digest` …"""
     setting: str
-    """The setting that names it first."""
+    """First setting that names the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """Answer of the models' server. `known` is empty if it does not list its models."""
+    """Answer of the model server. `known` is empty if the server does not list its models."""
 
     address: str
     known: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ def configured(first: tuple[str, ...], of_tasks: Mapping[Task, str]) -> list[Con
 
 
 async def check_models(settings: Settings, of_tasks: Mapping[Task, str]) -> list[Check]:
-    """Check each model. The check of the first is named `model`, the others `model <name>`."""
+    """Check each model. The check of the first model is named `model`, later checks `model <name>`."""
     models = configured(settings.model_names, of_tasks)
     server = _Server("")
     if any(each.name != OFFLINE for each in models):
@@ -83,7 +83,9 @@ def _checked(model: ConfiguredModel, server: _Server, check: str) -> Check:
     if server.trouble:
         return Check(check, False, f"{model.name} ({uses}): {server.trouble}", server.fix)
     if not server.known:
-        return Check(check, True, f"{model.name} ({uses}): {server.address} answers, and lists no models: not proved")
+        return Check(
+            check, True, f"{model.name} ({uses}): not verified, because {server.address} answers but lists no models"
+        )
     if model.name not in server.known:
         some = ", ".join(sorted(server.known)[:NAMED])
         return Check(
@@ -97,19 +99,19 @@ async def _asked(settings: Settings) -> _Server:
     address = (settings.openai_base_url or DEFAULT_SERVER).rstrip("/")
     if key is None and settings.openai_base_url is None:
         return _Server(
-            address, trouble="needs a key", fix="set OPENAI_API_KEY, or OPENAI_BASE_URL of a server of yours"
+            address, trouble="needs a key", fix="set OPENAI_API_KEY, or set OPENAI_BASE_URL to your own server"
         )
     headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
     try:
         async with open_http(httpx.URL(address), timeout=COMMAND_TIMEOUT, headers=headers) as client:
             answer = await client.get(f"{address}/models")
     except Misconfigured as error:
-        return _Server(address, trouble=str(error), fix="correct these variables of the environment")
+        return _Server(address, trouble=str(error), fix="correct these environment variables")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return _Server(
             address,
             trouble=f"{address}: {type(error).__name__}: {error}",
-            fix="look at OPENAI_BASE_URL and the network",
+            fix="check OPENAI_BASE_URL and the network",
         )
     if answer.has_redirect_location:
         to = answer.url.join(answer.headers["location"]).copy_with(query=None)
@@ -119,7 +121,7 @@ async def _asked(settings: Settings) -> _Server:
     if answer.status_code == 404:
         return _Server(address)
     if answer.status_code >= 400:
-        return _Server(address, trouble=f"{address} answers {answer.status_code}", fix="look at that server")
+        return _Server(address, trouble=f"{address} answers {answer.status_code}", fix="check that server")
     return _Server(address, known=frozenset(_names(answer)))
 
 

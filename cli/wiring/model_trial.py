@@ -1,4 +1,4 @@
-"""One real call of the observer's task, as `memstream doctor` makes it: the only proof that a model can be used."""
+"""Trial of the observer's model in `memstream doctor`: one real call, which alone proves that the model is usable."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SAID: Final = "I work at Fixpoint as a nurse. I am allergic to nuts."
 TENANT: Final = "doctor"
 HELP: Final = "see docs/how-to/model-providers.md"
 SHOWN: Final = 3
-"""Statements that are shown."""
+"""Maximum number of statements in the report."""
 
 
 async def try_observer(settings: Settings, policy: MemoryPolicy) -> list[Check]:
-    """Make one call with the first model of the observer. No check: it is the offline model, or the trial is off."""
+    """Make one call with the observer's first model. Return no check for the offline model, or if capture is off."""
     model = (names_in(policy.models.observations) or settings.model_names)[0]
     if model == OFFLINE or not policy.capture.enabled:
         return []
@@ -59,7 +59,7 @@ async def try_observer(settings: Settings, policy: MemoryPolicy) -> list[Check]:
     except StageError as error:
         return [Check(name, False, str(error), error.remedy or HELP)]
     except TimeoutError:
-        return [Check(name, False, "no answer in time", "raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow")]
+        return [Check(name, False, "no answer in time", "raise MEMSTREAM_MODEL_TIMEOUT if the model is only slow")]
     finally:
         await made.close()
     answer_format = completions.answer_format(TASK)
@@ -87,8 +87,8 @@ def _came_back(answer: ParsedItems[ObservationItem], turn: ShownTurn) -> str:
     ]
     if not quoted:
         return (
-            f"{len(items) + answer.dropped} statements, none with words of the turn as its quote: this model may be "
-            f"too small for the task ({HELP})"
+            f"{len(items) + answer.dropped} statements, none of which quotes the turn: this model may be too small for "
+            f"the task ({HELP})"
         )
     shown = ", ".join(f"“{item.content}”" for item in quoted[:SHOWN])
     faults = f"; corrected or dropped: {', '.join(answer.faults)}" if answer.faults else ""

@@ -1,7 +1,7 @@
-"""Composition root: it makes log, embedder and store from the settings. stages.py and worker.py build on it.
+"""Construction of log, embedder and store from the settings. stages.py and worker.py build on it.
 
-One process holds the lock of an embedded folder. A command takes the lock if it is free. If another process
-holds it, the command appends to the same log and reaches the engine through that process's loopback endpoint.
+One process holds the lock of an embedded folder. A command takes the lock if it is free. If another process holds it,
+the command appends to the same log and reaches the engine through that process's loopback endpoint.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .broker import opened_log, require_memory
 from .settings import Settings
 
 FOLDER_PATIENCE = 10.0
-"""Seconds that a worker waits for a folder which another process holds."""
+"""Seconds that a worker waits for a folder that another process holds."""
 
 
 class NoUsage:
@@ -57,8 +57,10 @@ def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
 
 
 def batching(embedder: Embedder, name: str) -> Embedder:
-    """Wrap an embedder so that concurrent events share its calls, and tenants have fair shares of them. Hashing gains
-    nothing from it and stays as it is."""
+    """Wrap an embedder so that concurrent events share its calls, with fair shares for tenants.
+
+    The hashing embedder gains nothing from batches and is returned unchanged.
+    """
     policy = {"openai": REMOTE, "fastembed": LOCAL}.get(name.partition(":")[0])
     return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy, shares=FairQueue())
 
@@ -66,7 +68,7 @@ def batching(embedder: Embedder, name: str) -> Embedder:
 # ------------------------------------------------------------------------------------------------ folders
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The embedded folders that this process holds."""
+    """Embedded folders whose lock this process holds."""
 
     held: frozenset[Path]
 
@@ -76,7 +78,7 @@ class Folders:
 
 @asynccontextmanager
 async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Folders]:
-    """For a command: hold the folders that are free."""
+    """Lock the folders that are free, for a command."""
     locks = [FolderLock(folder=folder, purpose=purpose) for folder in settings.folders]
     try:
         held = frozenset(lock.folder for lock in locks if _try(lock))
@@ -88,15 +90,18 @@ async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Fo
 
 @asynccontextmanager
 async def own_folders(settings: Settings, *, purpose: str, patience: float = FOLDER_PATIENCE) -> AsyncIterator[Folders]:
-    """For a worker: hold every folder. After `patience` seconds CommandFailed (exit 2) names the holder."""
+    """Lock every folder, for a worker.
+
+    Raises CommandFailed (exit 2), which names the holder, after `patience` seconds.
+    """
     locks: list[FolderLock] = []
     try:
         for folder in settings.folders:
             lock = FolderLock(folder=folder, purpose=purpose)
             if not await _acquire(lock, patience):
                 raise usage(
-                    f"{folder} is held by {lock.holder()}: one worker at a time uses an embedded folder. End that "
-                    "process, run all stages in it (memstream worker all), or set MEMSTREAM_BROKER to Kafka"
+                    f"{folder} is held by {lock.holder()}: only one worker at a time can use an embedded folder. Stop "
+                    "that process, run all stages in it (memstream worker all), or set MEMSTREAM_BROKER to Kafka"
                 )
             locks.append(lock)
         yield Folders(frozenset(lock.folder for lock in locks))
@@ -106,7 +111,7 @@ async def own_folders(settings: Settings, *, purpose: str, patience: float = FOL
 
 
 def unwritable(folder: Path, error: OSError) -> CommandFailed:
-    """Return the command's error for a folder that cannot be locked: exit 3 on a full disk, else 2."""
+    """Return the CommandFailed for a folder that cannot be locked: exit 3 on a full disk, else exit 2."""
     why = f"{folder} cannot be written: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return unreachable(Transient("disk", why, remedy="free some space on its disk; nothing is lost"))
@@ -129,8 +134,10 @@ async def _acquire(lock: FolderLock, patience: float) -> bool:
 
 # ------------------------------------------------------------------------------------------------ the store
 def reader_identity(settings: Settings) -> EmbedderIdentity:
-    """Return the identity for commands that never embed. They work without the embedder's server. A store with this
-    identity must not create collections."""
+    """Return a placeholder identity for commands that never embed, so that they work without the embedder's server.
+
+    A store with this identity must not create collections.
+    """
     return EmbedderIdentity(name=settings.embedder, dimension=0)
 
 
@@ -152,7 +159,7 @@ async def new_store(
 
 @dataclass(frozen=True, slots=True)
 class OpenPorts:
-    """Ports of a command that reads."""
+    """Log and store of a command that reads."""
 
     log: Log
     store: PeriodStore
@@ -160,7 +167,7 @@ class OpenPorts:
 
 @asynccontextmanager
 async def open_ports(settings: Settings, *, purpose: str) -> AsyncIterator[OpenPorts]:
-    """Open log and store for a command that reads. Refuses a folder without a memory; reading creates nothing."""
+    """Open log and store for a command that reads. Raises CommandFailed (exit 2) for a folder without memory."""
     if settings.qdrant_folder is not None:
         require_memory(settings.qdrant_folder, settings.broker_folder)
     async with AsyncExitStack() as stack:

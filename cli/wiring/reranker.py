@@ -1,4 +1,4 @@
-"""The models of `[memory.recall]`: its reranker, and the one that chooses answers of the tool `recall`."""
+"""Models of `[memory.recall]`: the reranker, and the model that selects answers of the tool `recall`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .settings import OFFLINE, Settings
 
 
 def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> Reranker | None:
-    """Make the reranker, or return None for Reciprocal Rank Fusion alone.
+    """Return the reranker, or None for Reciprocal Rank Fusion alone.
 
-    It loads no model and opens no connection. CommandFailed (exit 2) says what is missing.
+    It loads no model and opens no connection. Raises CommandFailed (exit 2) if a setting or a package is missing.
     """
     try:
         match policy.recall.reranker:
@@ -35,9 +35,9 @@ def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -
 
 
 def new_selector(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> LlmReranker | None:
-    """Make the model that chooses answers of the tool `recall`, or return None where they are ranked.
+    """Return the model that selects answers of the tool `recall`, or None if the policy ranks them.
 
-    It opens no connection. CommandFailed (exit 2) says what is missing.
+    It opens no connection. Raises CommandFailed (exit 2) if a setting is missing.
     """
     if policy.recall.tool.strategy == "ranked":
         return None
@@ -53,7 +53,7 @@ def _selector(settings: Settings, policy: MemoryPolicy, sink: UsageSink, *, need
 
     if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:
         raise ValueError(f"{needed_by} needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL")
-    importlib.import_module("openai")  # now, not with the first call: a read waits for that one, and not for long
+    importlib.import_module("openai")  # import at start: the first read has too little time to wait for it
     return LlmReranker(
         completions=create_completions(
             model=settings.model or None,

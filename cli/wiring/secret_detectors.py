@@ -1,4 +1,4 @@
-"""The detectors of secrets of `[memory.privacy]`, and the filter that uses them."""
+"""Construction of the secret detectors of `[memory.privacy]` and of the filter that uses them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..errors import usage
 
 
 def new_detectors(policy: PresidioPolicy) -> Sequence[SecretDetector]:
-    """Return the built-in detector, and Presidio beside it if the policy names an analyzer.
+    """Return the built-in detectors, and Presidio if the policy names an analyzer.
 
-    CommandFailed (exit 2) says what is missing.
+    Raises CommandFailed (exit 2) if the analyzer cannot be loaded.
     """
     if not policy.analyzer:
         return BUILT_IN
@@ -29,5 +29,8 @@ def new_detectors(policy: PresidioPolicy) -> Sequence[SecretDetector]:
 
 
 def new_secret_filter(policy: MemoryPolicy) -> SecretFilter:
-    """Return what masks and labels secrets, by the deployment's policy. CommandFailed (exit 2) says what is missing."""
+    """Return the filter that masks and labels secrets by the deployment's policy.
+
+    Raises CommandFailed (exit 2) if the analyzer cannot be loaded.
+    """
     return SecretFilter(policy.privacy, new_detectors(policy.privacy.presidio))

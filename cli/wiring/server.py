@@ -1,4 +1,4 @@
-"""The HTTP server and its parts: log, store, embedder and, in a folder, the stages."""
+"""HTTP server and its parts: log, store, embedder and, with an embedded folder, the stages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PURPOSE = "serve"
 P = TypeVar("P", Reranker | None, LlmReranker | None)
 
 
-# ------------------------------------------------------------------------------------------------ what stands behind
+# ------------------------------------------------------------------------------------------------ parts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerParts:
     """Ports of the routes. `stages` is set only if they run in this process."""
@@ -76,8 +76,11 @@ class ServerParts:
 
 @asynccontextmanager
 async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages: bool) -> AsyncIterator[ServerParts]:
-    """Connect and prepare the parts. Stages run here on request, and if this process holds the folder, because no other
-    process can run them then. Raises CommandFailed with exit 2 or 3 (see `built_stages`)."""
+    """Connect and prepare the parts.
+
+    Stages run in this process if `with_stages` is set, or if this process holds the folder: no other process can run
+    them then. Raises CommandFailed with exit 2 or 3 (see `built_stages`).
+    """
     async with AsyncExitStack() as stack:
         entered = own_folders if with_stages else tried_folders
         folders = await stack.enter_async_context(entered(settings, purpose=PURPOSE))
@@ -96,11 +99,13 @@ async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages:
                 selector=_closed_with(stack, new_selector(settings, policy, sink=UsageMetrics(stages.metrics))),
             )
         else:
-            yield await _beside(stack, settings, policy, folders)
+            yield await _without_stages(stack, settings, policy, folders)
 
 
-async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, folders: Folders) -> ServerParts:
-    """Connect the parts; the stages run in other processes."""
+async def _without_stages(
+    stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, folders: Folders
+) -> ServerParts:
+    """Connect the parts of a server whose stages run in other processes."""
     patience = StartupRetry()
     metrics = Metrics(CollectorRegistry())
     embedder = new_embedder(settings, sink=UsageMetrics(metrics))
@@ -120,9 +125,7 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
         if there:
             await store.ensure(*there)
     except Transient as away:
-        log.warning(
-            "server_away", what="Qdrant", why=str(away), remedy=away.remedy
-        )  # the server takes turns nevertheless
+        log.warning("server_away", what="Qdrant", why=str(away), remedy=away.remedy)  # the server still accepts turns
     except Fatal as error:  # another embedder filled the collections
         raise usage(str(error)) from error
     sink = UsageMetrics(metrics)
@@ -138,7 +141,7 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
 
 
 def _closed_with(stack: AsyncExitStack, part: P) -> P:
-    """Close a part with the stack, if there is one."""
+    """Register a part to be closed with the stack, unless it is None. Return it."""
     if part is not None:
         stack.push_async_callback(part.close)
     return part
@@ -146,7 +149,10 @@ def _closed_with(stack: AsyncExitStack, part: P) -> P:
 
 # ------------------------------------------------------------------------------------------------ credentials, ports
 def read_credentials(settings: Settings, host: str) -> Credentials:
-    """Read the tokens. Without a file of tokens only loopback is allowed. CommandFailed (exit 2) names the problem."""
+    """Read the token file. Without a token file, only a loopback host is allowed.
+
+    Raises CommandFailed (exit 2) that names the problem.
+    """
     if settings.tokens is not None:
         try:
             return FileCredentials(settings.tokens)
@@ -156,8 +162,8 @@ def read_credentials(settings: Settings, host: str) -> Credentials:
             raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: {error}") from error
     if not all(ipaddress.ip_address(address).is_loopback for _, address in _addresses(host, 0)):
         raise usage(
-            f"--host {host}: without tokens memstream serves only this machine (127.0.0.1). Make a token with "
-            "`memstream tokens new`, and name the file in MEMSTREAM_TOKENS"
+            f"--host {host}: without tokens memstream serves only this machine (127.0.0.1). Create a token with "
+            "`memstream tokens new`, and set MEMSTREAM_TOKENS to the token file"
         )
     return Credentials(None)
 
@@ -172,12 +178,15 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
 
 @contextlib.contextmanager
 def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Bind the port first, so that a port in use is reported at once (exit 2). Port 0 takes a free one."""
+    """Bind the port before anything else, so that a port in use is reported immediately (exit 2).
+
+    Port 0 takes a free port.
+    """
     with contextlib.ExitStack() as stack:
         sockets: list[socket.socket] = []
         for family, address in _addresses(host, port):
-            # asyncio lets an answer of two writes go at once (TCP_NODELAY) only where a socket names its protocol.
-            # Otherwise the body waits some 40 ms until the client has acknowledged the head.
+            # asyncio sets TCP_NODELAY only on sockets with an explicit protocol. Without it, the body of an answer
+            # waits about 40 ms until the client has acknowledged the headers.
             bound = stack.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family is socket.AF_INET6:
@@ -186,14 +195,14 @@ def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
                 bound.bind((address, sockets[0].getsockname()[1] if sockets else port))
                 bound.listen()
             except OSError as error:
-                raise usage(f"--port {port} on {address}: {os.strerror(error.errno or 0)}; name a free one") from error
+                raise usage(f"--port {port} on {address}: {os.strerror(error.errno or 0)}; use a free port") from error
             sockets.append(bound)
         yield sockets
 
 
 @asynccontextmanager
 async def recall_publisher(parts: ServerParts, policy: MemoryPolicy) -> AsyncIterator[RecallPublisher]:
-    """Open the publisher of recall events, or none if hygiene is off."""
+    """Open the publisher of recall events. If hygiene is off, yield a publisher that sends nothing."""
     if not policy.hygiene.enabled:
         yield NullRecallPublisher()
         return
@@ -213,7 +222,7 @@ class Server(uvicorn.Server):
 
 @dataclass(slots=True, kw_only=True)
 class HttpServer:
-    """The HTTP server over its parts. `run` ends on `stopping`, or if the stages end."""
+    """HTTP server. `run` ends on `stopping`, or if the stages end."""
 
     parts: ServerParts
     policy: MemoryPolicy
@@ -235,8 +244,8 @@ class HttpServer:
     async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
         """Serve until `stopping` and return the exit code.
 
-        The order of the end loses nothing: refuse new requests, end streams, finish running requests, then drain the
-        stages. Recall events are published until then.
+        The shutdown loses nothing: refuse new requests, end streams, finish running requests, then drain the stages.
+        Recall events are published until the end.
         """
         async with recall_publisher(self.parts, self.policy) as publisher:
             followers = new_followers(self.parts.log, self.limits)
@@ -306,7 +315,7 @@ class HttpServer:
                 task.cancel()
 
     async def _stages(self, draining: asyncio.Event) -> int:
-        """Run the stages until `stopping`, or until one of them ends. Return the worker's exit code."""
+        """Run the stages until `draining` is set or a stage ends. Return the worker's exit code."""
         if self.parts.stages is None:
             await draining.wait()
             return 0
@@ -331,6 +340,6 @@ def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
 
 
 def url_of(sockets: list[socket.socket]) -> str:
-    """Return the URL of the first address."""
+    """Return the URL of the first socket."""
     host, port = sockets[0].getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

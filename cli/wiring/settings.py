@@ -1,7 +1,7 @@
-"""Settings: the environment, and a TOML file for the rest (docs/reference/settings.md).
+"""Settings from environment variables and a TOML file (docs/reference/settings.md).
 
-The environment wins over the file. A wrong name or value is refused at start, by its name; nothing is guessed. Secrets
-come from the environment only, so that no configuration file has to be kept secret.
+The environment has priority over the file. An unknown name or an invalid value is refused at start with an error that
+names it. Secrets come only from the environment, so that a configuration file never has to be kept secret.
 """
 
 from __future__ import annotations
@@ -58,9 +58,11 @@ _LINK_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Tell whether Kubernetes made this variable. It gives each container the address of every service of the
-    namespace: a service `memstream` makes MEMSTREAM_SERVICE_HOST and MEMSTREAM_PORT=tcp://…, a service
-    `memstream-health` makes MEMSTREAM_HEALTH_PORT=tcp://…."""
+    """Return whether Kubernetes set this variable.
+
+    Kubernetes gives each container the addresses of all services in the namespace: a service `memstream` sets
+    MEMSTREAM_SERVICE_HOST and MEMSTREAM_PORT=tcp://…, a service `memstream-health` sets MEMSTREAM_HEALTH_PORT=tcp://….
+    """
     return _LINK_PART.search(name) is not None or (name.endswith("_PORT") and _LINK_ADDRESS.match(value) is not None)
 
 
@@ -87,14 +89,14 @@ def _absolute(value: Path) -> Path:
     try:
         return Path(os.path.abspath(value.expanduser()))
     except RuntimeError as error:
-        raise ValueError("the home directory is not known: write the path without ~") from error
+        raise ValueError("the home directory is unknown: write the path without ~") from error
 
 
 def _certificates(value: Path) -> Path:
     file = _absolute(value)
     try:
         ssl.create_default_context(cafile=file)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # includes ssl.SSLError
         raise ValueError(f"expected a PEM file with certificates: {error.strerror or error}") from error
     return file
 
@@ -105,7 +107,9 @@ def _origins(value: str) -> str:
         parts = urlsplit(origin)
         whole = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
         if not whole or origin != f"{parts.scheme}://{parts.netloc}":
-            raise ValueError("expected origins with commas, such as https://app.example.com (no path), or * alone")
+            raise ValueError(
+                "expected origins separated by commas, such as https://app.example.com (no path), or only *"
+            )
     return ",".join(origins)
 
 
@@ -117,14 +121,14 @@ def _embedder(value: str) -> str:
 
 
 def _key(value: object) -> object:
-    """Strip a key: files and `echo` add the end of a line. An empty key is none."""
+    """Strip a key, because files and `echo` add a line end. Return None for an empty key."""
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if not isinstance(value, str):
         return value
     key = value.strip()
     if not (key.isascii() and key.isprintable()):
-        raise ValueError("has characters that no key has: copy it again")
+        raise ValueError("has characters that are not allowed in a key: copy it again")
     return key or None
 
 
@@ -135,7 +139,7 @@ Address = Annotated[str, AfterValidator(str.strip)]
 
 
 class Settings(BaseSettings):
-    """Settings of a process. A variable is `MEMSTREAM_` and the field's name in capitals.
+    """Settings of a process. The variable of a field is `MEMSTREAM_` and the field's name in capitals.
 
     docs/reference/settings.md shows the docstrings of the fields.
     """
@@ -143,70 +147,72 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     broker: Annotated[str, AfterValidator(_broker)] = ""
-    """Where the log is: `kafka://host:port[,host:port]`, or `embedded:///folder`. Unset: the folder
+    """Address of the log: `kafka://host:port[,host:port]`, or `embedded:///folder`. Unset: the folder
     MEMSTREAM_DATADIR."""
     qdrant: Annotated[str, AfterValidator(_qdrant)] = ""
-    """Where Qdrant is: `http://host:6333`, `https://…`, or `embedded:///folder`. Unset: the folder
+    """Address of Qdrant: `http://host:6333`, `https://…`, or `embedded:///folder`. Unset: the folder
     MEMSTREAM_DATADIR."""
     qdrant_ca: Annotated[Path, AfterValidator(_certificates)] | None = None
-    """PEM file of the authorities that may have signed the certificate of an `https` Qdrant. Unset: the system's."""
+    """PEM file with the trusted certificate authorities for an `https` Qdrant. Unset: the system's authorities."""
     qdrant_consistency: Consistency = "one"
-    """How many replicas of a Qdrant server a read asks: `one`, `quorum` or `majority`. See below."""
+    """Number of replicas that a read asks on a Qdrant server: `one`, `quorum` or `majority`. See below."""
     qdrant_sharding: Sharding = "auto"
-    """How a Qdrant server divides collections: `auto`, or `tenant` (large tenants can have a shard). See below."""
+    """Sharding of collections on a Qdrant server: `auto`, or `tenant` (large tenants can have a shard). See below."""
     model: str = ""
-    """A model name, or several with commas (the others are fallbacks, asked while the first does not answer).
-    `offline` is the model that is built in, and may be the last. Unset: `gpt-5-mini` with an OPENAI_API_KEY, else
-    `offline`."""
+    """A model name, or several names separated by commas: the first model and its fallbacks, which are used while the
+    first does not answer. `offline` is the built-in model, and may be the last. Unset: `gpt-5-mini` with an
+    OPENAI_API_KEY, else `offline`."""
     embedder: Annotated[str, AfterValidator(_embedder)] = "hashing"
     """`hashing`, `fastembed:<name or folder>`, or `openai:<model>`."""
     datadir: Path = Path(".memstream")
-    """Folder of tables and attempts."""
+    """Folder of the stages' tables and attempt records."""
     tier: Tier = "free"
-    """What consolidation may spend: `free`, `cheap`, `standard`, `full` or `custom`."""
+    """Spending level of consolidation: `free`, `cheap`, `standard`, `full` or `custom`."""
     worker_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$")] | None = None
-    """Static group membership: a restart within the session time-out moves no partition. One live process for each id;
-    the next one with another folder waits for two heartbeats. Unset: dynamic."""
+    """Id for static group membership: a restart within the session timeout moves no partition. Each id belongs to one
+    live process; the next process with this id and another folder waits for two heartbeats. Unset: dynamic."""
     health_port: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """Port of `/livez`, `/readyz` and `/metrics`; 0 is off."""
+    """Port of `/livez`, `/readyz` and `/metrics`; 0 turns them off."""
     health_host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
-    """Address on which the health pages listen. The pages need no token, so other machines reach them only where this
-    says so: `0.0.0.0` is every address."""
+    """Address on which the health pages listen. The pages need no token, so the default is this machine only;
+    `0.0.0.0` is every address."""
     in_flight: Annotated[int, Field(ge=1, le=10_000)] = 64
-    """Events in flight per worker and stage."""
+    """Maximum number of events in flight per worker and stage."""
     held_bytes: Annotated[int, Field(ge=1_048_576, le=17_179_869_184)] = HELD_BYTES
-    """Bytes of records that a worker holds per stage. Each partition that it reads has an equal part, up to 16 MiB."""
+    """Maximum bytes of records that a worker keeps in memory per stage. Each assigned partition has an equal share, up
+    to 16 MiB."""
     model_timeout: Annotated[float, Field(gt=0, le=3_600)] = 60.0
-    """Seconds that a model call may take."""
+    """Time limit of a model call, in seconds."""
     session_timeout: Annotated[float, Field(ge=1, le=40)] = 20.0
-    """Seconds after which a silent worker's partitions go to another, 1 to 40."""
+    """Seconds, 1 to 40, after which the partitions of a silent worker move to another worker."""
     observe_together: Annotated[int, Field(ge=1, le=64)] = 8
-    """Turns of a session in one model call under backlog, 1 to 64; 1 is never."""
+    """Maximum number of turns of a session in one model call during a backlog, 1 to 64; 1 turns batches off."""
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Partitions of the topics. Unset: 12 on Kafka, 1 in a folder."""
+    """Number of partitions of each topic. Unset: 12 on Kafka, 1 in a folder."""
     replication: Annotated[int, Field(ge=1, le=100)] = 1
-    """Replicas of the topics."""
+    """Number of replicas of each topic."""
     tokens: Path | None = None
-    """File of the bearer tokens of `memstream serve`. Unset: it listens on the loopback interface only, and asks for no
-    token."""
+    """File with the bearer tokens of `memstream serve`. Unset: the server listens only on the loopback interface, and
+    needs no token."""
     keep_alive_timeout: Annotated[float, Field(ge=1, le=86_400)] = 75.0
-    """Seconds that `memstream serve` keeps a connection without a request open. It must be longer than the load
-    balancer's, which is often 60: else the balancer sends requests on connections that are being closed."""
+    """Seconds that `memstream serve` keeps an idle connection open. It must be longer than the load balancer's timeout
+    (often 60 s); otherwise the balancer sends requests on connections that are being closed."""
     cors_origins: Annotated[str, AfterValidator(_origins)] = ""
-    """Origins of web pages that may call `memstream serve` from a browser, with commas: `https://app.example.com`. `*`
-    is every page, and needs MEMSTREAM_TOKENS. Unset: no page may."""
+    """Origins of web pages that may call `memstream serve` from a browser, separated by commas:
+    `https://app.example.com`. `*` allows every page, and needs MEMSTREAM_TOKENS. Unset: no page."""
     audit_log: Path | None = None
-    """File of the audit trail: a JSON line for each turn and command over HTTP, each request that is denied a token or
-    a right, and each command of the command line. Unset: `memstream serve` writes it to its log, others write none."""
+    """File of the audit log: a JSON line for each turn and command over HTTP, each request that is denied (401 or 403),
+    and each command of the command line. Unset: `memstream serve` writes these lines to its log, other commands write
+    none."""
     testing: bool = False
     """1 allows MEMSTREAM_CRASH_POINT."""
     crash_point: str | None = None
-    """For tests: `<stage>:<decide, table, store, publish or commit>[:n]`. The process ends at once after that step, the
-    n-th time."""
+    """For tests: `<stage>:<decide, table, store, publish or commit>[:n]`. The process ends immediately after the n-th
+    run of that step."""
     openai_api_key: Key = Field(default=None, validation_alias="OPENAI_API_KEY")
-    """Key of the model's server."""
+    """Key of the model server."""
     openai_base_url: Address | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
-    """Another server that speaks OpenAI's protocol. Unset: OpenAI's."""
+    """Base URL of another server with OpenAI's API. Unset: OpenAI's server."""
     qdrant_api_key: Key = Field(default=None, validation_alias="QDRANT_API_KEY")
     """Key of Qdrant."""
     _requests: Mapping[str, RequestFields] = PrivateAttr(default_factory=dict)
@@ -220,7 +226,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment before file (the file is handed in as arguments). A service link is no setting."""
+        """Give the environment priority over the file, whose values are arguments. Ignore Kubernetes service links."""
         environment = EnvSettingsSource(settings_cls)
         environment.env_vars = {
             name: value
@@ -238,14 +244,14 @@ class Settings(BaseSettings):
     @classmethod
     def _names(cls, value: str) -> str:
         if value and not all(name.strip() for name in value.split(",")):
-            raise ValueError("expected a model name, or several with commas")
+            raise ValueError("expected a model name, or several names separated by commas")
         return value
 
     @field_validator("qdrant_ca")
     @classmethod
     def _needs_tls(cls, value: Path | None, info: ValidationInfo) -> Path | None:
         if value is not None and not str(info.data.get("qdrant", "https")).startswith("https"):
-            raise ValueError("needs a Qdrant with TLS: write MEMSTREAM_QDRANT=https://…")
+            raise ValueError("needs a Qdrant server with TLS: set MEMSTREAM_QDRANT=https://…")
         return value
 
     @field_validator("qdrant_sharding")
@@ -267,17 +273,17 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _default_addresses(cls, values: Any) -> Any:
-        """No address: one folder for log and engine, under the data directory."""
+        """Use the data directory for log and engine if no address is set."""
         try:
             datadir = _absolute(Path(values.get("datadir", ".memstream")))
         except (TypeError, ValueError):
-            return values  # the field's own validator says what is wrong
+            return values  # the field's own validator reports the problem
         return {"broker": f"{EMBEDDED}{datadir}", "qdrant": f"{EMBEDDED}{datadir}"} | values
 
     # ------------------------------------------------------------------------------------------------ derived
     @property
     def broker_folder(self) -> Path | None:
-        """The folder of the log on disk; None on Kafka."""
+        """The folder of an embedded log; None on Kafka."""
         return embedded_folder(self.broker) if is_embedded(self.broker) else None
 
     @property
@@ -287,7 +293,7 @@ class Settings(BaseSettings):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that one process holds at a time, in a fixed order (so that two never wait for each other)."""
+        """The embedded folders, sorted: every process locks them in the same order, which excludes deadlocks."""
         return tuple(sorted({folder for folder in (self.broker_folder, self.qdrant_folder) if folder is not None}))
 
     @property
@@ -303,12 +309,12 @@ class Settings(BaseSettings):
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The origins of `cors_origins`."""
+        """The origins in `cors_origins`."""
         return tuple(filter(None, self.cors_origins.split(",")))
 
     @property
     def requests(self) -> Mapping[str, RequestFields]:
-        """The request fields of models, by model: the tables `[models.NAME.request]` of the file."""
+        """Request fields by model, from the tables `[models.NAME.request]` of the file."""
         return self._requests
 
     def with_requests(self, requests: Mapping[str, RequestFields]) -> Settings:
@@ -322,12 +328,12 @@ class Settings(BaseSettings):
 
 
 def variable(field: str) -> str:
-    """The name by which a person sets a field."""
+    """Return the environment variable of a field."""
     return (SECRETS | PLAIN).get(field) or f"{PREFIX}{field.upper()}"
 
 
 def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
-    """Read settings and policy. Raises CommandFailed (exit 2) that names what is wrong, all of it at once."""
+    """Read settings and policy. Raises CommandFailed (exit 2) that lists every problem."""
     file = config if config is not None else _default_file()
     table = _read(file) if file is not None else {}
     policy_table = table.pop("memory", {})
@@ -337,13 +343,13 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     try:
         settings = Settings(**{name: value for name, value in table.items() if name in Settings.model_fields})
     except ValidationError as error:
-        problems += [_told(item["loc"], item["msg"], file) for item in error.errors(include_url=False)]
+        problems += [_problem(item["loc"], item["msg"], file) for item in error.errors(include_url=False)]
     policy, wrong = policy_from(MemoryPolicy, policy_table, path="memory")
     models, wrong_models = policy_from(ModelsPolicy, models_table, path="models")
     requests, wrong_requests = _requests_of(request_tables)
     problems += [f"{file}: {line}" for line in (*wrong, *wrong_models, *wrong_requests)]
     if policy is not None and policy.models != ModelsPolicy():
-        problems.append(f"{file}: memory.models: the models of tasks stand in a table of their own, [models]")
+        problems.append(f"{file}: memory.models: move the models of tasks to the table [models]")
     if settings is not None and policy is not None and models is not None:
         policy = without_disabled_tiers(replace(policy, models=models))
         problems += _tier_problems(settings, policy)
@@ -353,7 +359,7 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
 
 
 def _models(table: object) -> tuple[object, dict[str, Mapping[str, object]]]:
-    """Split the table [models] into the models of tasks, and the tables of single models."""
+    """Split the table [models] into the models of tasks and the tables of single models."""
     if not isinstance(table, Mapping):
         return table, {}
     of_models = {str(name): value for name, value in table.items() if isinstance(value, Mapping)}
@@ -361,13 +367,13 @@ def _models(table: object) -> tuple[object, dict[str, Mapping[str, object]]]:
 
 
 def _requests_of(tables: Mapping[str, Mapping[str, object]]) -> tuple[dict[str, RequestFields], list[str]]:
-    """Read the tables `[models.NAME.request]`. Return the fields by model, and what is wrong."""
+    """Read the tables `[models.NAME.request]`. Return the fields by model, and the problems."""
     requests: dict[str, RequestFields] = {}
     problems: list[str] = []
     for model, table in tables.items():
         path = f'models."{model}"'
         problems += [
-            f"{path}.{name}: there is no such setting{_perhaps(name, ['request'])}; a name with dots is quoted: "
+            f"{path}.{name}: there is no such setting{_perhaps(name, ['request'])}; quote a model name with dots: "
             '[models."gpt-4.1".request]'
             for name in table
             if name != "request"
@@ -379,7 +385,7 @@ def _requests_of(tables: Mapping[str, Mapping[str, object]]) -> tuple[dict[str, 
 
 
 def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
-    """What the tier `custom` lacks; the others are whole."""
+    """Return the problems of the tier `custom`. The other tiers have none."""
     if settings.tier != "custom":
         return []
     try:
@@ -397,7 +403,7 @@ def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
     ]
 
 
-# ------------------------------------------------------------------------------------------------ what is wrong
+# ------------------------------------------------------------------------------------------------ problems
 def _default_file() -> Path | None:
     try:
         return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
@@ -428,7 +434,7 @@ def _unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 def _unknown_names(table: Mapping[str, Any], file: Path | None) -> list[str]:
     lines = [
-        f"{file}: {name}: secrets belong into the environment, as {SECRETS[name]}" for name in SECRETS if name in table
+        f"{file}: {name}: secrets belong in the environment, as {SECRETS[name]}" for name in SECRETS if name in table
     ]
     known = [name for name in Settings.model_fields if name not in SECRETS]
     lines += [
@@ -444,7 +450,7 @@ def _perhaps(name: str, known: list[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def _told(loc: tuple[int | str, ...], message: str, file: Path | None) -> str:
+def _problem(loc: tuple[int | str, ...], message: str, file: Path | None) -> str:
     field = str(loc[0]) if loc else ""
     name = field if field in (SECRETS | PLAIN).values() else variable(field)
     value = os.environ.get(name)

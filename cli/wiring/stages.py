@@ -1,4 +1,4 @@
-"""Construction of the stages: the class of each name, and the ports that it gets. Used by worker.py."""
+"""Construction of the stages by name, with their ports. worker.py uses it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StagePorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """Settings of one worker process. `datadir` of a stage is the folder of this stage and worker alone."""
+    """Settings of one worker process. The folder of a stage in `datadirs` belongs to this worker alone."""
 
     datadirs: dict[StageName, Path]
     app: AppSettings
@@ -86,7 +86,7 @@ async def build_runners(
 def build_runner(
     name: StageName, *, ports: StagePorts, settings: WorkerSettings, partitions: int, steps: StepScheduler
 ) -> StageRunner:
-    """The runner of one stage, with the stage in it."""
+    """Build the runner of one stage."""
     metrics = StageMetrics(ports.metrics, name)
     return StageRunner(
         name=name,
@@ -111,9 +111,9 @@ def build_runner(
 
 
 def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, partitions: int) -> Stage[Any]:
-    """The stage of this name, from the ports of the process and from its runner.
+    """Build a stage from the ports of the process and from its runner.
 
-    A stage is imported where it is built: a worker of one stage does not load the other three.
+    Each stage is imported here, so that a worker of one stage does not load the others.
     """
     calls, metrics = runner.calls, runner.metrics
     if name == "recorder":
@@ -179,4 +179,4 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             secrets=ports.secrets,
             committed=runner.committed,
         )
-    raise Fatal(f"the stage {name} is not there yet")
+    raise Fatal(f"unknown stage {name}")

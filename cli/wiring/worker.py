@@ -1,4 +1,4 @@
-"""Stages in this process, from settings to a clean end. `worker`, `demo`, `chat` and `serve` share it."""
+"""Stages of this process, from settings to a clean end. `worker`, `demo`, `chat` and `serve` share this code."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"
-"""Text that is embedded at the start, to check the embedder and to learn its dimension."""
+"""Text and tenant of an embedding at the start, which checks the embedder and returns its dimension."""
 CHECK_EVERY = 1.0
-"""Seconds between two checks of readiness for the log."""
+"""Seconds between two checks of readiness for log lines."""
 START_SECONDS = 15.0
-"""Seconds after the start before a part that is not ready is logged."""
+"""Seconds after the start during which a part that is not ready is not logged."""
 
 
 def new_completions(
@@ -105,7 +105,7 @@ def new_completions(
 
 
 def new_source(policy: MemoryPolicy) -> TurnSource | None:
-    """Load the operator's function that gives the text of a turn, or return None."""
+    """Load the operator's function that returns the text of a turn, or return None if none is configured."""
     try:
         return load_source(policy.capture.source) if policy.capture.source else None
     except ValueError as error:
@@ -113,8 +113,10 @@ def new_source(policy: MemoryPolicy) -> TurnSource | None:
 
 
 def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
-    """Return the policy of the file with the environment's values and the embedder's zones. Similarity of the hashing
-    embedder means common words, not meaning, so it has no HOT zone."""
+    """Return the policy of the file with the environment's values and the zones of the embedder.
+
+    Similarity of the hashing embedder means common words, not common meaning, so it has no HOT zone.
+    """
     if "observe_together" in settings.model_fields_set:
         policy = replace(policy, observe=replace(policy.observe, together=settings.observe_together))
     if settings.embedder == "hashing" and policy.conflict == ConflictPolicy():
@@ -124,7 +126,7 @@ def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class Stages:
-    """The stages of this process, built but not running."""
+    """Stages of this process, built but not started."""
 
     log: Log
     store: PeriodStore
@@ -143,7 +145,7 @@ class Stages:
         self.probe = Probe(self.store.ping)
 
     def readiness(self) -> Mapping[str, tuple[bool, str]]:
-        """Return for each part whether it is ready, and if not, why."""
+        """Return for each part whether it is ready, and the reason if it is not."""
         no_room = why_no_room(self.needed_room)
         return {runner.name: runner.ready() for runner in self.runners} | {
             "qdrant": (self.probe.reached, self.probe.why),
@@ -155,8 +157,8 @@ class Stages:
 
     async def run(self, *, stopping: asyncio.Event) -> int:
         """Run until `stopping` is set or a stage ends. Return the exit code."""
-        beside = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), give_back())
-        watching = [asyncio.create_task(each) for each in beside]
+        background = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), give_back())
+        watching = [asyncio.create_task(each) for each in background]
         try:
             async with served(
                 host=self.health_host,
@@ -174,8 +176,10 @@ class Stages:
 
 
 async def log_changes(readiness: Readiness) -> None:
-    """Log which part is no longer ready and why, and when it is ready again. During the start only lasting problems
-    are logged."""
+    """Log each part that stops being ready, with the reason, and each part that is ready again.
+
+    In the first START_SECONDS, a part that has never been ready is not logged.
+    """
     logged: dict[str, bool] = {}
     """Last logged state of each part."""
     began = time.monotonic()
@@ -196,10 +200,11 @@ async def log_changes(readiness: Readiness) -> None:
 async def built_stages(
     names: Sequence[StageName], *, settings: Settings, policy: MemoryPolicy, folders: Folders
 ) -> AsyncIterator[Stages]:
-    """Connect and prepare everything that the stages need, in the order in which it can fail.
+    """Connect and prepare everything that the stages need. Checks of settings come first.
 
-    Raises CommandFailed: 2 for what settings or topics have wrong, 3 for a server that is away for 60 s; Fatal when
-    `facts` is lost.
+    Raises:
+        CommandFailed: exit 2 for wrong settings or topics, exit 3 for a server that is unavailable for 60 s.
+        Fatal: the collection of facts is lost.
     """
     patience = StartupRetry()
     metrics = Metrics(CollectorRegistry())
@@ -279,21 +284,24 @@ async def built_stages(
 
 
 async def prepare_topics(client: Log, settings: Settings) -> None:
-    """Create the topics in a folder. On Kafka compare them and refuse (exit 2) what would break."""
+    """Create the topics of an embedded log. On Kafka compare them, and raise CommandFailed (exit 2) for a problem."""
     if settings.broker_folder is not None:
         reports = await topic_admin.create(client, deployment=deployment(settings))
     else:
         reports = await topic_admin.check(client, deployment=deployment(settings))
     wrong = [f"{problem}; fix: {fix}" for problem, fix in topic_admin.problems(reports)]
     if wrong:
-        raise usage("\n".join(["the topics are not as they must be:", *wrong]))
+        raise usage("\n".join(["the topics differ from the catalogue:", *wrong]))
     for report in reports:
         if ";" in report.detail:
             log.info("topic_differs", topic=report.topic, detail=report.detail)
 
 
 async def prepare_collections(client: Log, store: PeriodStore, names: Sequence[StageName]) -> None:
-    """Create missing collections. Raises Fatal if facts are lost, CommandFailed (exit 2) for another embedder's."""
+    """Create missing collections.
+
+    Raises Fatal if facts are lost, and CommandFailed (exit 2) if another embedder filled a collection.
+    """
     needed = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
     if FACTS in needed:
         await check_facts_present(store=store, log=client)
@@ -308,7 +316,7 @@ def _slot(settings: Settings, stage: StageName) -> _Slot:
 
 
 class _Slot:
-    """Data folder of one stage and worker: the one of its id, else the first with a free lock."""
+    """Data folder of one stage and worker: named by the worker's id, or the first numbered folder with a free lock."""
 
     def __init__(self, folder: Path, worker_id: str | None) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Check of `memstream doctor` that asks the worker on this machine for its state: some of it lies in memory alone."""
+"""Check of `memstream doctor` that asks the worker on this machine for its state, which is partly only in memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _Readiness(BaseModel):
 
 
 async def check_worker(settings: Settings) -> list[Check]:
-    """Return what `/readyz` of the worker on this machine says; nothing when the settings give it no port.
+    """Return the check of the worker's `/readyz`, or no check if the settings have no health port.
 
-    A part that is ready may have something to tell, too: paused tenants, and parked keys.
+    A ready part can also report a problem: paused tenants or parked keys.
     """
     if not settings.health_port:
         return []
@@ -33,10 +33,10 @@ async def check_worker(settings: Settings) -> list[Check]:
             answer = await client.get(address)
         parts = _Readiness.model_validate_json(answer.content).parts
     except (httpx.HTTPError, httpx.InvalidURL):
-        return [Check("worker", True, f"none answers at {address}")]
+        return [Check("worker", True, f"no worker answers at {address}")]
     except ValidationError:
-        return [Check("worker", False, f"{address} does not answer as a worker does", "look at MEMSTREAM_HEALTH_PORT")]
-    told = [f"{name}: {part.why}" for name, part in parts.items() if part.why or not part.ready]
-    if not told:
+        return [Check("worker", False, f"{address} is no memstream worker", "check MEMSTREAM_HEALTH_PORT")]
+    problems = [f"{name}: {part.why}" for name, part in parts.items() if part.why or not part.ready]
+    if not problems:
         return [Check("worker", True, f"{address} is ready, and no tenant is paused")]
-    return [Check("worker", False, "; ".join(told), "docs/reference/monitoring.md says what each answer means")]
+    return [Check("worker", False, "; ".join(problems), "docs/reference/monitoring.md explains each answer")]

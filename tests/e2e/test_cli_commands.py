@@ -193,7 +193,7 @@ class TestDoctor:
         memstream("topics", "create")
         done = memstream("doctor", "--json", env={"MEMSTREAM_HEALTH_PORT": str(port)})
         details = {record["check"]: record["detail"] for record in done.records}
-        assert details["worker"] == f"none answers at http://127.0.0.1:{port}/readyz"
+        assert details["worker"] == f"no worker answers at http://127.0.0.1:{port}/readyz"
 
     def test_what_is_wrong_has_a_fix(self, memstream: Memstream) -> None:
         done = memstream(

@@ -76,10 +76,10 @@ async def test_a_server_that_lists_nothing_proves_nothing() -> None:
         checks = await checked(address)
     assert all(each.ok for each in checks.values())
     assert "careful (judge)" in checks["model careful"].detail
-    assert "not proved" in checks["model careful"].detail
+    assert "not verified" in checks["model careful"].detail
 
 
-@pytest.mark.parametrize(("status", "fix"), [(401, "OPENAI_API_KEY"), (500, "look at that server")])
+@pytest.mark.parametrize(("status", "fix"), [(401, "OPENAI_API_KEY"), (500, "check that server")])
 async def test_a_server_that_does_not_serve_fails_all_but_the_rules(status: int, fix: str) -> None:
     with listing(status=status) as (address, asked):
         checks = await checked(address)

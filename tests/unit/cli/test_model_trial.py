@@ -45,11 +45,11 @@ async def test_it_shows_format_fields_statements_and_cost() -> None:
 @pytest.mark.parametrize(
     ("script", "ok", "said"),
     [
-        (lambda ask: {"observations": []}, True, "0 statements, none with words of the turn"),
+        (lambda ask: {"observations": []}, True, "0 statements, none of which quotes the turn"),
         (
             observing({SAID[:5]: [{"content": "x", "evidence": "I never said this"}]}),
             True,
-            "1 statements, none with words",
+            "1 statements, none of which",
         ),
         (
             lambda ask: "no" if ask.seen_before == 0 else GOOD(ask),

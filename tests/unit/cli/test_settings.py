@@ -126,7 +126,7 @@ def test_origins_of_pages(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("value", NO_ORIGINS)
 def test_what_is_no_origin_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTREAM_CORS_ORIGINS", value)
-    assert "expected origins with commas" in refusal()
+    assert "expected origins separated by commas" in refusal()
 
 
 SERVICE_LINKS = {
@@ -303,7 +303,7 @@ class TestFile:
             ("[memory.working]\ncapacity = 0", "memory.working: working.capacity must be 1 to 64, not 0"),
             ('[memory.capture]\nroles = ["pirate"]', "memory.capture.roles: Input should be"),
             ("memory = 1", "memory: expected a table [memory]"),
-            ('openai_api_key = "sk"', "openai_api_key: secrets belong into the environment, as OPENAI_API_KEY"),
+            ('openai_api_key = "sk"', "openai_api_key: secrets belong in the environment, as OPENAI_API_KEY"),
             ("tier = ", "is not valid TOML"),
         ],
     )
@@ -369,7 +369,7 @@ class TestModelsOfTasks:
 
     def test_they_stand_in_a_table_of_their_own(self, tmp_path: Path) -> None:
         (tmp_path / "memstream.toml").write_text('[memory.models]\njudge = "big"\n')
-        assert "memory.models: the models of tasks stand in a table of their own, [models]" in refusal()
+        assert "memory.models: move the models of tasks to the table [models]" in refusal()
 
 
 class TestBudgets:
@@ -433,7 +433,7 @@ class TestKeys:
         self, monkeypatch: pytest.MonkeyPatch, name: str, given: str
     ) -> None:
         monkeypatch.setenv(name, given)
-        assert refusal() == f"{name}: has characters that no key has: copy it again"
+        assert refusal() == f"{name}: has characters that are not allowed in a key: copy it again"
 
 
 BROKERS = [
@@ -516,7 +516,7 @@ def test_request_fields_of_a_model(tmp_path: Path) -> None:
         ("[models.m.request.headers]\nAPI-Key = 'geheim'", "secrets belong in the environment, as OPENAI_API_KEY"),
         ("[models.m]\nrequest = 3", 'models."m".request: expected a table [models."m".request]'),
         ("[models.m]\nreqest = {}", 'models."m".reqest: there is no such setting (did you mean request?)'),
-        ("[models.gpt-4.1.request]\na = 1", 'a name with dots is quoted: [models."gpt-4.1".request]'),
+        ("[models.gpt-4.1.request]\na = 1", 'quote a model name with dots: [models."gpt-4.1".request]'),
         ("[models]\njugde = 'careful'", "models.jugde: there is no such setting (did you mean judge?)"),
     ],
 )

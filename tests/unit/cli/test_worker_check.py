@@ -46,7 +46,7 @@ async def test_without_a_port_nothing_is_asked_and_a_worker_may_be_elsewhere() -
     assert await check_worker(Settings()) == []
     port = free_port()
     [check] = await check_worker(Settings(health_port=port))
-    assert (check.ok, check.detail) == (True, f"none answers at http://127.0.0.1:{port}/readyz")
+    assert (check.ok, check.detail) == (True, f"no worker answers at http://127.0.0.1:{port}/readyz")
 
 
 async def test_another_server_at_the_port_is_told() -> None:
@@ -57,4 +57,4 @@ async def test_another_server_at_the_port_is_told() -> None:
     app.router.add_get("/readyz", readyz)
     async with TestServer(app) as server:
         [check] = await check_worker(Settings(health_port=server.port or 0))
-    assert (check.ok, check.fix) == (False, "look at MEMSTREAM_HEALTH_PORT")
+    assert (check.ok, check.fix) == (False, "check MEMSTREAM_HEALTH_PORT")
