@@ -1,1 +1,1 @@
-"""memstream over HTTP: turns in, memory out."""
+"""HTTP interface of memstream."""

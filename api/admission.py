@@ -1,4 +1,4 @@
-"""Limits and time-outs for every request, before any route runs. Pure ASGI, so that streams pass through."""
+"""Limits and timeouts of every request, before any route runs. Pure ASGI, so that streams are not buffered."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HttpMetrics:
 
 
 class Admission:
-    """Middleware that limits the requests in work. A request counts until it is answered, a stream until it begins."""
+    """Middleware that limits concurrent requests. A request counts until its answer ends, a stream until it begins."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Admission:
         if route_path(scope) in OPEN:
             await self._app(scope, receive, passage.send)
             return
-        if _head(scope) > self._limits.header:  # the HTTP parser accepts more when the head comes in one piece
+        if _head(scope) > self._limits.header:  # the HTTP parser accepts more if the headers arrive in one piece
             await passage.refuse(headers_too_large(self._limits.header), receive)
             return
         try:
@@ -74,7 +74,7 @@ class Admission:
             await passage.refuse(of_port(none, retry_after=self._limits.retry_seconds), receive)
 
     async def _admitted(self, scope: Scope, receive: Receive, passage: _Passage, give_back: Callable[[], None]) -> None:
-        if scope["method"] == "GET":  # the stream of a POST is the answer of a tool
+        if scope["method"] == "GET":  # the stream of a POST is a tool's answer, and keeps its place
             passage.when_streaming = give_back
         try:
             async with asyncio.timeout(self._limits.request_seconds) as time_out:
@@ -87,7 +87,7 @@ class Admission:
             await passage.refuse(unavailable(why, retry_after=self._limits.retry_seconds), receive)
 
     def _party(self, scope: Scope) -> Party:
-        """Return whose share the request takes. The route checks the token."""
+        """Return the party whose share the request uses. The route checks the token."""
         if self._credentials.open:
             return EVERYBODY
         token = bearer_token(Headers(scope=scope))
@@ -96,7 +96,7 @@ class Admission:
 
 
 def _head(scope: Scope) -> int:
-    """Return the bytes of the address and the headers."""
+    """Return the number of bytes of the address and the headers."""
     fields = sum(len(name) + len(value) for name, value in scope["headers"])
     return fields + len(scope.get("raw_path", b"")) + len(scope["query_string"])
 
@@ -106,7 +106,7 @@ def _is_stream(start: Message) -> bool:
 
 
 class _Passage:
-    """The answer of one request: when it begins, and how it is counted."""
+    """Answer of one request, which records its begin and counts it in the metrics."""
 
     def __init__(self, scope: Scope, send: Send, metrics: HttpMetrics) -> None:
         self._scope = scope

@@ -1,4 +1,4 @@
-"""The HTTP application: it connects routes to services. The only decision here is who may ask."""
+"""HTTP application: it connects routes to services, and installs the middleware that decides who may call them."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ DESCRIPTION = (
     "The contract is docs/reference/http.md."
 )
 EXPOSED = ("Allow", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate")
-"""Headers of an answer that a page may read."""
+"""Response headers that a web page of another origin may read."""
 SOURCE = "api"
-"""Part of `ce_source` of turns that come in here."""
+"""Part of `ce_source` of turns that this server sends."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The services that the routes call."""
+    """Services that the routes call."""
 
     sender: TurnSender
     commands: CommandPort
@@ -80,10 +80,10 @@ class Services:
     readiness: Readiness
     registry: CollectorRegistry
     mcp: McpServices | None = None
-    """None: there is no route /mcp."""
+    """None: the server has no route /mcp."""
     recall_limit: LimitOf = lambda tenant_id, agent_id: 10
     clock_ahead: float = 300.0
-    """Seconds by which a turn may be dated ahead of this server's clock."""
+    """Maximum number of seconds by which a turn's time may be ahead of this server's clock."""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
 
@@ -94,8 +94,11 @@ def new_followers(log: Log, limits: Limits) -> TopicFanout:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """How this server is reached from outside. `root_path` is the prefix of its paths behind a proxy, `origins` are the
-    web pages that may call it (CORS); `*` is every page."""
+    """Public address of this server.
+
+    `root_path` is the prefix of its paths behind a proxy. `origins` are the web pages that may call it (CORS); `*` is
+    every page.
+    """
 
     root_path: str = ""
     origins: tuple[str, ...] = ()
@@ -119,7 +122,7 @@ def create_app(
         redoc_url=None,
         static_url="/docs/static",
         redirect_slashes=False,
-        swagger_ui_parameters={"validatorUrl": None},  # the page asks no other server, about its document neither
+        swagger_ui_parameters={"validatorUrl": None},  # the page must not send the document to an external validator
     )
     app.include_router(
         turns.router(
@@ -217,7 +220,7 @@ def create_app(
             CORSMiddleware,
             allow_origins=publication.origins,
             allow_methods=METHODS,
-            allow_headers=["*"],  # what a page of these origins asks for
+            allow_headers=["*"],  # every header that a page of these origins sends
             expose_headers=EXPOSED,
         )
     if publication.root_path:

@@ -31,16 +31,19 @@ from .request_body import decode_model, read_body
 
 
 class ContextQuery(MemoryQuery):
-    """What the prompt is about, and which parts of memory go into it."""
+    """Query for a context: its owner, session and cue, and the parts of memory to include."""
 
     time_zone: Annotated[
-        str, Field(max_length=64, description="The user's time zone, an IANA name: Europe/Lisbon. Days are in it.")
+        str,
+        Field(
+            max_length=64, description="The user's time zone as an IANA name: Europe/Lisbon. Dates are in this zone."
+        ),
     ] = "UTC"
     max_tokens: Annotated[int, Field(ge=1, le=TOKENS_MAX)] = TOKENS_DEFAULT
     preset: Preset = "default"
     sections: Annotated[
         tuple[Switch, ...] | None,
-        Field(max_length=6, description="These sections instead of the preset."),
+        Field(max_length=6, description="Sections to include instead of the preset."),
     ] = None
 
     def request(self, about: About) -> ContextRequest:
@@ -67,16 +70,16 @@ class ContextQuery(MemoryQuery):
 
 
 class ContextAnswer(BaseModel):
-    """`text` goes into the system prompt unchanged: it frames what is remembered as data. It is empty when nothing is
-    shown."""
+    """A context for a prompt. Put `text` into the system prompt unchanged: it frames memory as data. It is empty if
+    nothing is shown."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str
     tokens: int
-    """Estimated, not counted by the model's tokenizer."""
+    """Estimated number of tokens. The model's tokenizer may count differently."""
     shown: dict[Section, list[str]]
-    """Ids by section, in the order of the text."""
+    """Ids of the shown records by section, in the order of the text."""
     tools: list[Literal["recall"]]
     missing: list[MissingPart]
 

@@ -1,7 +1,7 @@
-"""Bearer tokens: what each may do, and whose memory it may see.
+"""Bearer tokens, with their scopes, tenants and users.
 
-A TOML file holds the SHA-256 of each token, never the token itself. The identity of a caller (tenant, user) comes from
-here and from parameters that are checked against it, never from a text.
+A TOML file has the SHA-256 of each token, never the token itself. The identity of a caller (tenant, user) comes from
+the token and from parameters that are checked against it, never from text content.
 
     [[token]]
     name = "chat service"
@@ -44,28 +44,28 @@ Scope = Literal[
 ]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "mst_"
-"""The prefix of every token. Scanners for leaked secrets recognise tokens by it."""
+"""Prefix of every token, by which scanners for leaked secrets recognise tokens."""
 RANDOM_BYTES = 32
 TOKENS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The rights of one credential. `tenants` or `users` None means any."""
+    """Rights of one credential. `tenants` or `users` is None if all are allowed."""
 
     name: str
     scopes: frozenset[Scope]
     tenants: frozenset[str] | None = None
     users: frozenset[str] | None = None
     sha256: str = field(default="", repr=False, compare=False)
-    """SHA-256 of the token. Two tokens of one name are two callers."""
+    """SHA-256 of the token. Two tokens with the same name are two callers."""
 
     def require(self, scope: Scope) -> None:
         if scope not in self.scopes:
             raise forbidden(f"the token {self.name!r} lacks the scope {scope}")
 
     def tenant(self, requested: str | None) -> str:
-        """Return the tenant of this request: the one in the request, otherwise the token's only tenant."""
+        """Return the requested tenant, or the token's only tenant. Raises Problem if it is missing or not allowed."""
         if requested is not None:
             if self.tenants is not None and requested not in self.tenants:
                 raise forbidden(f"the token {self.name!r} has no access to the tenant of this request")
@@ -76,7 +76,7 @@ class Caller:
         return only
 
     def user(self, requested: str | None) -> str:
-        """Return the user of this request: the one in the request, otherwise the token's only user."""
+        """Return the requested user, or the token's only user. Raises Problem if it is missing or not allowed."""
         user = requested if requested is not None else _only(self.users)
         if user is None:
             raise invalid_field("user", "is required, because the token does not have exactly one user")
@@ -88,8 +88,10 @@ class Caller:
             raise forbidden(f"the token {self.name!r} has no access to the {owner.scope} of this request")
 
     def sees(self, owner: Owner) -> bool:
-        """Tell whether this caller may see the owner's memory. A token that is bound to users sees nothing of agents,
-        organisations or groups."""
+        """Return whether this caller may see the owner's memory.
+
+        A token that is bound to users sees no memory of agents, organisations or groups.
+        """
         return self.users is None or (owner.scope == "user" and owner.id in self.users)
 
     def check_ceiling(self, ceiling: Sensitivity) -> None:
@@ -98,8 +100,8 @@ class Caller:
 
 
 ANYONE = Caller("anyone", frozenset(SCOPES) - {"memory:speak-for-user"})
-"""The caller when there is no file of tokens. The server then listens on the loopback interface only, and whoever
-reaches that could read the folder as well. A tool that it calls still states an assistant's word."""
+"""Caller without a token file. The server then listens only on the loopback interface, and local processes could read
+the folder anyway. A statement from a tool call still counts as the assistant's, not as the user's."""
 
 
 def _only(ids: frozenset[str] | None) -> str | None:
@@ -107,18 +109,18 @@ def _only(ids: frozenset[str] | None) -> str | None:
 
 
 RESERVED: Final = ("/memstream/", "cli:")
-"""What names of stages and of users of the command line begin with in `issued_by` and in the audit trail."""
+"""Prefixes of the names of stages and of command line users in `issued_by` and in the audit log."""
 
 
 def unreserved(name: str) -> str:
-    """Return the name of a token. ValueError: it could be taken for a stage's or a command line user's."""
+    """Return the name of a token. Raises ValueError if the name has a reserved prefix."""
     if name.startswith(RESERVED):
         raise ValueError(f"must not begin with {' or '.join(RESERVED)}: these names mean stages and the command line")
     return name
 
 
 class TokenEntry(BaseModel):
-    """One token of the file."""
+    """Entry of one token in the token file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -140,11 +142,11 @@ class TokenFile(BaseModel):
 
 
 class Credentials:
-    """All known tokens, by their digests. With `entries` None no token is required."""
+    """Known tokens, by their digests. With `entries` None, no token is required."""
 
     challenge: ClassVar[str] = CHALLENGE
-    """WWW-Authenticate of a 401. Credentials of an identity provider add the address of their metadata (RFC 9728,
-    `resource_metadata`), from which a client of `/mcp` learns where to get a token."""
+    """WWW-Authenticate header of a 401 answer. Credentials of an identity provider add the URL of their metadata (RFC
+    9728, `resource_metadata`), which shows a client of `/mcp` where to get a token."""
 
     def __init__(self, entries: Sequence[TokenEntry] | None) -> None:
         self._entries = entries
@@ -155,16 +157,19 @@ class Credentials:
 
     @property
     def open(self) -> bool:
-        """Whether no token is required."""
+        """True when no token is required."""
         return self._entries is None
 
     @classmethod
     def read(cls, text: str) -> Credentials:
-        """Read the text of the file. ValueError says what is wrong with it, and never contains a digest."""
+        """Parse the text of a token file. Raises ValueError, whose message never contains a digest."""
         return Credentials(read_entries(text.encode()))
 
     def find(self, token: str) -> Caller | None:
-        """Compare the token with every entry, each in constant time, so that the duration reveals nothing."""
+        """Return the caller of a token, or None.
+
+        The token is compared with every entry, each in constant time, so that the duration reveals nothing.
+        """
         given = digest(token)
         found = [entry for entry in self.entries or () if hmac.compare_digest(entry.sha256, given)]
         return found[0].caller() if found else None
@@ -176,21 +181,21 @@ class Credentials:
             raise unauthorized("a bearer token is needed: Authorization: Bearer <token>", challenge=self.challenge)
         caller = self.find(token)
         if caller is None:
-            raise unauthorized("this token is not known; `memstream tokens new` makes one", challenge=self.challenge)
+            raise unauthorized("unknown token; `memstream tokens new` creates one", challenge=self.challenge)
         return caller
 
     def holds(self, caller: Caller) -> bool:
-        """Tell whether the caller's token still exists, with the same rights."""
+        """Return whether the caller's token still exists with the same rights."""
         return self.open or any(
             (entry.sha256, entry.caller()) == (caller.sha256, caller) for entry in self.entries or ()
         )
 
 
 class FileCredentials(Credentials):
-    """The tokens of a file, which is read again when it changes.
+    """Tokens of a file, which is read again when it changes.
 
-    Each use looks at the file's time, inode and size. A file that cannot be read leaves the tokens as they were, so an
-    editor that writes in two steps locks nobody out; the log names the error once.
+    Each use compares the file's modification time, inode and size. If the changed file cannot be read, the previous
+    tokens stay valid, so that an editor which writes in two steps locks nobody out. The log reports the error once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -218,13 +223,14 @@ class FileCredentials(Credentials):
         try:
             self._entries = read_entries(self._path.read_bytes())
         except (OSError, ValueError) as error:
-            log.error("tokens_not_read", file=str(self._path), why=str(error), remedy="the tokens of before are in use")
+            remedy = "correct the file; the previous tokens stay valid"
+            log.error("tokens_not_read", file=str(self._path), why=str(error), remedy=remedy)
             return
         log.warning("tokens_read_again", file=str(self._path), tokens=len(self._entries))
 
 
 def read_entries(value: bytes) -> Sequence[TokenEntry]:
-    """Read the entries of a file of tokens. ValueError says what is wrong with it, and never contains a digest."""
+    """Parse the entries of a token file. Raises ValueError, whose message never contains a digest."""
     try:
         entries = TokenFile.model_validate(toml_of(value)).token
     except ValidationError as error:
@@ -243,22 +249,22 @@ def new_token() -> str:
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """Return the token of a request. `headers` compares names without case."""
+    """Return the bearer token of a request, or None. `headers` must compare names without case."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-BEARER = HTTPBearer(auto_error=False, description="A token of the file that MEMSTREAM_TOKENS names.")
+BEARER = HTTPBearer(auto_error=False, description="A token from the file that MEMSTREAM_TOKENS names.")
 
 
 def caller_with(credentials: Credentials, *scopes: Scope) -> Callable[..., Caller]:
-    """Return a dependency for routes: the caller, who has these scopes."""
+    """Return a route dependency that provides the caller and requires these scopes."""
 
     async def caller(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
     ) -> Caller:
         found = credentials.caller(None if given is None else given.credentials)
-        request.state.caller = found.name  # for the audit trail, should the request be denied
+        request.state.caller = found.name  # for the audit log if the request is denied
         for scope in scopes:
             found.require(scope)
         return found

@@ -1,4 +1,4 @@
-"""Guard of the page `/docs` and of the document `/openapi.json`: with a file of tokens they need a token, too."""
+"""Guard of `/docs` and `/openapi.json`: with a token file, these paths need a token, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGES: Final = "/docs"
 
 
 class DocsGuard:
-    """Middleware that answers 401 where such a request has no known token. Any scope will do."""
+    """Middleware that answers 401 to a request for the documentation without a known token. Any scope is enough."""
 
     def __init__(self, app: ASGIApp, *, credentials: Credentials) -> None:
         self._app = app

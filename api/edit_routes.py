@@ -1,4 +1,4 @@
-"""The routes of edits as data, and the models of their bodies, which follow from the contracts of the edits."""
+"""Table of the edit routes, and the models of their bodies, derived from the contracts of the edits."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Method = Literal["POST", "PATCH", "DELETE"]
 Wait = Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds to wait for the result; 0: do not wait.")]
 Others = Annotated[
     tuple[OurId, ...],
-    Field(min_length=1, max_length=MERGED_MAX - 1, description="Those that become one with the record of the path."),
+    Field(min_length=1, max_length=MERGED_MAX - 1, description="Records to merge into the record of the path."),
 ]
 
 
 class RecordEdit(OfTenant):
-    """An edit of the record that the path names."""
+    """Edit of the record in the path."""
 
     wait: Wait = WAIT_DEFAULT
 
 
 class OwnerEditBody(Whose):
-    """An edit of an owner's memory."""
+    """Edit of an owner's memory."""
 
     wait: Wait = WAIT_DEFAULT
 
 
 class SessionEditBody(OfTenant):
-    """An edit of a session. Two users may use the same session id."""
+    """Edit of a session. Two users may use the same session id."""
 
-    user_id: Annotated[Id | None, Field(description="Required unless the token has exactly one.")] = None
+    user_id: Annotated[Id | None, Field(description="Required unless the token has exactly one user.")] = None
     user: ShortUser = None
     session_id: Annotated[Id | None, Field(description="Required, here or in X-Memstream-Session.")] = None
     session: ShortSession = None
@@ -47,15 +47,15 @@ class SessionEditBody(OfTenant):
 
 
 class BlockEditBody(Whose):
-    """An edit of a block: of the session that is named, else of the owner."""
+    """Edit of a block, which belongs to the named session, or else to the owner."""
 
-    session_id: Annotated[Id | None, Field(description="A block of this session.")] = None
+    session_id: Annotated[Id | None, Field(description="The session of the block; null: a block of the owner.")] = None
     session: ShortSession = None
     wait: Wait = WAIT_DEFAULT
 
 
 class GroupEditBody(OfTenant):
-    """An edit of a group."""
+    """Edit of a group."""
 
     group_id: Id
     wait: Wait = WAIT_DEFAULT
@@ -74,8 +74,13 @@ _BASES: Final[dict[Target, type[BaseModel]]] = {
 
 @dataclass(frozen=True, slots=True)
 class EditRoute:
-    """One route. `target`: what says whose memory is edited; `fact` and `episode` name the record of the path, whose
-    owner counts. `path_field`: the argument that the path gives; `others`: the body names more records for it."""
+    """Route of one kind of edit.
+
+    Attributes:
+        target: determines whose memory is edited. For `fact` and `episode` it is the owner of the record in the path.
+        path_field: argument of the edit that comes from the path.
+        others: True when the body adds more records to `path_field`.
+    """
 
     method: Method
     path: str
@@ -105,12 +110,12 @@ class EditRoute:
 
     @property
     def parameter(self) -> str:
-        """The parameter of the path, without its braces; empty: it has none."""
+        """The name of the path parameter, or "" if there is none."""
         return self.path.partition("{")[2].partition("}")[0]
 
     @property
     def gives_list(self) -> bool:
-        """Whether the argument that the path gives is a list of ids."""
+        """True when the argument from the path is a list of ids."""
         return self.path_field.endswith("_ids")
 
 
@@ -120,7 +125,7 @@ def _facts() -> Iterator[EditRoute]:
     yield EditRoute("PATCH", one, "facts.update", "fact", "Reword a fact", "fact_id")
     yield EditRoute("DELETE", one, "facts.forget", "fact", "Forget a fact", "fact_id")
     yield EditRoute("POST", f"{one}/reinforce", "facts.reinforce", "fact", "Confirm a fact", "fact_id")
-    yield EditRoute("POST", f"{one}/supersede", "facts.supersede", "fact", "Replace a fact by a new one", "fact_id")
+    yield EditRoute("POST", f"{one}/supersede", "facts.supersede", "fact", "Replace a fact with a new one", "fact_id")
     yield EditRoute(
         "POST", f"{one}/merge", "facts.merge", "fact", "Merge other facts into a fact", "fact_ids", others=True
     )
@@ -132,14 +137,20 @@ def _episodes() -> Iterator[EditRoute]:
     yield EditRoute("PATCH", one, "episodes.update", "episode", "Change an episode", "episode_id")
     yield EditRoute("DELETE", one, "episodes.forget", "episode", "Forget an episode", "episode_id")
     yield EditRoute(
-        "POST", f"{one}/merge", "episodes.merge", "episode", "Merge other episodes into it", "episode_ids", others=True
+        "POST",
+        f"{one}/merge",
+        "episodes.merge",
+        "episode",
+        "Merge other episodes into an episode",
+        "episode_ids",
+        others=True,
     )
     yield EditRoute(
         "POST",
         f"{one}/mark-consolidated",
         "episodes.mark_consolidated",
         "episode",
-        "Mark as consolidated",
+        "Mark an episode as consolidated",
         "episode_ids",
     )
 
@@ -155,7 +166,7 @@ def _sessions() -> Iterator[EditRoute]:
         ("define", "Define a block"),
         ("append", "Append to a block"),
         ("replace", "Replace a unique part of a block"),
-        ("rethink", "Write a block anew"),
+        ("rethink", "Rewrite a block"),
         ("remove", "Remove a block"),
     ):
         yield EditRoute("POST", f"/v1/blocks/{name}", f"blocks.{name}", "block", does)
@@ -171,8 +182,8 @@ def _others() -> Iterator[EditRoute]:
     yield EditRoute("POST", f"{path}/deactivate", "procedures.deactivate", "session", "Deactivate a procedure")
     yield EditRoute("POST", "/v1/groups/define", "groups.define", "group", "Define a group")
     yield EditRoute("POST", "/v1/groups/attach", "groups.attach", "group", "Add members and share records")
-    yield EditRoute("POST", "/v1/groups/detach", "groups.detach", "group", "Take members and records out")
-    yield EditRoute("POST", "/v1/groups/remove", "groups.remove", "group", "Take everything out of a group")
+    yield EditRoute("POST", "/v1/groups/detach", "groups.detach", "group", "Remove members and shared records")
+    yield EditRoute("POST", "/v1/groups/remove", "groups.remove", "group", "Remove everything from a group")
     yield EditRoute("POST", "/v1/tasks", "tasks.add", "owner", "Add a task")
     yield EditRoute("POST", "/v1/tasks/{task_id}/done", "tasks.done", "owner", "Mark a task as done", "task_id")
     yield EditRoute("POST", "/v1/tasks/{task_id}/cancel", "tasks.cancel", "owner", "Cancel a task", "task_id")
@@ -180,12 +191,12 @@ def _others() -> Iterator[EditRoute]:
 
 EDIT_ROUTES: Final = (*_facts(), *_episodes(), *_sessions(), *_others())
 AS_IT_IS: Final = "facts.add"
-"""The kind of `POST /v1/facts` with `as_it_is`."""
+"""Kind of the edit of `POST /v1/facts` with `as_it_is`."""
 
 
 @cache
 def body_model(route: EditRoute) -> type[BaseModel]:
-    """Return the model of a route's body: whose memory it is, and the arguments that the path does not give."""
+    """Return the model of a route's body: tenant, owner or session, and the arguments that are not in the path."""
     args = _args(route.command)
     base = _BASES[route.target]
     fields: dict[str, Any] = {}
@@ -195,9 +206,10 @@ def body_model(route: EditRoute) -> type[BaseModel]:
     if route.others:
         fields[route.path_field] = (Others, ...)
     if "owner" in fields:
-        fields["owner"] = (Owner | None, Field(default=None, description="Whose it is. null: the session's user."))
+        fields["owner"] = (Owner | None, Field(default=None, description="The owner. null: the session's user."))
     if route.kind == "facts.remember":
-        fields["as_it_is"] = (bool, Field(default=False, description="Add it, and close nothing that it contradicts."))
+        description = "Add the fact without closing facts that it contradicts."
+        fields["as_it_is"] = (bool, Field(default=False, description=description))
     name = "".join(part.title() for part in route.kind.replace("_", ".").split(".")) + "Body"
     doc = args.__doc__ or ""
     return create_model(name, __base__=base, __doc__=doc.split("`: ", 1)[-1] if "`args`" in doc else doc, **fields)
@@ -205,13 +217,13 @@ def body_model(route: EditRoute) -> type[BaseModel]:
 
 @cache
 def answer_model(result: type[Contract]) -> type[BaseModel]:
-    """Return the model of an answer: the result of the edit, and the command that made it."""
+    """Return the model of an answer: the result of the edit, and the id of its command."""
     fields: dict[str, Any] = {"command_id": (str, ...)}
     return create_model(f"{result.__name__}Answer", __base__=result, __doc__=result.__doc__, **fields)
 
 
 class EditAccepted(BaseModel):
-    """The edit waits in the log for its stage. Its result will be on memory.commands.results."""
+    """The edit is in the log and waits for its stage. Its result will be on memory.commands.results."""
 
     model_config = ConfigDict(extra="forbid")
 

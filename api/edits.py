@@ -1,4 +1,4 @@
-"""Edits of memory over HTTP: each route sends one command and waits for its result (edit_routes.py has the table)."""
+"""Edits of memory over HTTP. Each route sends one command and waits for its result; edit_routes.py has the table."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _UNKNOWN: Final = "unknown"
 _ARGUMENTS: Final = "invalid_args"
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     202: {"model": EditAccepted, "description": "Accepted; the edit was not applied in time."},
-    404: {"description": "The caller may see no such record."},
-    409: {"description": "Memory refused it; `detail` says why, and what to do."},
+    404: {"description": "There is no such record that the caller may see."},
+    409: {"description": "Memory refused the edit; `detail` has the reason and the remedy."},
 }
 
 
@@ -77,7 +77,7 @@ def router(
 
 
 def _endpoint(edits: _Edits, route: EditRoute, writer: Callable[..., Caller]) -> Callable[..., Any]:
-    """Return the handler of a route. Its body is read by hand, after the credential was checked."""
+    """Return the handler of a route. It reads the body itself, after the check of the credential."""
     model = body_model(route)
     allowed = Depends(writer)
 
@@ -93,7 +93,7 @@ def _endpoint(edits: _Edits, route: EditRoute, writer: Callable[..., Caller]) ->
 
 
 class _Edits:
-    """Sends the edits of all routes."""
+    """Sender of the edits of all routes."""
 
     def __init__(self, editor: MemoryEditor, places: SharedPool, record_reader: RecordReader, limits: Limits) -> None:
         self._editor = editor
@@ -151,8 +151,8 @@ class _Edits:
         return EditTarget(body.tenant_of(caller), owner=body.owner(caller))
 
     async def _owner(self, route: EditRoute, tenant_id: str, record_id: str, caller: Caller) -> Owner:
-        """Return the owner of the record that the path names. The caller reads nothing of it, so its sensitivity does
-        not matter here."""
+        """Return the owner of the record in the path. The answer shows nothing of the record, so any sensitivity is
+        allowed here."""
         if route.target == "fact":
             fact = await self._records.fact(tenant_id, record_id, sees=caller.sees, ceiling="secret")
             if fact is not None:
@@ -165,7 +165,7 @@ class _Edits:
 
 
 def _args(route: EditRoute, kind: str, body: BaseModel, target: EditTarget, caller: Caller, record_id: str) -> Contract:
-    """Return the arguments of the edit. Problem: 422."""
+    """Return the arguments of the edit. Raises Problem (422)."""
     known = command_kind(target.address, kind)
     assert known is not None, kind
     assert known.args is not None, kind
@@ -179,7 +179,7 @@ def _args(route: EditRoute, kind: str, body: BaseModel, target: EditTarget, call
     if "owner" in known.args.model_fields:
         given["owner"] = given.get("owner") or target.audited_owner
         caller.check_owner(given["owner"])
-    if kind == "episodes.add":  # the user who was there, also where another owner remembers it
+    if kind == "episodes.add":  # the user who took part, even if another owner keeps the episode
         given["user_id"] = getattr(body, "given_user", None)
     try:
         return known.args.model_validate(given)
@@ -219,7 +219,7 @@ def _refused(refused: EditRefused) -> Problem:
 
 @cache
 def _described(route: EditRoute) -> dict[str, Any]:
-    """Describe the body, or for DELETE the parameters, and the headers."""
+    """Return the OpenAPI description of the headers and of the body (for DELETE: of the parameters)."""
     model = body_model(route)
     headers: list[dict[str, Any]] = [
         {

@@ -1,5 +1,4 @@
-"""Writer of the OpenAPI document: `python -m memstream.api.generate [--check]` writes api/openapi.json or compares
-it."""
+"""Generator of api/openapi.json: `python -m memstream.api.generate [--check]` writes or compares the document."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ FILE = Path(__file__).resolve().parent / "openapi.json"
 
 
 def bare_app() -> FastAPI:
-    """Return the application with no services behind its routes."""
+    """Return the application without services, for its OpenAPI document."""
     nothing: Any = None
     services = Services(
         sender=nothing,

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from ..streams.engine.health import Readiness
 
 LOG = "log"
-"""The part that decides whether this server is ready. Turns are accepted without the store, so a load balancer must
-keep the server then."""
+"""Part that decides whether this server is ready. The server accepts turns while the store is unavailable, so a load
+balancer must not remove it then."""
 
 
 class PartReadiness(BaseModel):
@@ -25,7 +25,7 @@ class PartReadiness(BaseModel):
 
 
 class ReadinessAnswer(BaseModel):
-    """`ready` says whether turns are accepted. Each part also reports for itself."""
+    """Readiness of the server. `ready` is true when turns are accepted; `parts` has the readiness of each part."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,15 +36,15 @@ class ReadinessAnswer(BaseModel):
 def router(*, readiness: Readiness, registry: CollectorRegistry) -> APIRouter:
     routes = APIRouter(tags=["health"])
 
-    @routes.get("/livez", response_class=PlainTextResponse, summary="Is the event loop running")
+    @routes.get("/livez", response_class=PlainTextResponse, summary="Liveness: the event loop runs")
     async def livez() -> str:
         return "ok\n"
 
     @routes.get(
         "/readyz",
-        summary="Are turns accepted",
+        summary="Readiness: turns are accepted",
         response_model=ReadinessAnswer,
-        responses={503: {"model": ReadinessAnswer, "description": "Not ready; `why` gives the reason for each part."}},
+        responses={503: {"model": ReadinessAnswer, "description": "Not ready; `why` has the reason for each part."}},
     )
     async def readyz() -> JSONResponse:
         parts = {name: PartReadiness(ready=ready, why=why) for name, (ready, why) in readiness().items()}
@@ -56,7 +56,7 @@ def router(*, readiness: Readiness, registry: CollectorRegistry) -> APIRouter:
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
-    # Monitors ask with HEAD, too. The server leaves out the body of such an answer.
+    # Monitors use HEAD, too. The server omits the body of such an answer.
     routes.head("/livez", response_class=PlainTextResponse, include_in_schema=False)(livez)
     routes.head("/readyz", include_in_schema=False, response_model=None)(readyz)
     routes.head("/metrics", include_in_schema=False, response_model=None)(metrics)

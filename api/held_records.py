@@ -1,4 +1,4 @@
-"""Reads of what is written by hand: blocks, what a session holds, procedures, tasks."""
+"""Reads of records that people write by hand: blocks, procedures, tasks, groups, and the holdings of a session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .records import PageQuery, SessionId, SessionQuery, within_bounds
 
 
 class HeldQuery(PageQuery):
-    """An owner's records, by id."""
+    """Query for an owner's records, in the order of their ids."""
 
     def selection(self, caller: Caller) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
@@ -28,7 +28,7 @@ class HeldQuery(PageQuery):
 
 
 class TasksQuery(HeldQuery):
-    state: Annotated[TaskState | None, Field(description="null: tasks that are open or due.")] = None
+    state: Annotated[TaskState | None, Field(description="State of the tasks; null: open or due.")] = None
 
 
 class _Page(BaseModel):
@@ -55,19 +55,19 @@ class TasksPage(_Page):
 
 
 def router(*, record_reader: RecordReader, credentials: Credentials) -> APIRouter:
-    routes = APIRouter(responses={404: {"description": "The caller may see no such record."}})
+    routes = APIRouter(responses={404: {"description": "There is no such record that the caller may see."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
     @routes.get("/v1/blocks", tags=["blocks"], summary="Blocks of an owner")
     async def blocks(query: Annotated[HeldQuery, Query()], caller: Caller = reader) -> BlocksPage:
-        """Those of a session are among what it holds."""
+        """Returns the blocks of an owner. `/v1/sessions/{session_id}/holdings` returns the blocks of a session."""
         found = record_reader.blocks(query.selection(caller), limit=query.limit, cursor=query.cursor)
         page = await within_bounds(found)
         return BlocksPage(items=list(page.items), next=page.next)
 
     @routes.get("/v1/procedures", tags=["procedures"], summary="Procedures of an owner")
     async def procedures(query: Annotated[HeldQuery, Query()], caller: Caller = reader) -> ProceduresPage:
-        """Each with its earlier versions."""
+        """Returns each procedure with its earlier versions."""
         found = record_reader.procedures(query.selection(caller), limit=query.limit, cursor=query.cursor)
         page = await within_bounds(found)
         return ProceduresPage(items=list(page.items), next=page.next)
@@ -82,23 +82,23 @@ def router(*, record_reader: RecordReader, credentials: Credentials) -> APIRoute
 
     @routes.get("/v1/groups", tags=["groups"], summary="Groups, of the tenant or of a member")
     async def groups(query: Annotated[HeldQuery, Query()], caller: Caller = reader) -> GroupsPage:
-        """With an owner: the groups in which this user or agent is a member, and so what it reads through each. A token
-        that is bound to users sees no other members."""
+        """Returns the groups of the tenant or, with an owner, the groups of which this user or agent is a member. A
+        token that is bound to users sees no other members."""
         found = record_reader.groups(query.selection(caller), limit=query.limit, cursor=query.cursor)
         page = await within_bounds(found)
         shown = [each.model_copy(update={"members": tuple(filter(caller.sees, each.members))}) for each in page.items]
         return GroupsPage(items=shown, next=page.next)
 
-    @routes.get("/v1/sessions/{session_id:path}/holdings", tags=["sessions"], summary="What a session holds")
+    @routes.get("/v1/sessions/{session_id:path}/holdings", tags=["sessions"], summary="Holdings of a session")
     async def holdings(
         session_id: SessionId, query: Annotated[SessionQuery, Query()], caller: Caller = reader
     ) -> SessionHoldings:
-        """Its own blocks, the blocks of owners that are attached, and the procedures that are active."""
+        """Returns the session's own blocks, the attached blocks of owners, and the active procedures."""
         selection = query.selection(caller, session_id)
         user_id = selection.user_id or ""
         found = await record_reader.holdings(selection.tenant_id, user_id, session_id, ceiling=query.ceiling)
         if found is None:
-            raise not_found(f"the session {session_id} holds nothing: no block was ever written or attached in it")
+            raise not_found(f"the session {session_id} has no holdings: no block was ever written or attached in it")
         return found
 
     return routes

@@ -24,19 +24,19 @@ from .request_body import decode_model, read_body
 from .shares import SharedPool, party_of
 
 WAIT_DEFAULT, WAIT_MAX = 10.0, 20.0
-"""Seconds that a caller waits for the result of the run. The maximum is less than the time-out of a request."""
+"""Seconds that a caller waits for the result of the run. The maximum is below the timeout of a request."""
 TOPIC_MAX = 200
 
 
 class ReflectQuery(Whose):
-    """The owner whose memory is maintained."""
+    """Query for a maintenance run of an owner's memory."""
 
     topic: Annotated[str | None, Field(max_length=TOPIC_MAX, description="Reserved; has no effect yet.")] = None
     wait: Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds to wait; 0: do not wait.")] = WAIT_DEFAULT
 
 
 class ReflectAnswer(BaseModel):
-    """The counts of the run. All are zero when there was nothing to do, or when another run was in progress."""
+    """Counts of the run. All are zero if there was nothing to do, or if another run was in progress."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,13 +79,13 @@ def router(
         openapi_extra=body_of(ReflectQuery),
         response_model=ReflectAnswer,
         responses={
-            202: {"model": ReflectAccepted, "description": "Accepted; the run had not ended when the wait did."},
-            409: {"description": "The run was refused or failed; `detail` says why."},
+            202: {"model": ReflectAccepted, "description": "Accepted; the run did not end in time."},
+            409: {"description": "The run was refused or failed; `detail` has the reason."},
         },
     )
     async def reflect(request: Request, caller: Caller = writer) -> ReflectAnswer | JSONResponse:
-        """Prunes faded entries, merges duplicates, strengthens links, derives insights where a model may be called, and
-        makes facts of episodes that are recalled often. Each owner has at most one run at a time."""
+        """Prunes faded entries, merges duplicates, strengthens links, derives insights if the tier allows model calls,
+        and turns episodes that are recalled often into facts. Each owner has at most one run at a time."""
         query = decode_model(ReflectQuery, await read_body(request, limit=limits.body))
         command = Command(
             command_id=str(uuid.uuid4()),

@@ -1,7 +1,7 @@
-"""`/mcp`: the tools, resources and the prompt over streamable HTTP, with the tokens of the other routes.
+"""`/mcp`: MCP tools, resources and prompt over streamable HTTP, with the same tokens as the other routes.
 
-Every request carries its credential and its identity in headers, so no state stays between requests, and any server
-answers any of them. The session may also come in `_meta` of a request.
+Every request has its credential and its identity in headers. So the server keeps no state between requests, and any
+server can answer any request. A request may also name the session in `_meta`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from .tool_identity import identity_of
 
 PATH: Final = "/mcp"
 SCOPE: Final = "memory:read"
-"""The scope that a connection needs. A tool that writes needs memory:write as well."""
+"""Scope that every request needs. A tool that writes also needs memory:write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServices:
-    """What stands behind MCP."""
+    """Services that MCP calls."""
 
     tools: ToolPort
     contexts: ContextPort
@@ -45,7 +45,7 @@ class McpServices:
 
 
 class McpEndpoint:
-    """The routes: the path, and the path with a slash at its end. `running` has to be entered while the server runs."""
+    """Routes of MCP: the path, with and without a trailing slash. `running` must be entered while the server runs."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class McpEndpoint:
             yield
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose credential may read. Raises Problem for others, as the other routes do."""
+        """Answer a request whose credential may read. Raises Problem for any other request."""
         headers, state = Headers(scope=scope), scope.setdefault("state", {})
-        scope["route"] = self._route  # for metrics and the audit trail; only the framework's own routes set it
+        scope["route"] = self._route  # for metrics and the audit log; the framework sets it only for its own routes
         caller = self._credentials.caller(bearer_token(headers))
-        state["caller"] = caller.name  # for the audit trail, should the request be denied
+        state["caller"] = caller.name  # for the audit log if the request is denied
         caller.require(SCOPE)
         identity = identity_of(caller, headers)
         await check_identity(self._memberships, caller, identity)
@@ -99,7 +99,7 @@ class McpEndpoint:
 
 
 class _Endpoint:
-    """An ASGI application, as a route takes it for every method."""
+    """ASGI application of the routes. A route passes every method to an ASGI application."""
 
     def __init__(self, endpoint: McpEndpoint) -> None:
         self._endpoint = endpoint

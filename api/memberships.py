@@ -1,4 +1,4 @@
-"""Check of the groups that a request names: a token may read a group for a user only if the user is a member."""
+"""Check of the groups in a request: a token may read a group for a user only if the user is a member."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .problems import forbidden
 
 
 class Memberships(Protocol):
-    """Port to the members of groups (recall/record_reader.py implements it, tests replace it)."""
+    """Port to group members. recall/record_reader.py implements it; tests replace it."""
 
     async def joined_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]: ...
 
@@ -20,9 +20,9 @@ class Memberships(Protocol):
 async def check_groups(
     memberships: Memberships, caller: Caller, *, tenant_id: str, user_id: str | None, groups: Collection[str]
 ) -> None:
-    """Check that the user is a member of every group. Problem 403.
+    """Check that the user is a member of every group. Raises Problem (403).
 
-    A group that is not defined has no members. Nothing is checked without tokens, or where a request names no user.
+    An undefined group has no members. There is no check without tokens, or if a request names no user.
     """
     if not groups or user_id is None or caller.tenants is None:
         return
@@ -32,6 +32,6 @@ async def check_groups(
 
 
 async def check_identity(memberships: Memberships, caller: Caller, identity: ToolIdentity) -> None:
-    """Check the group of a tool's caller. Problem 403."""
+    """Check the group of a tool's caller. Raises Problem (403)."""
     groups = () if identity.group_id is None else (identity.group_id,)
     await check_groups(memberships, caller, tenant_id=identity.tenant_id, user_id=identity.user_id, groups=groups)

@@ -1,6 +1,6 @@
-"""Misspelled fields of a turn: unknown fields whose name is nearly that of a known one; pure.
+"""Detection of misspelled fields of a turn: unknown fields with almost the name of a known field. Pure.
 
-Such a field is refused, because what the caller meant by it would be lost. Other unknown fields belong to the caller
+A turn with a misspelled field is refused, because its value would be lost. Other unknown fields belong to the caller
 and are kept.
 """
 
@@ -16,26 +16,28 @@ from pydantic import AliasChoices, BaseModel, JsonValue
 from ..schemas.turns import ContentPart, Turn, TurnMessage
 
 CUTOFF: Final = 0.92
-"""The ratio of difflib from which two names are nearly the same. One letter more or less in a name of seven letters or
-more reaches it. Another letter does not: `context` is not `content`."""
+"""Lowest difflib ratio of two names that count as almost equal. In a name of seven letters or more, one added or
+missing letter reaches it. A changed letter does not: `context` is not `content`."""
 SHORT_WORD: Final = 3
-"""Words of at most this many letters must be equal: `user_uid`, `turn_idx` and `orig_id` are names of their own."""
+"""Words of at most this many letters must be equal: `user_uid`, `turn_idx` and `orig_id` are different names."""
 NAMES_MAX: Final = 200
-"""How many unknown names of a turn are compared, so that a turn with thousands of them does not hold up the server."""
+"""Maximum number of unknown names that are compared per turn, so that a turn with thousands cannot block the server."""
 
 Path = tuple[str | int, ...]
 
 
 class Misspelling(NamedTuple):
     path: Path
-    """Where the field is. The last part is its name."""
+    """Path of the field. The last part is its name."""
     known: str
-    """The field that was probably meant."""
+    """The known field that the caller probably meant."""
 
 
 def misspellings(turn: dict[str, JsonValue]) -> list[Misspelling]:
-    """Find misspelled fields of the turn, of its messages and of their content parts; not in `metadata`, whose fields
-    are the caller's own."""
+    """Return the misspelled fields of the turn, its messages and their content parts.
+
+    `metadata` is not checked: its fields belong to the caller.
+    """
     found: list[Misspelling] = []
     for path, model in islice(_unknown_fields(turn), NAMES_MAX):
         known = nearest_field(str(path[-1]), model)
@@ -45,7 +47,7 @@ def misspellings(turn: dict[str, JsonValue]) -> list[Misspelling]:
 
 
 def nearest_field(name: str, model: type[BaseModel]) -> str | None:
-    """Return the field of the model that `name` misspells, or None when the name is unlike all of them."""
+    """Return the field of the model that `name` misspells, or None if `name` is similar to no field."""
     name = name.casefold()
     for known in model.model_fields:
         if len(name) <= len(known) + 2 and _letters(name) == _letters(known):  # `sessionId`
@@ -70,7 +72,7 @@ def _unknown(sent: dict[str, JsonValue], model: type[BaseModel], path: Path) -> 
 
 
 def _names(model: type[BaseModel]) -> frozenset[str]:
-    """Return the names under which the model reads its fields."""
+    """Return the names and aliases of the model's fields."""
     aliases = (field.validation_alias for field in model.model_fields.values())
     return frozenset(model.model_fields).union(
         *(map(str, alias.choices) for alias in aliases if isinstance(alias, AliasChoices))

@@ -1,5 +1,5 @@
-"""The OpenAPI document. It adds to the framework's document what the framework cannot know: request bodies that this
-server reads itself, and problem details for every error."""
+"""OpenAPI document. It extends the framework's document with the request bodies that this server reads itself, and with
+problem details for every error."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Json = dict[str, Any]
 
 ERRORS: dict[str, str] = {
     "401": "The token is missing or unknown.",
-    "403": "The token does not allow this, or not for this tenant or user.",
+    "403": "The token does not allow this request, or not for this tenant or user.",
     "431": "The address and the headers have too many bytes.",
-    "422": "A parameter or the body breaks a rule; `errors` names the fields.",
+    "422": "A parameter or the body is invalid; `errors` names the fields.",
     "500": "The server failed; its log has the error.",
-    "503": "The server is busy, or something behind it does not answer: try again after Retry-After.",
+    "503": "The server is busy, or a service behind it does not answer: try again after Retry-After.",
 }
 BODY_ERRORS: dict[str, str] = {
     "413": "The body, or a turn, has too many bytes.",
@@ -31,8 +31,13 @@ NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
 
 
 def body_of(model: type[BaseModel], *, without: tuple[str, ...] = (), many: int = 0) -> Json:
-    """Describe the request body of a route that reads its own body: one object of the model, or with `many` also a list
-    of them. `without` names fields that the server fills in."""
+    """Describe the request body of a route that reads its own body.
+
+    Args:
+        model: model of one object.
+        without: required fields that the server can fill in.
+        many: maximum length of a list of objects, which is then also accepted.
+    """
     schema = model.model_json_schema(ref_template=REF)
     schema["required"] = [name for name in schema.get("required", ()) if name not in without]
     name = model.__name__
@@ -43,7 +48,7 @@ def body_of(model: type[BaseModel], *, without: tuple[str, ...] = (), many: int 
 
 
 def document(app: FastAPI) -> Json:
-    """Build the document, OpenAPI 3.1."""
+    """Build the OpenAPI 3.1 document."""
     made = get_openapi(
         title=app.title, version=app.version, openapi_version="3.1.0", description=app.description, routes=app.routes
     )
@@ -70,7 +75,10 @@ def document(app: FastAPI) -> Json:
 
 
 def _open_answers(schemas: Json) -> None:
-    """A later minor version may add fields to an answer. So far `schemas` has answers alone; bodies come behind."""
+    """Allow additional fields in answers, because a later minor version may add some.
+
+    Call it before request bodies are added: `schemas` must contain only answers.
+    """
     for schema in schemas.values():
         if schema.get("additionalProperties") is False:
             schema["additionalProperties"] = True
@@ -82,7 +90,7 @@ def _operations(made: Json) -> Iterator[Json]:
 
 
 def _without_null(schema: Json) -> None:
-    """Remove null from a parameter's schema: a parameter can be left out, but cannot be null."""
+    """Remove null from a parameter's schema: a parameter can be omitted, but cannot be null."""
     some = [each for each in schema.pop("anyOf", ()) if each != {"type": "null"}]
     if len(some) == 1:
         schema |= some[0]
@@ -106,8 +114,8 @@ def _add_errors(operation: Json) -> None:
 
 
 def _exclude_control_characters(field: Json) -> None:
-    """Add the pattern that excludes control characters from given ids. The JSON Schemas of records leave this to the
-    code."""
+    """Add the pattern that excludes control characters to ids that callers choose. The JSON Schemas of records do not
+    have it; the code checks."""
     for each in (field, *field.get("anyOf", ())):
         if each.get("type") == "string" and each.get("maxLength") == 128:
             each["pattern"] = NO_CONTROL_CHARACTERS

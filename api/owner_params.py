@@ -1,4 +1,4 @@
-"""Parameters that name a tenant, an owner or a session, checked against the credential, and their types."""
+"""Parameters for tenant, owner and session, with their types and their checks against the credential."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([
 
 
 def _rfc3339(value: Any) -> Any:
-    """Read a time as RFC 3339 requires. Pydantic would also accept numbers, as seconds since 1970."""
+    """Parse a time in RFC 3339 format. Pydantic would also accept numbers, as seconds since 1970."""
     if isinstance(value, str) and _RFC3339.fullmatch(value):
         return datetime.fromisoformat(value.upper())
-    raise ValueError("expected a time as in RFC 3339, with its zone: 2026-11-20T10:00:00Z")
+    raise ValueError("expected an RFC 3339 time with a zone, such as 2026-11-20T10:00:00Z")
 
 
 Id = Annotated[GivenId, Field(json_schema_extra={"pattern": NO_CONTROL_CHARACTERS})]
@@ -41,21 +41,21 @@ def _short(name: str) -> FieldInfo:
     return field
 
 
-TenantId = Annotated[Id | None, Field(description="Required when the token has several.")]
+TenantId = Annotated[Id | None, Field(description="Required if the token has several tenants.")]
 ShortTenant = Annotated[Id | None, _short("tenant_id")]
 ShortUser = Annotated[Id | None, _short("user_id")]
 ShortSession = Annotated[Id | None, _short("session_id")]
 
 
 def one_of(name: str, value: str | None, short_name: str, short_value: str | None) -> str | None:
-    """Return the value of a parameter that has a short form. Both may be given when they are equal."""
+    """Return the value of a parameter that has a short form. Raises Problem if both forms are given and differ."""
     if value is not None and short_value is not None and value != short_value:
-        raise invalid_field(short_name, f"is {short_value!r}, but {name} is {value!r}; give {name} alone")
+        raise invalid_field(short_name, f"is {short_value!r}, but {name} is {value!r}; give only {name}")
     return short_value if value is None else value
 
 
 class OfTenant(BaseModel):
-    """The tenant of a read. It may be left out when the token allows only one."""
+    """Tenant of a request. It may be omitted if the token allows only one tenant."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +67,7 @@ class OfTenant(BaseModel):
 
 
 class Whose(OfTenant):
-    """A tenant and an owner. Each may be left out when the token allows only one."""
+    """Tenant and owner of a request. Each may be omitted if the token allows only one."""
 
     user_id: Annotated[Id | None, Field(description="The owner; with `scope` and `id`, the user of the session.")] = (
         None
@@ -81,7 +81,7 @@ class Whose(OfTenant):
         return one_of("user_id", self.user_id, "user", self.user)
 
     def owner(self, caller: Caller) -> Owner:
-        """Return the named owner, otherwise the token's only user. A user beside a named owner is checked, too."""
+        """Return the named owner, or else the token's only user. Check the owner, and a user that is given with it."""
         named = self._named()
         if named is None:
             return Owner(scope="user", id=caller.user(self.given_user))
@@ -91,8 +91,8 @@ class Whose(OfTenant):
         return named
 
     def owner_or_all(self, caller: Caller) -> Owner | None:
-        """Return the named owner, or None for all owners of the tenant. A token that is bound to users has to name one
-        of them."""
+        """Return the named owner, or None for all owners of the tenant. A token that is bound to several users must
+        name one of them."""
         everybody = self._named() is None and self.given_user is None and caller.users is None
         return None if everybody else self.owner(caller)
 
@@ -108,12 +108,12 @@ RecordId = Annotated[str, Path(min_length=1, max_length=64)]
 
 
 class RecordQuery(OfTenant):
-    """The tenant of one record, and the highest sensitivity that may be read."""
+    """Tenant of one record, and the highest sensitivity to read."""
 
     ceiling: Ceiling = "internal"
 
     def tenant_of(self, caller: Caller) -> str:
-        """Check tenant and ceiling against the credential."""
+        """Return the tenant. Check tenant and ceiling against the credential."""
         caller.check_ceiling(self.ceiling)
         return super().tenant_of(caller)
 
@@ -122,7 +122,7 @@ SessionHeader = Annotated[
     str | None,
     Header(
         alias="X-Memstream-Session",
-        description="The session, percent-encoded; used when the parameter is left out.",
+        description="The session, percent-encoded; used if the parameter is omitted.",
         max_length=128 * 12,
     ),
 ]
@@ -140,7 +140,7 @@ def session_of(parameter: str | None, header: str | None) -> str | None:
 
 
 def bounded(make: Callable[[], T]) -> T:
-    """Turn a service's ValueError about its limits into a problem (422)."""
+    """Return the result of `make`. Convert its ValueError about a limit to a Problem (422)."""
     try:
         return make()
     except ValueError as error:

@@ -23,27 +23,27 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 URN = "urn:memstream:problem:"
 TYPES = frozenset({"str", "tuple[ContentPart, ...]"})
-"""Names that pydantic puts into the path of an error in a message's content. They are types that it tried, not
+"""Names that pydantic adds to the path of an error in a message's content. They are the types that it tried, not
 fields."""
 CHALLENGE = 'Bearer realm="memstream"'
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 ERRORS_MAX = 20
-"""How many errors an answer lists."""
+"""Maximum number of errors in an answer."""
 
 
 class FieldError(BaseModel):
-    """What is wrong with one field."""
+    """Error of one field."""
 
     model_config = ConfigDict(extra="forbid")
 
     field: str
-    """The path of the field, joined by dots: `messages.0.role`. In a list of turns, the index of the turn comes
-    first."""
+    """Path of the field, joined by dots: `messages.0.role`. In a list of turns, the path begins with the index of the
+    turn."""
     detail: str
 
 
 class MissingPart(BaseModel):
-    """A part of memory that did not answer."""
+    """Part of memory that did not answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,24 +52,24 @@ class MissingPart(BaseModel):
 
 
 class ProblemDetails(BaseModel):
-    """The body of every error."""
+    """Body of every error."""
 
     model_config = ConfigDict(extra="forbid")
 
     type: str
-    """`urn:memstream:problem:<name>`. Programs decide by this value."""
+    """`urn:memstream:problem:<name>`. Programs should use this value to distinguish errors."""
     title: str
     status: int
     detail: str
-    """For people: what is wrong, and what to do."""
+    """Cause and remedy, for people."""
     instance: str
-    """The path of the request."""
+    """Path of the request."""
     errors: list[FieldError] = []
     missing: list[MissingPart] = []
 
 
 class Problem(Exception):
-    """An error that ends the request. `name` is the end of the type's URN."""
+    """Error that ends the request. `name` is the last part of the type's URN."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Problem(Exception):
 
 
 class Missed(Protocol):
-    """How services report a part of memory that did not answer."""
+    """Report of a service about a part of memory that did not answer."""
 
     @property
     def part(self) -> str: ...
@@ -117,7 +117,7 @@ def missing_parts(missed: Iterable[Missed]) -> list[MissingPart]:
     return [MissingPart(part=each.part, why=each.why) for each in missed]
 
 
-# ------------------------------------------------------------------------------------------------ which there are
+# ------------------------------------------------------------------------------------------------ kinds of problems
 def unauthorized(detail: str, *, challenge: str = CHALLENGE) -> Problem:
     return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
 
@@ -148,7 +148,7 @@ def unsupported_media_type(detail: str, *, headers: Mapping[str, str] | None = N
 
 
 def invalid(errors: Sequence[FieldError]) -> Problem:
-    """Refuse the request because of these fields, of which there is at least one."""
+    """Return the problem of a request with these invalid fields (at least one)."""
     detail = f"{errors[0].field}: {errors[0].detail}"
     if len(errors) > 1:
         detail += f"; and {len(errors) - 1} more"
@@ -156,28 +156,28 @@ def invalid(errors: Sequence[FieldError]) -> Problem:
 
 
 def invalid_field(field: str, detail: str) -> Problem:
-    """Refuse the request because of one field."""
+    """Return the problem of a request with one invalid field."""
     return invalid([FieldError(field=field, detail=detail)])
 
 
 def busy(detail: str, *, retry_after: int) -> Problem:
-    """Refuse a request because this server has as many as it can handle."""
+    """Return the problem of a request above the server's limit."""
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers={"Retry-After": str(retry_after)})
 
 
 def too_many(detail: str, *, retry_after: int) -> Problem:
-    """Refuse a request because the caller has as many as it may."""
+    """Return the problem of a request above the caller's limit."""
     headers = {"Retry-After": str(retry_after)}
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers=headers)
 
 
 def silent(missing: Sequence[MissingPart], *, retry_after: int) -> Problem:
-    """Report a read across memory in which no part answered."""
+    """Return the problem of a read in which no part of memory answered."""
     return unavailable("no part of memory answered; `missing` names them", retry_after=retry_after, missing=missing)
 
 
 def unavailable(detail: str, *, retry_after: int, missing: Sequence[MissingPart] = ()) -> Problem:
-    """Report that something behind this server does not answer."""
+    """Return the problem of a service that does not answer this server."""
     headers = {"Retry-After": str(retry_after)}
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, missing=missing, headers=headers)
 
@@ -185,11 +185,10 @@ def unavailable(detail: str, *, retry_after: int, missing: Sequence[MissingPart]
 def field_errors(
     error: ValidationError | RequestValidationError, *, before: Sequence[str | int] = ()
 ) -> list[FieldError]:
-    """List the errors by field. Values are not repeated, because they may be private. `before` is put in front of each
-    path."""
+    """Return the errors by field, without values, because values may be private. `before` precedes each path."""
     if isinstance(
         error, RequestValidationError
-    ):  # its paths begin with the place of the parameter: query, path or header
+    ):  # its paths begin with the kind of the parameter: query, path or header
         found = [(item["loc"][1:], item["msg"]) for item in error.errors()]
     else:
         found = [(item["loc"], item["msg"]) for item in error.errors(include_input=False)]
@@ -204,7 +203,7 @@ def field_errors(
 
 # ------------------------------------------------------------------------------------------------ from exceptions
 def install(app: FastAPI, *, retry_after: int) -> None:
-    """Answer every exception that leaves a route with problem details."""
+    """Install handlers that answer every exception of a route with problem details."""
 
     async def problem(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Problem)
@@ -216,7 +215,7 @@ def install(app: FastAPI, *, retry_after: int) -> None:
         return invalid(field_errors(error)).response(request.url.path)
 
     async def http(request: Request, error: Exception) -> JSONResponse:
-        """Answer for the router: the path or the method does not exist."""
+        """Answer an error of the router: an unknown path or method."""
         assert isinstance(error, HTTPException)
         status = HTTPStatus(error.status_code)
         name = status.phrase.lower().replace(" ", "-")
@@ -227,7 +226,7 @@ def install(app: FastAPI, *, retry_after: int) -> None:
         return Problem(status, name, detail, headers=headers).response(request.url.path)
 
     async def stage_error(request: Request, error: Exception) -> JSONResponse:
-        """Answer for a port. The caller learns of an outage with its remedy; other errors go to the log alone."""
+        """Answer an error of a port. The answer names an outage and its remedy; other errors are only in the log."""
         assert isinstance(error, StageError)
         return of_port(error, retry_after=retry_after).response(request.url.path)
 
@@ -243,7 +242,7 @@ def install(app: FastAPI, *, retry_after: int) -> None:
 
 
 def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None:
-    """Write a line to the audit trail if the problem denies the request. `request.state.caller` names who asks."""
+    """Write a line to the audit log if the problem denies the request. `request.state.caller` names the caller."""
     if problem.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         route = getattr(request.scope.get("route"), "path", route)
         who = getattr(request.state, "caller", "unknown")
@@ -251,9 +250,9 @@ def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None
 
 
 def _methods(app: FastAPI, request: Request) -> str:
-    """Return all methods of a path. The router names only those of the first route that matches.
+    """Return all methods of a path. The router's own answer has only the methods of the first matching route.
 
-    `/v1/working/advance` also matches the route of an entry that has this id. Its methods are not those of the path.
+    `/v1/working/advance` also matches the route of an entry with this id, whose methods do not apply to the path.
     """
     template = getattr(request.scope.get("route"), "path_format", "")
     documented = {method.upper() for method in app.openapi()["paths"].get(template, ())}

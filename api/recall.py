@@ -1,4 +1,4 @@
-"""`/v1/recall`: ranked memory for a cue. Each item explains its score."""
+"""`/v1/recall`: ranked memory for a cue. Each item has the parts of its score."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .problems import MissingPart, forbidden, missing_parts, silent
 from .request_body import decode_model, read_body
 
 LimitOf = Callable[[str, str | None], int]
-"""Of a tenant and an agent: items of an answer when the request names no limit."""
+"""Function of tenant and agent that returns the number of items for a request without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The owner and session that a read is about, as the credential allows."""
+    """Owner and session of a read, checked against the credential."""
 
     tenant_id: str
     owner: Owner
     session: ReadSession | None
     user_id: str | None
-    """The user for whom the request reads, if it names one."""
+    """User of the request, if it names one."""
 
 
 class MemoryQuery(Whose):
@@ -50,15 +50,17 @@ class MemoryQuery(Whose):
         tuple[Id, ...], Field(max_length=GROUPS_MAX, description="Groups that share memory with the owner.")
     ] = ()
     cue: Annotated[
-        str | None, Field(max_length=CUE_MAX, description="Text to search for; null: the most important.")
+        str | None, Field(max_length=CUE_MAX, description="Text to search for; null: the most important items.")
     ] = None
     ceiling: Ceiling = "internal"
-    as_of: Annotated[Moment | None, Field(description="Return what was valid in the world at this time.")] = None
-    known_at: Annotated[Moment | None, Field(description="Return what was believed at this time.")] = None
+    as_of: Annotated[Moment | None, Field(description="Return memory that was valid in the world at this time.")] = None
+    known_at: Annotated[Moment | None, Field(description="Return memory as it was believed at this time.")] = None
 
     def about(self, caller: Caller, header: str | None) -> About:
-        """Check the query against the credential. Two users may use the same session id: the session belongs to the
-        owner, or to `user_id`."""
+        """Check the query against the credential, and return its owner and session.
+
+        The session belongs to the owner, or to `user_id`: two users may use the same session id.
+        """
         caller.check_ceiling(self.ceiling)
         if self.groups and caller.users is not None:
             raise forbidden(f"the token {caller.name!r} is bound to users and may not see groups")
@@ -80,9 +82,9 @@ class RecallQuery(MemoryQuery):
     ] = TIERS
     subject: Subject | None = None
     category: Category | None = None
-    agent_id: Annotated[Id | None, Field(description="The agent that asks: its persona may say how much it wants.")] = (
-        None
-    )
+    agent_id: Annotated[
+        Id | None, Field(description="The agent that asks. Its persona may change the default limit.")
+    ] = None
     mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
 
     def request(self, about: About, *, limit: LimitOf) -> RecallRequest:
@@ -111,11 +113,11 @@ class RankOut(BaseModel):
 
     list: str
     rank: int
-    """Counted from 0."""
+    """Place in the list, counted from 0."""
 
 
 class SourceOut(BaseModel):
-    """A turn that an item comes from."""
+    """Source turn of an item."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -127,22 +129,22 @@ class SourceOut(BaseModel):
 
 
 class RecollectionOut(RecalledItem):
-    """An item, and why it was found."""
+    """Recalled item, with its match, ranks and sources."""
 
     match: float
     ranks: list[RankOut]
     reranked: int | None
-    """The place that the reranker gave it, from 0; null when no reranker ran."""
+    """Place after the reranker, counted from 0; null if no reranker ran."""
     sources: list[SourceOut]
     sensitivity: Sensitivity
     role: str | None
     archived_at: datetime | None
-    """Set for an episode whose text is a gist: when the original text was archived. `/v1/episodes/{id}/verbatim`
-    returns that text."""
+    """Time at which the original text of an episode was archived; null unless the text is a gist.
+    `/v1/episodes/{id}/verbatim` returns the original text."""
 
 
 class RecallAnswer(BaseModel):
-    """Best items first. When `missing` is not empty, memory may hold more than is shown."""
+    """Recalled items, best first. If `missing` is not empty, memory may have more items."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -159,7 +161,7 @@ def router(
     now: Callable[[], datetime],
     limit: LimitOf,
 ) -> APIRouter:
-    """Build the routes. `limit` gives the number of items in an answer when the request names none."""
+    """Build the routes. `limit` returns the number of items for a request without a limit."""
     routes = APIRouter(tags=["recall"])
     reader = Depends(caller_with(credentials, "memory:read"))
 
@@ -175,12 +177,12 @@ def router(
     async def get(
         query: Annotated[RecallQuery, Query()], session: SessionHeader = None, caller: Caller = reader
     ) -> RecallAnswer:
-        """Returns facts, episodes, the session's working set and, when there is a cue, messages; best first."""
+        """Returns facts, episodes, the session's working set and, with a cue, messages. The best items are first."""
         return await answer(query, caller, session)
 
     @routes.post("/v1/recall", summary="Recall with the query in the body", openapi_extra=body_of(RecallQuery))
     async def post(request: Request, session: SessionHeader = None, caller: Caller = reader) -> RecallAnswer:
-        """The same as GET. A cue may be longer, and it does not appear in access logs."""
+        """Returns the same as GET. A cue in the body may be longer, and does not appear in access logs."""
         query = decode_model(RecallQuery, await read_body(request, limit=limits.body))
         return await answer(query, caller, session)
 

@@ -1,5 +1,4 @@
-"""Reads of stored records: facts, one fact with its history, episodes, the digest, the messages and the working set of
-a session."""
+"""Reads of stored records: facts, their history and trace, episodes, the digest, a session's turns and working set."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ MetadataPair = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za
 SessionId = Annotated[Id, Path(description="Percent-encoded, including slashes.")]
 
 
-# ------------------------------------------------------------------------------------------------ asked
+# ------------------------------------------------------------------------------------------------ queries
 class PageQuery(Whose):
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX)] = PAGE_DEFAULT
     cursor: Cursor = None
@@ -59,20 +58,22 @@ class PageQuery(Whose):
 
 
 class RecordsQuery(PageQuery):
-    """The newest records first."""
+    """Query for records, newest first."""
 
     session_id: Annotated[Id | None, Field(description="Only records that were learnt in this session.")] = None
     session: ShortSession = None
     subject: Subject | None = None
     category: Category | None = None
-    as_of: Annotated[Moment | None, Field(description="Return what was valid in the world at this time.")] = None
-    known_at: Annotated[Moment | None, Field(description="Return what was believed at this time.")] = None
+    as_of: Annotated[Moment | None, Field(description="Only records that were valid in the world at this time.")] = None
+    known_at: Annotated[Moment | None, Field(description="Return records as they were believed at this time.")] = None
     tags: Annotated[
         tuple[Tag, ...],
-        Field(max_length=TAGS_MAX, description="Only records that have all of these; repeat the parameter."),
+        Field(max_length=TAGS_MAX, description="Only records with all of these tags; repeat the parameter."),
     ] = ()
-    recorded_from: Annotated[Moment | None, Field(description="Only what was recorded at this time or later.")] = None
-    recorded_to: Annotated[Moment | None, Field(description="Only what was recorded by this time.")] = None
+    recorded_from: Annotated[
+        Moment | None, Field(description="Only records that were recorded at this time or later.")
+    ] = None
+    recorded_to: Annotated[Moment | None, Field(description="Only records that were recorded until this time.")] = None
 
     def selection(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
@@ -93,10 +94,10 @@ class RecordsQuery(PageQuery):
 
 
 class FactsQuery(RecordsQuery):
-    min_confidence: Annotated[float | None, Field(ge=0, le=1, description="The least confidence.")] = None
+    min_confidence: Annotated[float | None, Field(ge=0, le=1, description="Lowest confidence.")] = None
     metadata: Annotated[
         tuple[MetadataPair, ...],
-        Field(max_length=8, description="`name:text`: only facts whose metadata says so; repeat the parameter."),
+        Field(max_length=8, description="`name:text`: only facts with this pair in `metadata`; repeat the parameter."),
     ] = ()
     state: Annotated[Literal[FactState, "all"] | None, Field(description="null: active facts.")] = None
 
@@ -124,9 +125,9 @@ class HistoryQuery(FactQuery):
 
 
 class SessionQuery(OfTenant):
-    """A session. Two users may use the same session id."""
+    """Query for a user's session. Two users may use the same session id."""
 
-    user_id: Annotated[Id | None, Field(description="Required unless the token has exactly one.")] = None
+    user_id: Annotated[Id | None, Field(description="Required unless the token has exactly one user.")] = None
     user: ShortUser = None
     ceiling: Ceiling = "internal"
 
@@ -145,7 +146,7 @@ class SessionTurnsQuery(SessionQuery):
         return replace(super().selection(caller, session_id), agent_id=self.agent_id)
 
 
-# ------------------------------------------------------------------------------------------------ answered
+# ------------------------------------------------------------------------------------------------ answers
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -153,7 +154,7 @@ class _Answer(BaseModel):
 class FactsPage(_Answer):
     items: list[Fact]
     next: str | None
-    """The cursor of the next page; null on the last page."""
+    """Cursor of the next page; null on the last page."""
 
 
 class EpisodesPage(_Answer):
@@ -162,7 +163,7 @@ class EpisodesPage(_Answer):
 
 
 class HistoryAnswer(_Answer):
-    """The changes of a fact, oldest first. Changes older than the log's retention are missing."""
+    """Changes of a fact, oldest first. Changes older than the log's retention are missing."""
 
     fact: Fact
     events: list[FactUpdated]
@@ -186,13 +187,13 @@ class ObservationMade(_Answer):
     turn_id: str
     observation: Observation
     applied: AppliedPolicy | None
-    """What the tenant's policy or the agent's persona changed for the turn."""
+    """Settings that the tenant's policy or the agent's persona changed for the turn."""
     cut: TurnCut | None
-    """What the model did not see of a long turn."""
+    """Part of a long turn that the model did not see."""
 
 
 class TraceAnswer(_Answer):
-    """Everything that a fact comes from; each list has the oldest first."""
+    """Provenance of a fact. Each list is sorted, oldest first."""
 
     fact: Fact
     versions: list[Fact]
@@ -203,7 +204,7 @@ class TraceAnswer(_Answer):
 
 
 class SessionTurn(_Answer):
-    """A turn with the exact words of its messages."""
+    """Turn with the exact text of its messages."""
 
     user_id: str
     session_id: str
@@ -213,24 +214,24 @@ class SessionTurn(_Answer):
 
 
 class SessionTurnsPage(_Answer):
-    """The newest turns first."""
+    """Page of turns, newest first."""
 
     items: list[SessionTurn]
     next: str | None
 
 
 class WorkingSetAnswer(_Answer):
-    """The working set of a session, the most salient entries first."""
+    """Working set of a session, most salient entries first."""
 
     items: list[StoredWorkingEntry]
 
 
 # ------------------------------------------------------------------------------------------------ routes
 def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials: Credentials) -> APIRouter:
-    routes = APIRouter(responses={404: {"description": "The caller may see no such record."}})
+    routes = APIRouter(responses={404: {"description": "There is no such record that the caller may see."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
-    @routes.get("/v1/facts", tags=["facts"], summary="Facts, the newest first")
+    @routes.get("/v1/facts", tags=["facts"], summary="Facts, newest first")
     async def facts(query: Annotated[FactsQuery, Query()], caller: Caller = reader) -> FactsPage:
         selection = query.facts(caller)
         page = await within_bounds(record_reader.facts(selection, limit=query.limit, cursor=query.cursor))
@@ -243,7 +244,7 @@ def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials:
             raise _no_fact(fact_id)
         return found
 
-    @routes.get("/v1/facts/{fact_id}/history", tags=["facts"], summary="A fact's changes")
+    @routes.get("/v1/facts/{fact_id}/history", tags=["facts"], summary="Changes of a fact")
     async def history(
         fact_id: RecordId, query: Annotated[HistoryQuery, Query()], caller: Caller = reader
     ) -> HistoryAnswer:
@@ -255,13 +256,13 @@ def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials:
 
     @routes.get("/v1/facts/{fact_id}/trace", tags=["facts"], summary="Why a fact is believed")
     async def trace(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> TraceAnswer:
-        """Returns the versions of the fact, the decisions, the observations and the turns with their exact words."""
+        """Returns the versions of the fact, the decisions, the observations, and the turns with their exact text."""
         found = await fact_tracer.trace(query.ref(caller, fact_id))
         if found is None:
             raise _no_fact(fact_id)
         return _trace(found)
 
-    @routes.get("/v1/episodes", tags=["episodes"], summary="Episodes, the newest first")
+    @routes.get("/v1/episodes", tags=["episodes"], summary="Episodes, newest first")
     async def episodes(query: Annotated[RecordsQuery, Query()], caller: Caller = reader) -> EpisodesPage:
         selection = query.selection(caller)
         page = await within_bounds(record_reader.episodes(selection, limit=query.limit, cursor=query.cursor))
@@ -269,7 +270,7 @@ def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials:
 
     @routes.get("/v1/digest", tags=["digest"], summary="The digest: a summary of facts and episodes")
     async def digest(query: Annotated[DigestQuery, Query()], caller: Caller = reader) -> Digest:
-        """At most 400 tokens of prose. Consolidation rewrites it when facts or episodes have changed."""
+        """Returns at most 400 tokens of prose. Consolidation rewrites the digest after facts or episodes change."""
         caller.check_ceiling(query.ceiling)
         owner = query.owner(caller)
         found = await record_reader.digest(query.tenant_of(caller), owner, ceiling=query.ceiling)
@@ -296,10 +297,10 @@ def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials:
 
 
 async def within_bounds(read: Awaitable[T]) -> T:
-    """Turn a service's ValueError about a limit or a cursor into a problem (422)."""
+    """Await a read. Convert its ValueError about a limit or a cursor to a Problem (422)."""
     try:
         return await read
-    except ValidationError:  # a stored record is invalid; the request is not
+    except ValidationError:  # a stored record is invalid, not the request
         raise
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None

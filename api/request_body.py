@@ -1,5 +1,8 @@
-"""Request bodies. This module reads them instead of the framework: in pieces, never beyond the limit, inflated or not,
-after the credential was checked, and with JSON's own types (a number is not a string)."""
+"""Reader of request bodies, used instead of the framework's.
+
+It reads a body after the check of the credential, in pieces, up to the limit, and decompresses gzip. JSON types are
+strict: a number is not a string.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ GZIP_FORMAT: Final = zlib.MAX_WBITS | 16
 
 
 async def read_body(request: Request, *, limit: int) -> bytes:
-    """Return the bytes of the body, inflated. Problems: 413, 415, and 422 for what is not gzip.
+    """Return the decompressed bytes of the body. Raises Problem: 413, 415, or 422 for invalid gzip.
 
-    A body without a content type is refused too: a web page can send one to another site without asking.
+    A body without a content type is refused, too: a web page can send it to another site without a CORS preflight.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -33,8 +36,10 @@ async def read_body(request: Request, *, limit: int) -> bytes:
 
 
 async def inflated(scope: Scope, receive: Receive, *, limit: int) -> tuple[Scope, Receive]:
-    """Return the request with its body as it was before it was encoded, for an application that reads bodies itself.
-    A body without an encoding is not read. Problems: those of `read_body`."""
+    """Return the request with a decompressed body, for an application that reads bodies itself.
+
+    A body without a content encoding is not read. Raises Problem like `read_body`.
+    """
     if ENCODING not in Headers(scope=scope):
         return scope, receive
     body: bytes | None = await _read(Request(scope, receive), limit=limit)
@@ -71,21 +76,21 @@ async def _read(request: Request, *, limit: int) -> bytes:
 
 
 def _inflating(headers: Headers, limit: int) -> _Gzip | None:
-    """Return what inflates the body; None: it has no encoding. Problem: 415 for an encoding that is not read."""
+    """Return the decompressor of the body, or None without an encoding. Raises Problem (415) for other encodings."""
     named = [each.strip().lower() for line in headers.getlist(ENCODING) for each in line.split(",")]
     encodings = [each for each in named if each not in ("", "identity")]
     if not encodings:
         return None
     if len(encodings) > 1 or encodings[0] not in GZIP:
         raise unsupported_media_type(
-            f"send the body as it is, or with Content-Encoding: gzip; at most {limit} bytes in either form",
+            f"send the body without an encoding, or with Content-Encoding: gzip; at most {limit} bytes in either form",
             headers={"Accept-Encoding": "gzip"},
         )
     return _Gzip()
 
 
 class _Gzip:
-    """One gzip member. A second one is refused: bodies of thousands of empty members would cost time for nothing."""
+    """Decompressor of one gzip member. A second member is refused: thousands of empty members would waste time."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(GZIP_FORMAT)
@@ -95,7 +100,7 @@ class _Gzip:
         return self._stream.eof
 
     def feed(self, piece: bytes, *, room: int) -> bytes:
-        """Return what the piece holds, at most one byte more than there is room for."""
+        """Return the decompressed data of a piece, at most one byte more than `room`."""
         try:
             data = self._stream.decompress(piece, room + 1)
         except zlib.error as error:
@@ -110,7 +115,7 @@ def _larger(limit: int) -> Exception:
 
 
 def decode_model(model: type[M], body: bytes) -> M:
-    """Decode the body as this model, with strict types. Problem: 422 that names the fields."""
+    """Decode the body as this model, with strict types. Raises Problem (422) that names the fields."""
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:
@@ -118,7 +123,7 @@ def decode_model(model: type[M], body: bytes) -> M:
 
 
 def decode_json(body: bytes) -> JsonValue:
-    """Decode any JSON, as records of the log are decoded. Problem: 422."""
+    """Decode any JSON in the same way as records of the log. Raises Problem (422)."""
     try:
         return parse_json(body, constant=_refused)
     except NotJson as error:

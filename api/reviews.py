@@ -1,4 +1,4 @@
-"""`POST /v1/facts/{fact_id}/approve` and `/reject`: a person's decision about a quarantined or pending fact."""
+"""`POST /v1/facts/{fact_id}/approve` and `/reject`: a person's decision on a quarantined or pending fact."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .shares import SharedPool, party_of
 
 
 class ReviewQuery(OfTenant):
-    """The decision's tenant and reason."""
+    """Tenant and reason of a decision."""
 
-    reason: Annotated[Reason, Field(description="Becomes the reason of the events.")] = ""
+    reason: Annotated[Reason, Field(description="Reason of the decision; the events of the change have it.")] = ""
     wait: Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds to wait; 0: do not wait.")] = WAIT_DEFAULT
 
 
 class ReviewAnswer(BaseModel):
-    """The fact's state after the decision, and every fact that it changed."""
+    """State of the fact after the decision, and the ids of all changed facts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -67,8 +67,11 @@ def router(
         tags=["facts"],
         responses={
             202: {"model": ReviewAccepted, "description": "Accepted; the decision was not carried out in time."},
-            404: {"description": "The caller may see no such fact."},
-            409: {"description": "The fact is neither quarantined nor pending, or begins later; `detail` says it."},
+            404: {"description": "There is no such fact that the caller may see."},
+            409: {
+                "description": "The fact is neither quarantined nor pending, or is valid only later; `detail` has the "
+                "reason."
+            },
         },
     )
     reviewer = Depends(caller_with(credentials, "memory:review"))
@@ -78,7 +81,7 @@ def router(
     ) -> ReviewAnswer | JSONResponse:
         query = decode_model(ReviewQuery, await read_body(request, limit=limits.body))
         tenant_id = query.tenant_of(caller)
-        # The caller reads nothing of the fact, so its sensitivity does not matter here.
+        # The answer shows nothing of the fact, so any sensitivity is allowed here.
         fact = await fact_tracer.fact(FactRef(tenant_id, fact_id, caller.sees, "secret"))
         if fact is None:
             raise not_found(f"there is no fact {fact_id} here, or it may not be changed")
@@ -118,8 +121,8 @@ def router(
         response_model=ReviewAnswer,
     )
     async def approve(fact_id: RecordId, request: Request, caller: Caller = reviewer) -> ReviewAnswer | JSONResponse:
-        """Memory believes it from now on. What a pending fact waits for, and what it contradicts, closes. A quarantined
-        fact goes through the conflict rules like a user's new statement."""
+        """Memory believes the fact from now on. The approval closes facts that the approved fact contradicts. A
+        quarantined fact goes through the conflict rules like a user's new statement."""
         return await decide("facts.approve", fact_id, request, caller)
 
     @routes.post(
@@ -129,7 +132,7 @@ def router(
         response_model=ReviewAnswer,
     )
     async def reject(fact_id: RecordId, request: Request, caller: Caller = reviewer) -> ReviewAnswer | JSONResponse:
-        """Its state becomes `forgotten`: it is out of every read, and stays in the log."""
+        """The state of the fact becomes `forgotten`: no read returns it any more; the log keeps it."""
         return await decide("facts.reject", fact_id, request, caller)
 
     return routes

@@ -1,4 +1,4 @@
-"""The end of streams whose token is gone: removed from the file of tokens, or left with other rights."""
+"""End of streams whose token was removed from the token file or has other rights now."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .problems import unauthorized
 
 CHECK_SECONDS: Final = 2.0
-"""Seconds between two looks at the token of a stream."""
+"""Seconds between two checks of a stream's token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A request that runs as long as its token exists and it has its place.
+    """Request that runs as long as its token exists and it has a place.
 
-    `may`: whether the token exists. `place`: takes the place; it gets a function that ends the request.
+    `may` returns whether the token exists. `place` takes a place; its argument is a function that ends the request.
     """
 
     may: Callable[[], bool]
     place: Callable[[Callable[[], None]], AbstractAsyncContextManager[object]]
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run an ASGI application. An answer that has begun ends as it is. Raises Problem (401) before."""
+        """Run an ASGI application until its token is removed.
+
+        An answer that has begun is then ended early. Before its begin, Problem (401) is raised.
+        """
         begun = ended = False
 
         async def noted(message: Message) -> None:
@@ -47,7 +50,7 @@ class Held:
             if not end.expired():
                 raise
             if not begun:
-                raise unauthorized("this token is not known any more") from None
+                raise unauthorized("this token was removed") from None
             if not ended:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 

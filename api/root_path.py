@@ -1,7 +1,7 @@
-"""Prefix of every path, where a proxy publishes this server under a path of a site (`serve --root-path /memory`).
+"""Prefix of every path if a proxy publishes this server under a path of a site (`serve --root-path /memory`).
 
-Some proxies remove the prefix before they forward a request, some leave it. The application sees it in each case, as
-ASGI demands, so links and the document of the interface have it, too.
+Some proxies strip the prefix before they forward a request, others keep it. The application always sees the prefix, as
+ASGI requires, so links and the OpenAPI document have it, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class RootPath:
-    """Middleware that puts the prefix before the paths of requests that a proxy has forwarded without it."""
+    """Middleware that adds the prefix to paths from which a proxy has stripped it."""
 
     def __init__(self, app: ASGIApp, *, root_path: str) -> None:
         self._app = app

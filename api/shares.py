@@ -1,11 +1,12 @@
-"""Shares of what a server has few of: requests at work, streams, waits for commands.
+"""Fair shares of a server's limited resources: concurrent requests, streams, waits for commands.
 
-A pool has a number of places. A token and a tenant hold at most their own limits, which are answered 429. While a pool
-is full, a tenant with fewer places than an equal share waits a moment, and gets the next place that is given back; a
-tenant with as many or more is answered 429. Where work can be ended without a loss (a stream goes on from its last id),
-the newest work of the tenant with the most places ends, so that nobody keeps others out by staying.
+A pool has a number of places. A token and a tenant have their own limits; beyond them a request is answered 429. While
+a pool is full, a tenant with fewer places than an equal share waits, and gets the next free place; any other tenant is
+answered 429. If work can end without a loss (a stream continues from its last id), the pool ends the newest work of the
+tenant with the most places, so that no tenant can lock out others with long work.
 
-The state belongs to the event loop. Without a file of tokens there is one party and only the size of the pool counts.
+Only the event loop's thread may use the state. Without a token file there is one party, and only the size of the pool
+counts.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from .limits import Limits
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Whose share a place belongs to."""
+    """Tenant and token to whose shares a place belongs."""
 
     tenant: str
     token: str
 
 
 EVERYBODY: Final = Party("", "")
-"""The party of all requests where no token is needed. Its share is the pool."""
+"""Party of all requests if no token is needed. Its share is the whole pool."""
 NOBODY: Final = Party("\0", "\0")
-"""The party of requests without a known token."""
+"""Party of requests without a known token."""
 
 
 def party_of(caller: Caller, tenant_id: str | None = None) -> Party:
-    """Return the party of a request. Before its tenant is known, a token of several tenants counts as one of its
-    own."""
+    """Return the party of a request. While the tenant is unknown, a token with several tenants counts as a separate
+    tenant."""
     if caller.tenants is None:
         return EVERYBODY
     only = next(iter(caller.tenants)) if len(caller.tenants) == 1 else f"\0{caller.name}"
@@ -51,7 +52,7 @@ def party_of(caller: Caller, tenant_id: str | None = None) -> Party:
 
 @dataclass(frozen=True, slots=True)
 class PoolSize:
-    """`total` places, and how many of them one tenant and one token hold at most."""
+    """Size of a pool: all places, and the maximum for one tenant and for one token."""
 
     total: int
     tenant: int
@@ -60,7 +61,7 @@ class PoolSize:
 
 @dataclass(slots=True, eq=False)
 class _Claim:
-    """A place that somebody holds or waits for."""
+    """Place that a request holds or waits for."""
 
     party: Party
     leave: Callable[[], None] | None
@@ -70,7 +71,10 @@ class _Claim:
 
 
 class SharedPool:
-    """Places of one kind. `what` names them in refusals; `patience`: seconds that a tenant below its share waits."""
+    """Pool of places of one kind.
+
+    `what` names the places in error messages. `patience` is the number of seconds that a tenant below its share waits.
+    """
 
     def __init__(self, what: str, size: PoolSize, *, patience: float, retry_after: float) -> None:
         self._what = what
@@ -80,7 +84,7 @@ class SharedPool:
         self._free = size.total
         self._queue: FairQueue[_Claim] = FairQueue()
         self._claims: dict[_Claim, None] = {}
-        """Held and waiting, the oldest first."""
+        """Held and waiting claims, oldest first."""
         self._of_token: Counter[str] = Counter()
         self._of_tenant: Counter[str] = Counter()
 
@@ -90,7 +94,7 @@ class SharedPool:
     ) -> AsyncIterator[Callable[[], None]]:
         """Hold a place during the block, or until the yielded function gives it back. Raises NoShare.
 
-        `leave` ends the work of the place soon; it is called where another tenant has fewer places and needs one.
+        `leave` must end the work of the place soon. It is called when another tenant with fewer places needs one.
         """
         self._check(party)
         claim = _Claim(party, leave)
@@ -112,9 +116,9 @@ class SharedPool:
                 raise self._full(own=False)
             return
         if self._of_token[party.token] >= self._size.token:
-            raise self._refused(f"this token has {self._size.token} {self._what}, as many as it may", own=True)
+            raise self._refused(f"this token has {self._size.token} {self._what}, its maximum", own=True)
         if self._of_tenant[party.tenant] >= self._size.tenant:
-            raise self._refused(f"this tenant has {self._size.tenant} {self._what}, as many as it may", own=True)
+            raise self._refused(f"this tenant has {self._size.tenant} {self._what}, its maximum", own=True)
         if self._free:
             return
         tenants = len(self._of_tenant.keys() | {party.tenant})
@@ -128,12 +132,13 @@ class SharedPool:
             async with asyncio.timeout(self._patience):
                 await claim.given
         except TimeoutError:
-            raise self._refused(
-                f"the server has {self._size.total} {self._what}, as many as may be", own=False
-            ) from None
+            raise self._full(own=False) from None
 
     def _make_room(self, party: Party) -> None:
-        """Ask the newest work of the tenant with the most places to end, if it has more than one more than this one."""
+        """Ask the newest work of the tenant with the most places to end.
+
+        That tenant must have at least two places more than the waiting party's tenant.
+        """
         held = [claim for claim in self._claims if claim.leave is not None and claim.given.done() and not claim.leaving]
         most = max((self._queue.in_use(claim.party.tenant) for claim in held), default=0)
         if most <= self._queue.in_use(party.tenant) + 1:
@@ -144,7 +149,7 @@ class SharedPool:
         newest.leave()
 
     def _give_back(self, claim: _Claim) -> None:
-        """Give a place back, or wait for it no longer."""
+        """Give a place back, or stop waiting for one."""
         if claim.over:
             return
         claim.over = True
@@ -162,11 +167,11 @@ class SharedPool:
         while self._free and (turn := self._queue.pop()) is not None:
             self._free -= 1
             _, claim = turn
-            if not claim.given.done():  # it is cancelled, and its block gives the place back
+            if not claim.given.done():  # if it is cancelled, its block gives the place back
                 claim.given.set_result(None)
 
     def _full(self, *, own: bool) -> NoShare:
-        return self._refused(f"the server has {self._size.total} {self._what}, as many as may be", own=own)
+        return self._refused(f"the server has {self._size.total} {self._what}, its maximum", own=own)
 
     def _refused(self, message: str, *, own: bool) -> NoShare:
         return NoShare(message, retry_after=self._retry_after, own=own)
@@ -174,7 +179,7 @@ class SharedPool:
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The pools of a server."""
+    """Pools of a server."""
 
     requests: SharedPool
     commands: SharedPool
@@ -197,12 +202,12 @@ class Pools:
 
 @dataclass(frozen=True, slots=True)
 class SharedTools:
-    """`ToolPort` whose calls that write hold a place of the commands, because they wait for a result."""
+    """`ToolPort` in which a call that writes holds a place in the pool `commands`, because it waits for a result."""
 
     inner: ToolPort
     commands: SharedPool
     open: bool
-    """Whether no token is needed."""
+    """True when no token is needed."""
 
     async def offered(self, identity: ToolIdentity) -> Sequence[ToolSpec]:
         return await self.inner.offered(identity)

@@ -1,4 +1,4 @@
-"""On whose behalf a tool is called over HTTP: from the credential and the headers, never from the arguments."""
+"""Identity of a tool's caller over HTTP, from the credential and the headers, never from the arguments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SESSION_HEADER: Final = "X-Memstream-Session"
 AGENT_HEADER: Final = "X-Memstream-Agent"
 ORG_HEADER: Final = "X-Memstream-Org"
 GROUP_HEADER: Final = "X-Memstream-Group"
-"""Headers with an id, percent-encoded. Tenant and user may be left out where the token allows only one."""
+"""Headers with a percent-encoded id. Tenant and user may be omitted if the token allows only one."""
 _ID: TypeAdapter[str] = TypeAdapter(GivenId)
 
 
 def identity_of(caller: Caller, headers: Mapping[str, str]) -> ToolIdentity:
-    """Return the identity of a request. Raises Problem: an id is missing, invalid, or not the caller's."""
+    """Return the identity of a request. Raises Problem if an id is missing, invalid or not allowed for the caller."""
     return ToolIdentity(
         tenant_id=caller.tenant(_id(headers, TENANT_HEADER)),
         user_id=caller.user(_id(headers, USER_HEADER)),
@@ -41,7 +41,7 @@ def identity_of(caller: Caller, headers: Mapping[str, str]) -> ToolIdentity:
 
 
 def _id(headers: Mapping[str, str], name: str) -> str | None:
-    """Return the id in a header. `headers` compares names without case."""
+    """Return the id in a header, or None. `headers` must compare names without case."""
     given = headers.get(name)
     if given is None:
         return None

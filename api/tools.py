@@ -1,4 +1,4 @@
-"""`/v1/tools`: the tools of agents over HTTP. Whose memory it is comes from the token and the headers."""
+"""`/v1/tools`: the tools of agents over HTTP. The owner of the memory comes from the token and the headers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KeyHeader = Annotated[
 
 
 class ToolsAnswer(BaseModel):
-    """The tools that this credential may call, as OpenAI's function definitions."""
+    """Tools that this credential may call, as OpenAI function definitions."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,7 +49,7 @@ class ToolsAnswer(BaseModel):
 
 
 class ToolAnswer(BaseModel):
-    """What the tool returned. docs/reference/tools.md has the fields of each."""
+    """Result of a tool. docs/reference/tools.md has the fields of each tool's result."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,7 +81,7 @@ def router(*, tools: ToolPort, memberships: Memberships, credentials: Credential
         await check_identity(memberships, caller, identity)
         return identity
 
-    @routes.get("/v1/tools", summary="The tools that an agent may call", openapi_extra=described)
+    @routes.get("/v1/tools", summary="Tools that an agent may call", openapi_extra=described)
     async def offered(request: Request, caller: Caller = reader) -> ToolsAnswer:
         found = await tools.offered(await identified(caller, request))
         return ToolsAnswer(tools=[openai_definition(each) for each in found])
@@ -92,21 +92,21 @@ def router(*, tools: ToolPort, memberships: Memberships, credentials: Credential
         openapi_extra=described | body,
         response_model=ToolAnswer,
         responses={
-            404: {"description": "This credential has no such tool."},
-            409: {"description": "The tool did nothing; `detail` says why, and what to do."},
+            404: {"description": "There is no such tool for this credential."},
+            409: {"description": "The tool changed nothing; `detail` has the reason and the remedy."},
         },
     )
     async def call(
         name: str, request: Request, key: KeyHeader = None, caller: Caller = reader
     ) -> ToolAnswer | JSONResponse:
-        """Reads return at once. A write waits for its result, or returns `accepted` with the id of its command."""
+        """A read returns immediately. A write waits for its result, or returns `accepted` with its command's id."""
         arguments = decode_json(await read_body(request, limit=limits.body))
         if not isinstance(arguments, dict):
             raise invalid_field("body", "is not an object: send the arguments of the tool by name")
         identity = await identified(caller, request)
         offered = await tools.offered(identity)
         if name not in {each.name for each in offered}:
-            raise not_found(f"there is no tool {name[:64]!r} here: GET /v1/tools lists those that there are")
+            raise not_found(f"there is no tool {name[:64]!r} here: GET /v1/tools lists the tools")
         try:
             result = await tools.call(name, arguments, identity=identity, key=key)
         except ToolError as error:

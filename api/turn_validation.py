@@ -1,4 +1,4 @@
-"""Validation of turns that callers send; pure. The schema is the one that producers use."""
+"""Validation of turns that callers send, with the same schema as turns on Kafka. Pure."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ from .problems import FieldError, forbidden, invalid, invalid_field, too_large
 
 @dataclass(frozen=True, slots=True)
 class ValidTurn:
-    """A turn, and the bytes that go on the topic: everything that was sent, unknown fields included, and the tenant."""
+    """Turn, and its bytes for the topic: all sent fields, including unknown fields, plus the tenant."""
 
     turn: Turn
     value: bytes
 
 
 def valid_turns(sent: JsonValue, *, caller: Caller, limit: int, latest: datetime) -> list[ValidTurn]:
-    """Validate one turn, or a list of at most `limit` turns. No turn may be dated after `latest`. One bad turn refuses
-    all of them: Problem 403, 413 or 422."""
+    """Validate one turn, or a list of at most `limit` turns. `latest` is the latest allowed time of a turn.
+
+    Raises Problem (403, 413 or 422) if any turn is invalid; then no turn is accepted.
+    """
     if not isinstance(sent, list):
         return _all([((), sent)], caller, latest)
     if not sent:
         raise invalid_field("body", "the list is empty; at least one turn is required")
     if len(sent) > limit:
-        raise invalid_field("body", f"has {len(sent)} turns; at most {limit} are accepted at once")
+        raise invalid_field("body", f"has {len(sent)} turns; at most {limit} are accepted in one request")
     return _all([((place,), each) for place, each in enumerate(sent)], caller, latest)
 
 
@@ -65,10 +67,10 @@ def _one(sent: JsonValue, caller: Caller, latest: datetime) -> ValidTurn:
             raise _refused("tenant_id", "is required, because the token has several tenants")
         fields = {**fields, "tenant_id": next(iter(caller.tenants))}
     if caller.users is not None and fields.get("scope") is None:
-        fields = {**fields, "scope": "user"}  # otherwise a policy could give what is learnt to another owner
+        fields = {**fields, "scope": "user"}  # otherwise a policy could assign the facts to another owner
     try:
         value = turn_value(fields)
-    except ValueError:  # 1e999 is valid JSON, but readers make infinity of it
+    except ValueError:  # 1e999 is valid JSON, but readers decode it as infinity
         raise _refused("", "contains a number that is too large") from None
     except RecursionError:
         raise _refused("", "is nested too deeply") from None
@@ -77,20 +79,20 @@ def _one(sent: JsonValue, caller: Caller, latest: datetime) -> ValidTurn:
         faults = [FieldFault(each.path, f"is not a field; did you mean {each.known}?") for each in misspelt]
         raise InvalidFields(faults)
     if not isinstance(fields.get("ends_session", False), bool | None):
-        raise _refused("ends_session", "is no boolean: send true or false")
+        raise _refused("ends_session", "is not a boolean: send true or false")
     try:
         turn = read_fields(fields).turn
     except NotJson as error:
         raise _refused("", str(error)) from None
     if turn.occurred_at is not None and turn.occurred_at > latest:
-        raise _refused("occurred_at", "lies in the future; send the time at which it was said, or leave it out")
+        raise _refused("occurred_at", "is in the future; send the time at which it was said, or omit the field")
     if turn.time_zone is not None and turn.zone is None:
-        raise _refused("time_zone", "names no time zone; send an IANA name such as Europe/Lisbon, or leave it out")
+        raise _refused("time_zone", "is not a time zone; send an IANA name such as Europe/Lisbon, or omit the field")
     return ValidTurn(turn, value)
 
 
 def _fields(sent: JsonValue) -> dict[str, JsonValue]:
-    """Return the fields of a turn without the frames that it was sent in. Raises InvalidFields."""
+    """Return the fields of a turn without its transport frames. Raises InvalidFields."""
     try:
         unframed = unframe_value(sent)
         check_version(unframed.type)

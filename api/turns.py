@@ -1,4 +1,4 @@
-"""`POST /v1/turns`: appends turns to memory.turns. The answer waits for the log, not for a model."""
+"""`POST /v1/turns`: append turns to memory.turns. The answer waits for the log, not for a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .turn_validation import ValidTurn, valid_turns
 
 
 class Written(BaseModel):
-    """The position of the record."""
+    """Position of a turn's record in the log."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,7 +40,7 @@ def router(
     now: Callable[[], datetime],
     clock_ahead: timedelta,
 ) -> APIRouter:
-    """Return the route. `clock_ahead`: how far a turn may be dated ahead of `now`."""
+    """Build the route. `clock_ahead` is the maximum by which a turn's time may be ahead of `now`."""
     routes = APIRouter(tags=["turns"])
     writer = Depends(caller_with(credentials, "turns:write"))
 
@@ -52,16 +52,16 @@ def router(
         summary="Send one turn or several",
     )
     async def take(request: Request, caller: Caller = writer) -> Written | list[Written]:
-        """Answers when the log has acknowledged every turn. Turns of one session are written in the given order. A list
-        is answered by a list. A turn that is sent again under its turn_id has no effect, so send all turns again after
-        a 503."""
+        """Answers after the log has acknowledged every turn. Turns of one session are written in the given order. The
+        answer to a list is a list. A turn that is sent again with the same turn_id has no effect, so send all turns
+        again after a 503."""
         sent = decode_json(await read_body(request, limit=limits.body))
         taken = valid_turns(sent, caller=caller, limit=limits.turns, latest=now() + clock_ahead)
         sessions: dict[str, list[ValidTurn]] = {}
         for each in taken:
             sessions.setdefault(each.turn.session_key, []).append(each)
         result = "failed"
-        # The writes are shielded: turns that were handed in are written even if the caller disconnects.
+        # shield: accepted turns are written even if the caller disconnects.
         try:
             done = await asyncio.shield(asyncio.gather(*(_in_order(sender, turns) for turns in sessions.values())))
             result = "written"
@@ -76,8 +76,8 @@ def router(
 
 
 async def _in_order(sender: TurnSender, turns: Sequence[ValidTurn]) -> list[tuple[ValidTurn, Position]]:
-    """Send the turns of one session in order. When one cannot be written, the later ones are not sent: the caller sends
-    all again."""
+    """Send the turns of one session in order. If a turn cannot be written, later turns are not sent; the caller sends
+    all turns again."""
     return [(each, await sender.send(each.turn, each.value)) for each in turns]
 
 

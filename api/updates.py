@@ -1,4 +1,4 @@
-"""`GET /v1/facts/updates`: memory.facts.updated as server-sent events, for the credential's tenant alone."""
+"""`GET /v1/facts/updates`: memory.facts.updated as server-sent events, only for the credential's tenant."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ log = structlog.get_logger(__name__)
 EVENT_STREAM = "text/event-stream"
 CHANGE = "fact.updated"
 POSITION = "position"
-"""Event that carries nothing but its id. It has data, because some clients pass over the ids of blocks without data."""
+"""Event with only an id. Its data is `{}`, because some clients ignore the id of a block without data."""
 END = "end"
 RECONNECT_MILLISECONDS = 2_000
 LEAVE_SECONDS = 1.0
-"""How long a stream may take to send its last event when another tenant needs its place."""
-GONE = "begin anew: read memory.facts (the current state) or GET /v1/facts, then follow from=now"
+"""Seconds that a stream may take to send its last event when another tenant needs its place."""
+GONE = "start over: read memory.facts (the current state) or GET /v1/facts, then follow from=now"
 End = Ended | Literal["unauthorized"]
-"""Why a stream ended."""
+"""Reason of a stream's end."""
 ADVICE: dict[End, str] = {
-    "busy": "another tenant needed this place; come back with the id of the last event after a moment",
-    "slow": "this reader took its events too slowly; come back with the id of the last one",
-    "unavailable": "the log is away; come back with the id of the last event",
-    "gone": f"the log no longer has what comes next; {GONE}",
+    "busy": "another tenant needed this place; reconnect after a moment with the id of the last event",
+    "slow": "this reader was too slow; reconnect with the id of the last event",
+    "unavailable": "the log is unavailable; reconnect with the id of the last event",
+    "gone": f"the log no longer has the next records; {GONE}",
     "unauthorized": "the token of this stream was removed, or has other rights now",
-    "shutdown": "this server stops; come back with the id of the last event",
+    "shutdown": "this server stops; reconnect with the id of the last event",
 }
 
 
 class UpdatesQuery(Whose):
-    """Whose changes are sent, and from which position."""
+    """Owner and start position of a stream of changes."""
 
     begin: Annotated[
         Literal["beginning", "now"],
         Field(
             alias="from",
-            description="Begin at the oldest record of the log, or with new ones; unused with Last-Event-ID.",
+            description="Start at the oldest record of the log, or with new records; ignored with Last-Event-ID.",
         ),
     ] = "now"
     ceiling: Ceiling = "internal"
@@ -69,7 +69,7 @@ class UpdatesQuery(Whose):
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The owners whose changes a stream sends."""
+    """Owners whose changes a stream sends, up to a sensitivity."""
 
     tenant_id: str
     owner: Owner | None
@@ -77,8 +77,10 @@ class Audience:
     ceiling: Sensitivity
 
     def hears(self, record: Record) -> bool:
-        """Tell whether a record belongs to this audience. The key rules out other tenants before the value is read; the
-        value decides."""
+        """Return whether a record is for this audience.
+
+        The key excludes other tenants before the value is decoded. The value decides.
+        """
         if record.key is not None and not record.key.startswith(f"{ids.encode(self.tenant_id)}/".encode()):
             return False
         try:
@@ -97,7 +99,7 @@ Place = AbstractAsyncContextManager[Callable[[], None]]
 
 
 class _Leaving:
-    """The end of a stream whose place another tenant needs: a last event, and soon after it the connection."""
+    """Callback that ends a stream whose place another tenant needs: it sends a last event, then cuts the connection."""
 
     def __init__(self, cut: asyncio.Timeout) -> None:
         self._cut = cut
@@ -111,7 +113,7 @@ class _Leaving:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlaces:
-    """The places that a stream holds. `may`: whether its token still exists."""
+    """Places that a stream holds. `may` returns whether its token still exists."""
 
     pools: Pools
     party: Party
@@ -125,8 +127,8 @@ class StreamPlaces:
 
 
 class UpdatesResponse(Response):
-    """The stream. It begins to follow the topic when it is sent, so that a client that disconnects earlier leaves
-    nothing behind."""
+    """Stream of events. It follows the topic only from the moment it is sent, so that a client that disconnects earlier
+    leaks no reader."""
 
     media_type = EVENT_STREAM
 
@@ -168,9 +170,9 @@ class UpdatesResponse(Response):
         except TimeoutError:
             if not cut.expired():
                 raise
-            log.warning("stream_cut_off", why="another tenant needed its place, and its client took nothing")
+            log.warning("stream_cut_off", why="another tenant needed its place, and its client read nothing")
         except SendTimeoutError:
-            log.warning("stream_cut_off", why=f"nothing was taken for {self._limits.stream_send_seconds:g} s")
+            log.warning("stream_cut_off", why=f"the client read nothing for {self._limits.stream_send_seconds:g} s")
         except OffsetsLost as lost:
             raise gone(f"{lost}; {GONE}") from None
         except TooManyReaders as error:
@@ -180,9 +182,11 @@ class UpdatesResponse(Response):
 async def events(
     following: TopicReader, *, heartbeat: float, may: Callable[[], bool] = lambda: True
 ) -> AsyncIterator[ServerSentEvent]:
-    """Yield the events. The first one carries only the start position, and the last one the end position, so that a
-    client which is cut off before the first change misses none. The stream ends when `may` no longer holds; it is asked
-    every few seconds."""
+    """Yield the events of a stream.
+
+    The first event has only the start position, so that a client that is cut off before the first change misses none.
+    The last event has the end position. The stream ends when `may` returns False; it is called every CHECK_SECONDS.
+    """
     at, clock = following.begins, asyncio.get_running_loop().time
     yield _block(comment="memstream", id=at.token(), event=POSITION, data="{}", retry=RECONNECT_MILLISECONDS)
     beat, check = clock() + heartbeat, clock() + CHECK_SECONDS
@@ -220,7 +224,7 @@ def _block(
 
 
 def _line(value: bytes) -> str:
-    """Return the value as it is on the topic, with the fields of later versions."""
+    """Return the value unchanged, including fields of later versions."""
     return value.decode()
 
 
@@ -235,24 +239,26 @@ def router(*, followers: TopicFanout, pools: Pools, credentials: Credentials, li
         responses={
             200: {
                 "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
-                "description": "Events, on and on.",
+                "description": "Events, without end.",
             },
-            410: {"description": "Records after Last-Event-ID were deleted from the log: begin again without it."},
+            410: {"description": "Records after Last-Event-ID were deleted from the log: start over without it."},
         },
     )
     async def follow(
         query: Annotated[UpdatesQuery, Query()],
         last: Annotated[
             str | None,
-            Header(alias="Last-Event-ID", description="`id` of the last received event; continue after it."),
+            Header(
+                alias="Last-Event-ID", description="`id` of the last received event. The stream continues after it."
+            ),
         ] = None,
         caller: Caller = reader,
     ) -> UpdatesResponse:
-        """An event is named `fact.updated`. Its data is a record of memory.facts.updated, and its id is the position
-        after it in all partitions. A client that reconnects with this id in Last-Event-ID misses no record and receives
-        none twice (a record may be on the log twice: compare `event_id`). An event `position` carries only its id. When
-        the server ends a stream, it sends an event `end` whose data names the reason. Blocks with only a comment are
-        heartbeats."""
+        """Sends an event `fact.updated` for each change. Its data is a record of memory.facts.updated. Its id is the
+        position after the record in all partitions. A client that reconnects with this id in Last-Event-ID misses no
+        record and receives none twice (but a record may be in the log twice: compare `event_id`). An event `position`
+        has only an id. When the server ends a stream, it sends an event `end` whose data has the reason. Blocks with
+        only a comment are heartbeats."""
         caller.check_ceiling(query.ceiling)
         audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
         return UpdatesResponse(

@@ -16,7 +16,7 @@ from .problems import not_found
 
 
 class VerbatimAnswer(BaseModel):
-    """The original text, checked against the SHA-256 that was archived with it; or null, and the reason."""
+    """Original text of an episode, checked against its archived SHA-256; or null with a reason."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -25,23 +25,25 @@ class VerbatimAnswer(BaseModel):
     archived_at: datetime | None
     sha256: str | None
     kept_until: datetime | None
-    """Each access moves this time forward."""
+    """End of the retention. Each access extends it."""
     nothing: Nothing | None
-    """whole: the text was never reduced. gone: its time in the archive is over. damaged: the archive does not hold what
-    was stored."""
+    """Reason for a missing text. whole: the text was never reduced. gone: its retention is over. damaged: the archived
+    text does not match its SHA-256."""
 
 
 def router(*, verbatim_reader: VerbatimReader, credentials: Credentials, now: Callable[[], datetime]) -> APIRouter:
-    routes = APIRouter(tags=["episodes"], responses={404: {"description": "The caller may see no such record."}})
+    routes = APIRouter(
+        tags=["episodes"], responses={404: {"description": "There is no such record that the caller may see."}}
+    )
     reader = Depends(caller_with(credentials, "memory:read"))
 
-    @routes.get("/v1/episodes/{episode_id}/verbatim", summary="The original text of an episode")
+    @routes.get("/v1/episodes/{episode_id}/verbatim", summary="Original text of an episode")
     async def verbatim(
         episode_id: RecordId,
         query: Annotated[RecordQuery, Query()],
         caller: Caller = reader,
     ) -> VerbatimAnswer:
-        """Each access is logged before the text is returned, and extends the time that the text is kept."""
+        """Each access is logged before the text is returned, and extends the retention of the text."""
         ref = EpisodeRef(query.tenant_of(caller), episode_id, caller.sees, query.ceiling)
         found = await verbatim_reader.rehydrate(ref, now=now())
         if found is None:

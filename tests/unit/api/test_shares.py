@@ -58,7 +58,7 @@ async def test_in_a_full_pool_the_next_place_is_of_the_tenant_with_fewest() -> N
 
         waiting = [asyncio.create_task(waits(party)) for party in (WORSE, GOOD)]
         await asyncio.sleep(0)
-        with pytest.raises(NoShare, match="as many as may be") as refused:
+        with pytest.raises(NoShare, match="its maximum") as refused:
             async with places.place(BAD):
                 pass
         assert refused.value.own, "it has more than its share while others wait"
