@@ -1,4 +1,4 @@
-"""The client that a chat service imports. It needs pydantic and httpx; Kafka needs `memstream[kafka]`.
+"""Client library for chat services. It needs pydantic and httpx; Kafka needs `memstream[kafka]`.
 
 from memstream.client import STATE, connect
 

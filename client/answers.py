@@ -1,4 +1,4 @@
-"""Reading of a server's answers, and names of fields."""
+"""Decoding of a server's answers, and long names of request fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def long_names(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Give fields the names that turns have: `tenant` is short for `tenant_id`."""
+    """Return the fields under their long names: `tenant` is short for `tenant_id`.
+
+    Raises TypeError if both names of a field are given.
+    """
     for short in SHORT:
         if short in fields and f"{short}_id" in fields:
             raise TypeError(f"{short} is short for {short}_id: give one of them")
@@ -23,7 +26,7 @@ def long_names(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def decode(model: type[M], answer: httpx.Response) -> M:
-    """Read an answer as `model`. Raises Misconfigured: another server is at this address."""
+    """Decode an answer as `model`. Raises Misconfigured if it does not fit: another server is at this address."""
     try:
         return model.model_validate_json(answer.content, extra="allow")
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The client for code without async: the same calls, made in a thread of their own."""
+"""Blocking client: the same calls as the async client, which run in an event loop in a separate thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 def _blocking(
     method: Callable[Concatenate[Edits, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingMemory, P], T]:
-    """Return the blocking form of a call of `Api`."""
+    """Return the blocking form of a method of `Api`."""
 
     @wraps(method)
     def call(self: BlockingMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -138,17 +138,17 @@ class BlockingMemory:
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> Iterator[Update]:
-        """Yield changes of facts and wait for the next one. Close the iterator to stop."""
+        """Yield changes of facts, without end. Close the iterator to stop."""
         updates = self._memory.updates(after=after, tenant_id=tenant_id, owner=owner)
         try:
             while True:
                 yield self._wait(anext(updates))
         finally:
-            if self._loop.is_running():  # else the client is closed, and the generator with it
+            if self._loop.is_running():  # otherwise the client is closed, and has closed the generator
                 self._wait(updates.aclose())
 
     def submit(self, call: Callable[[Memory], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Start a coroutine over the async client, in the client's thread."""
+        """Start a coroutine that uses the async client, in the client's thread."""
         return asyncio.run_coroutine_threadsafe(call(self._memory), self._loop)
 
     def _wait(self, call: Coroutine[Any, Any, T]) -> T:

@@ -1,9 +1,10 @@
 """Edits of memory over HTTP: facts, episodes, working sets, blocks, procedures, tasks.
 
-Each call waits for the stage that applies the edit, and returns its result, or `Accepted` when the result did not come
-in time: the edit waits in the log. `fields` are those of the route: tenant_id, user_id, reason, wait … A call that
-fails on the way is repeated under one idempotency key, so it is applied once. `Refused` says why memory did not apply
-it; NotFound: there is no such record.
+Each call waits for the stage that applies the edit, and returns the result. If there is no result in time, it returns
+`Accepted`: the edit is in the log and waits. `fields` are the fields of the route: tenant_id, user_id, reason, wait …
+After a connection error the client repeats a call with the same idempotency key, so the edit is applied once.
+
+Raises Refused, with the reason, if memory refuses the edit, and NotFound if there is no such record.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from .errors import NotFound
 
 KEY_HEADER = "Idempotency-Key"
 WAIT_SHARE, WAIT_MAX = 0.8, 20.0
-"""The server waits for a result so long: a share of the timeout of a call, and seconds at most."""
+"""Time that the server waits for a result: a share of the call's timeout, and a maximum in seconds."""
 R = TypeVar("R", bound=BaseModel)
 A = TypeVar("A", bound=Contract)
 
 
 class Accepted(BaseModel):
-    """The edit waits in the log for its stage. Its result will be on memory.commands.results."""
+    """The edit is in the log and waits for its stage. Its result will be on memory.commands.results."""
 
     command_id: str
 
 
 class ReviewedFact(BaseModel):
-    """The fact's state after a decision, and every fact that it changed."""
+    """State of a fact after a decision, and the ids of all changed facts."""
 
     fact_id: str
     state: FactState
@@ -56,7 +57,7 @@ class ReviewedFact(BaseModel):
 
 
 class Reflected(BaseModel):
-    """The counts of a maintenance run. All are zero when there was nothing to do."""
+    """Counts of a maintenance run. All are zero if there was nothing to do."""
 
     run_id: str
     pruned: int = 0
@@ -89,18 +90,18 @@ class TaskPage(BaseModel):
 
 
 class Edits(ABC):
-    """Edits, and reads of what is written by hand. `Api` has these calls."""
+    """Edits of memory, and reads of records that people write by hand. `Api` has these calls."""
 
     timeout: float
     """Seconds for one call including its retries."""
 
     @abstractmethod
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Make a call."""
+        """Send a request and return the answer."""
 
     # ------------------------------------------------------------------------------------------------ facts
     async def remember(self, /, content: str, **fields: JsonValue) -> FactRemembered | Accepted:
-        """Remember a statement in the third person, through the conflict rules. `as_it_is=True` closes nothing."""
+        """Remember a statement in the third person. It closes facts that it contradicts, unless `as_it_is=True`."""
         return await self._edit(FactRemembered, "POST", "/v1/facts", {"content": content, **fields})
 
     async def update_fact(self, /, fact_id: str, **fields: JsonValue) -> FactEdited | Accepted:
@@ -112,7 +113,7 @@ class Edits(ABC):
         return await self._edit(FactEdited, "POST", _one("facts", fact_id, "reinforce"), fields)
 
     async def supersede_fact(self, /, fact_id: str, content: str, **fields: JsonValue) -> FactSuperseded | Accepted:
-        """Replace a fact by a new one. The old one stays in the history."""
+        """Replace a fact with a new one. The old fact stays in the history."""
         path = _one("facts", fact_id, "supersede")
         return await self._edit(FactSuperseded, "POST", path, {"content": content, **fields})
 
@@ -124,7 +125,7 @@ class Edits(ABC):
         return await self._edit(FactsMerged, "POST", path, {"fact_ids": [*fact_ids], **fields})
 
     async def forget_fact(self, /, fact_id: str, **fields: JsonValue) -> FactForgotten | Accepted:
-        """Forget a fact: it is out of every read. The log keeps it."""
+        """Forget a fact. No read returns it any more; the log keeps it."""
         return await self._edit(FactForgotten, "DELETE", _one("facts", fact_id), fields)
 
     async def approve_fact(self, /, fact_id: str, **fields: JsonValue) -> ReviewedFact | Accepted:
@@ -141,7 +142,7 @@ class Edits(ABC):
 
     # ------------------------------------------------------------------------------------------------ episodes
     async def add_episode(self, /, content: str, **fields: JsonValue) -> EpisodeAdded | Accepted:
-        """Add something that happened."""
+        """Add an episode: something that happened."""
         return await self._edit(EpisodeAdded, "POST", "/v1/episodes", {"content": content, **fields})
 
     async def update_episode(self, /, episode_id: str, **fields: JsonValue) -> EpisodeEdited | Accepted:
@@ -159,7 +160,7 @@ class Edits(ABC):
         return await self._edit(EpisodesMerged, "POST", path, {"episode_ids": [*episode_ids], **fields})
 
     async def mark_consolidated(self, /, episode_id: str, **fields: JsonValue) -> EpisodesMarked | Accepted:
-        """Mark an episode so that no run looks at it again."""
+        """Mark an episode as consolidated, so that no run reads it again."""
         return await self._edit(EpisodesMarked, "POST", _one("episodes", episode_id, "mark-consolidated"), fields)
 
     # ------------------------------------------------------------------------------------------------ working set
@@ -180,13 +181,13 @@ class Edits(ABC):
         return await self._in_session(WorkingChanged, "POST", _one("working", entry_id, "refresh"), session_id, fields)
 
     async def advance_turns(self, /, session_id: str, turns: int = 1, **fields: JsonValue) -> WorkingChanged | Accepted:
-        """Advance the turn counter that salience decays by."""
+        """Advance the turn counter of the session, by which salience decays."""
         return await self._in_session(
             WorkingChanged, "POST", "/v1/working/advance", session_id, {"turns": turns, **fields}
         )
 
     async def holdings(self, /, session_id: str, **fields: JsonValue) -> SessionHoldings | None:
-        """Read a session's blocks, attached blocks and active procedures. None: it holds nothing."""
+        """Read a session's own blocks, attached blocks and active procedures. Return None if it has none."""
         path = f"/v1/sessions/{quote(session_id, safe='')}/holdings"
         try:
             return decode(SessionHoldings, await self.call("GET", path, params=long_names(fields)))
@@ -195,25 +196,25 @@ class Edits(ABC):
 
     # ------------------------------------------------------------------------------------------------ blocks
     async def define_block(self, /, name: str, value: str = "", **fields: JsonValue) -> BlockChanged | Accepted:
-        """Define a block of the session that `session_id` names, else of the owner."""
+        """Define a block of the session in `session_id`, or else of the owner."""
         return await self._block("define", {"name": name, "value": value, **fields})
 
     async def append_to_block(self, /, name: str, text: str, **fields: JsonValue) -> BlockChanged | Accepted:
         return await self._block("append", {"name": name, "text": text, **fields})
 
     async def replace_in_block(self, /, name: str, old: str, new: str, **fields: JsonValue) -> BlockChanged | Accepted:
-        """Replace a part that occurs once."""
+        """Replace a part of the text that occurs exactly once."""
         return await self._block("replace", {"name": name, "old": old, "new": new, **fields})
 
     async def rethink_block(self, /, name: str, value: str, **fields: JsonValue) -> BlockChanged | Accepted:
-        """Write the whole text anew. A block that does not exist is defined."""
+        """Replace the whole text of a block. Define the block if it does not exist."""
         return await self._block("rethink", {"name": name, "value": value, **fields})
 
     async def remove_block(self, /, name: str, **fields: JsonValue) -> BlockRemoved | Accepted:
         return await self._edit(BlockRemoved, "POST", "/v1/blocks/remove", {"name": name, **fields})
 
     async def attach_block(self, /, session_id: str, name: str, **fields: JsonValue) -> BlockAttached | Accepted:
-        """Let an owner's block stand in the session's context. `owner`: its owner; by default the session's user."""
+        """Show an owner's block in the session's context. `owner` is the session's user by default."""
         return await self._in_session(BlockAttached, "POST", "/v1/blocks/attach", session_id, {"name": name, **fields})
 
     async def detach_block(self, /, session_id: str, name: str, **fields: JsonValue) -> BlockAttached | Accepted:
@@ -227,7 +228,7 @@ class Edits(ABC):
     async def define_procedure(
         self, /, name: str, trigger: str, steps: Sequence[str], **fields: JsonValue
     ) -> ProcedureChanged | Accepted:
-        """Define a procedure, or the next version of the one of this name."""
+        """Define a procedure. An existing name gets its next version."""
         given: dict[str, JsonValue] = {"name": name, "trigger": trigger, "steps": [*steps], **fields}
         return await self._edit(ProcedureChanged, "POST", "/v1/procedures/define", given)
 
@@ -237,7 +238,7 @@ class Edits(ABC):
     async def activate_procedure(
         self, /, session_id: str, name: str, **fields: JsonValue
     ) -> ProcedureActivated | Accepted:
-        """Let a procedure stand in the session's context."""
+        """Show a procedure in the session's context."""
         path = "/v1/procedures/activate"
         return await self._in_session(ProcedureActivated, "POST", path, session_id, {"name": name, **fields})
 
@@ -261,15 +262,15 @@ class Edits(ABC):
         return await self._group("attach", {"group_id": group_id, **fields})
 
     async def detach_from_group(self, /, group_id: str, **fields: JsonValue) -> GroupChanged | Accepted:
-        """Take members and records out. They are gone from the next read."""
+        """Remove members and shared records from a group. The next read no longer returns them."""
         return await self._group("detach", {"group_id": group_id, **fields})
 
     async def remove_group(self, /, group_id: str, **fields: JsonValue) -> GroupChanged | Accepted:
-        """Take all members and records out. What the group owns stays."""
+        """Remove all members and shared records from a group. The group's own memory stays."""
         return await self._group("remove", {"group_id": group_id, **fields})
 
     async def groups(self, /, **fields: JsonValue) -> GroupPage:
-        """Read a page of groups: of the tenant, or those of which `user_id` is a member."""
+        """Read a page of groups of the tenant or, with `user_id`, of the groups of this user."""
         return decode(GroupPage, await self.call("GET", "/v1/groups", params=long_names(fields)))
 
     # ------------------------------------------------------------------------------------------------ tasks
@@ -285,10 +286,10 @@ class Edits(ABC):
         return await self._edit(TaskChanged, "POST", _one("tasks", task_id, "cancel"), fields)
 
     async def tasks(self, /, **fields: JsonValue) -> TaskPage:
-        """Read a page of an owner's tasks. `state`: one state; by default those that are open or due."""
+        """Read a page of an owner's tasks in one `state`; by default the tasks that are open or due."""
         return decode(TaskPage, await self.call("GET", "/v1/tasks", params=long_names(fields)))
 
-    # ------------------------------------------------------------------------------------------------ within
+    # ------------------------------------------------------------------------------------------------ helpers
     async def _group(self, what: str, fields: Mapping[str, JsonValue]) -> GroupChanged | Accepted:
         return await self._edit(GroupChanged, "POST", f"/v1/groups/{what}", fields)
 
@@ -312,6 +313,6 @@ class Edits(ABC):
 
 
 def _one(collection: str, record_id: str, what: str = "") -> str:
-    """Return the path of one record. `mt_`, as tools write it before an id, may stand there."""
+    """Return the path of one record. The prefix `mt_`, which tools put before an id, is removed."""
     name = quote(record_id.removeprefix("mt_"), safe="")
     return f"/v1/{collection}/{name}" + (f"/{what}" if what else "")

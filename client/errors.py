@@ -1,4 +1,4 @@
-"""Exceptions of the client. Everything that leaves `memstream.client` is one of these."""
+"""Exceptions of the client. The client raises only these, except ToolCallError in tools.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ClientError(Exception):
 
 
 class InvalidTurn(ClientError):
-    """The turn breaks the contract; the message says where. The client sent nothing."""
+    """The turn is invalid; the message names the field. The client sent nothing."""
 
 
 class TooLarge(InvalidTurn):
@@ -35,12 +35,12 @@ class NotFound(Misconfigured):
 
 
 class PositionLost(ClientError):
-    """The log no longer holds what follows the position: retention deleted it, or the topic was made again. Begin with
-    STATE."""
+    """The log no longer has the records after the position: retention deleted them, or the topic was recreated. Start
+    with STATE."""
 
 
 class Refused(ClientError):
-    """The server refuses the request. `problem` holds its problem details (RFC 9457)."""
+    """The server refuses the request. `problem` has its problem details (RFC 9457)."""
 
     def __init__(self, detail: str, *, status: int, problem: Mapping[str, Any]) -> None:
         super().__init__(detail)
@@ -50,7 +50,7 @@ class Refused(ClientError):
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise the log's errors as the client's."""
+    """Convert the log's errors to the client's errors."""
     try:
         yield
     except Poison as error:

@@ -1,7 +1,7 @@
 """Client of memstream's HTTP interface: it sends turns, reads memory and edits it (edits.py).
 
-Every call may be repeated: memory counts a turn once by its `turn_id`, and an edit by its idempotency key; all other
-calls read. The client therefore repeats a call while the server is unavailable, until the call's timeout.
+While the server is unavailable, the client repeats a call until the call's timeout. This is safe: memory counts a turn
+once by its `turn_id` and an edit once by its idempotency key, and all other calls only read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .errors import (
 from .turns import Privacy, TurnLike, encode_turn
 
 WAIT_FIRST, WAIT_MAX = 0.2, 5.0
-"""Seconds between two tries, doubled each time, with full jitter. A server's Retry-After counts up to WAIT_MAX."""
+"""Seconds between two attempts, doubled each time, with full jitter. Retry-After is respected up to WAIT_MAX."""
 PAGE = 100
 """Facts per page."""
 TURN_PAGE = 50
@@ -48,30 +48,30 @@ NO_RECORD = "urn:memstream:problem:not-found"
 
 
 class Missing(BaseModel):
-    """A part of memory that did not answer, and why."""
+    """Part of memory that did not answer, and the reason."""
 
     part: str
     why: str
 
 
 class Recalled(BaseModel):
-    """Answer of recall, best item first. If parts are `missing`, the items are those of the other parts."""
+    """Answer of recall, best item first. If parts are `missing`, the items come only from the other parts."""
 
     items: tuple[RecalledItem, ...]
     missing: tuple[Missing, ...] = ()
 
 
 class Context(BaseModel):
-    """Text for the system prompt. Use it unchanged: it frames the memory as data."""
+    """Context for a system prompt. Use `text` unchanged: it frames memory as data."""
 
     text: str
     tokens: int = 0
-    """Estimated tokens of `text`."""
+    """Estimated number of tokens in `text`."""
     missing: tuple[Missing, ...] = ()
 
 
 class Verbatim(BaseModel):
-    """Original words of an episode. If `verbatim_content` is None, `nothing` says why: whole, gone or damaged."""
+    """Original text of an episode. If `verbatim_content` is None, `nothing` has the reason: whole, gone or damaged."""
 
     episode_id: str
     verbatim_content: str | None
@@ -82,7 +82,7 @@ class Verbatim(BaseModel):
 
 
 class SaidTurn(BaseModel):
-    """A turn of the session log. Messages above the caller's ceiling are left out."""
+    """Turn of the session log, without messages above the caller's ceiling."""
 
     turn_id: str
     user_id: str
@@ -97,7 +97,7 @@ class Api(Edits):
     Args:
         http: HTTP client with base address and credential.
         timeout: seconds for one call including its retries.
-        privacy: what is masked in turns before they are sent.
+        privacy: policy that masks secrets in turns before they are sent.
     """
 
     def __init__(self, *, http: httpx.AsyncClient, timeout: float, privacy: Privacy = "default") -> None:
@@ -114,16 +114,15 @@ class Api(Edits):
         return Position(written.topic, written.partition, written.offset)
 
     async def recall(self, cue: str | None = None, **fields: JsonValue) -> Recalled:
-        """Recall memory for a cue. `fields` are those of `POST /v1/recall`: tenant_id, user_id,
-        session_id, limit …"""
+        """Recall memory for a cue. `fields` are the fields of `POST /v1/recall`: tenant_id, user_id, session_id …"""
         return decode(Recalled, await self.call("POST", "/v1/recall", json={"cue": cue, **long_names(fields)}))
 
     async def context(self, cue: str | None = None, **fields: JsonValue) -> Context:
-        """Render memory for a prompt. `fields` are those of `POST /v1/context`."""
+        """Render memory for a prompt. `fields` are the fields of `POST /v1/context`."""
         return decode(Context, await self.call("POST", "/v1/context", json={"cue": cue, **long_names(fields)}))
 
     async def rehydrate(self, episode_id: str, **fields: JsonValue) -> Verbatim:
-        """Read the original words of an episode that was reduced to a gist. The server logs each call.
+        """Read the original text of an episode that was reduced to a gist. The server logs each call.
 
         `fields` are tenant_id and ceiling. Raises NotFound for an episode that does not exist or may not be read.
         """
@@ -131,7 +130,7 @@ class Api(Edits):
         return decode(Verbatim, await self.call("GET", path, params=long_names(fields)))
 
     async def digest(self, **fields: JsonValue) -> Digest | None:
-        """Read the summary of an owner's memory, or None if there is none that may be read.
+        """Read the digest, a summary of an owner's memory. Return None if there is none that the caller may read.
 
         `fields` are the parameters of `GET /v1/digest`: tenant_id, user_id, scope and id, ceiling.
         """
@@ -142,8 +141,7 @@ class Api(Edits):
         return decode(Digest, answer)
 
     async def facts(self, **fields: JsonValue) -> AsyncGenerator[Fact]:
-        """Yield current facts, page by page. `fields` are the parameters of `GET /v1/facts`: tenant_id, user_id,
-        state …"""
+        """Yield active facts, page by page. `fields` are the parameters of `GET /v1/facts`: tenant_id, user_id …"""
         params: dict[str, JsonValue] = {"limit": PAGE} | long_names(fields)
         while True:
             page = decode(_Page, await self.call("GET", "/v1/facts", params=params))
@@ -154,14 +152,14 @@ class Api(Edits):
             params["cursor"] = page.next
 
     async def fact(self, /, fact_id: str, **fields: JsonValue) -> Fact:
-        """Read a fact. `fields` are tenant_id and ceiling. Raises NotFound for one that may not be read, or is
-        forgotten or quarantined."""
+        """Read a fact. `fields` are tenant_id and ceiling. Raises NotFound for a fact that the caller may not read, or
+        that is forgotten or quarantined."""
         path = f"/v1/facts/{quote(fact_id, safe='')}"
         return decode(Fact, await self.call("GET", path, params=long_names(fields)))
 
     async def session_turns(self, /, session_id: str, **fields: JsonValue) -> AsyncGenerator[SaidTurn]:
-        """Yield the turns of a session, newest first, page by page. `fields` are the parameters of the route:
-        tenant_id, user_id, ceiling."""
+        """Yield the turns of a session, newest first, page by page. `fields` are tenant_id, user_id, agent_id and
+        ceiling."""
         path = f"/v1/sessions/{quote(session_id, safe='')}/turns"
         params: dict[str, JsonValue] = {"limit": TURN_PAGE} | long_names(fields)
         while True:
@@ -173,7 +171,7 @@ class Api(Edits):
             params["cursor"] = page.next
 
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Make a call, and repeat it while the server is unavailable. Raises what `error_of` returns for the answer."""
+        """Send a request, and repeat it while the server is unavailable. Raises the error of `error_of`."""
         wait = WAIT_FIRST
         last: Exception | str = "no answer"
         try:
@@ -194,7 +192,7 @@ class Api(Edits):
                     wait = min(2 * wait, WAIT_MAX)
         except TimeoutError:
             raise Unavailable(
-                f"{self.http.base_url}: {last} (does `memstream serve` run, and is the address right?)"
+                f"{self.http.base_url}: {last} (check that `memstream serve` runs and that the address is right)"
             ) from None
 
 
@@ -241,8 +239,10 @@ def error_of(answer: httpx.Response) -> ClientError:
 
 
 def _redirect(answer: httpx.Response) -> str:
-    """Name the address to which a redirect leads, without its query, which may hold a secret. Redirects are not
-    followed: a POST would become a GET, and the token would go to another server."""
+    """Return an error message with the target of a redirect, without its query, which may contain a secret.
+
+    The client follows no redirect: a POST would become a GET, and the token would go to another server.
+    """
     here = answer.url.copy_with(userinfo=b"", query=None, fragment=None)
     there = str(answer.url.join(answer.headers["location"]).copy_with(userinfo=b"", query=None, fragment=None))
     base = there.removesuffix(here.path)
@@ -251,6 +251,6 @@ def _redirect(answer: httpx.Response) -> str:
 
 
 def _retry_after(headers: httpx.Headers) -> float:
-    """Return the seconds that the server asks for, at most WAIT_MAX; 0 without a number of seconds."""
+    """Return the seconds in Retry-After, at most WAIT_MAX, or 0 if it is not a number of seconds."""
     text = headers.get("retry-after", "")
     return min(float(text[:4]), WAIT_MAX) if text.isascii() and text.isdigit() else 0.0

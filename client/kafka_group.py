@@ -1,8 +1,8 @@
-"""Changes of facts for a Kafka consumer group: members share the partitions and commit what they have handled.
+"""Changes of facts for a Kafka consumer group: members share the partitions and commit handled updates.
 
-The guarantee of updates.py holds for a group while its members stop in order or are rebalanced: a rebalance waits for
-the handler. If a member is killed between its handler and the commit, that update comes again, as in every Kafka group.
-A handler therefore writes by (fact_id, version), or stores the position together with what it writes.
+The guarantee of updates.py holds for a group when members stop cleanly or are rebalanced: a rebalance waits for the
+handler. If a member is killed between its handler and the commit, the update is delivered again, as in every Kafka
+group. So a handler must write idempotently by (fact_id, version), or store the position together with its data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
-    """One member of the group `group`. A group that never committed begins at `after`: BEGINNING or NOW."""
+    """Member of the consumer group `group`. A group without commits begins at `after`: BEGINNING or NOW."""
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._log, self._servers, self._group, self._after = log, list(servers), group, after
         self._timeout, self._look_back = timeout, look_back
         self._handling = asyncio.Lock()
-        """Held while a handler runs and its update is committed."""
+        """Locked while a handler runs and its update is committed."""
         self._assignment = 0
         """Number of rebalances."""
         self._begin: dict[TopicPartition, int] = {}
-        """First offset of each partition that the group has not handled. The records from `_known_from` to it are read
+        """First offset of each partition that the group has not handled. Records from `_known_from` up to it are read
         only to learn which versions were handled. `_passed` is the offset after the last record that was handled or
-        filtered out; it is committed then."""
+        filtered out, which is the offset to commit."""
         self._known_from: dict[TopicPartition, int] = {}
         self._passed: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
@@ -89,7 +89,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             await stop_consumer(self._consumer)
 
     async def _take(self, selection: UpdateFilter, handler: Handler) -> None:
-        """Handle the records of one fetch. Records from before a rebalance are skipped: their new owner gets them."""
+        """Handle the records of one fetch. Skip records from before a rebalance: the new owner reads them."""
         assignment = self._assignment
         with self._broker_call("fetch"):
             batches = await self._consumer.getmany(timeout_ms=FETCH_WAIT)
@@ -150,14 +150,14 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._assignment += 1
         self._seen = Seen()
         for tp, (first, offset) in begin.items():
-            self._begin[tp] = self._passed[tp] = offset  # committed at once, so that a new group continues from here
+            self._begin[tp] = self._passed[tp] = offset  # committed after the next fetch: a new group continues here
             self._known_from[tp] = max(first, offset - self._look_back)
         self._begin_again(assigned)
 
     async def _start_offsets(self, assigned: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Return each partition's first offset in the log and the offset where the group continues.
 
-        The calls go through the log: calls of the consumer would wait for the rebalance that waits for this method.
+        The calls use the log, not the consumer: consumer calls wait for the rebalance, which waits for this method.
         Raises PositionLost.
         """
         topic = FACTS_UPDATED.name

@@ -1,4 +1,4 @@
-"""Connection of a chat service to memory: `connect` and the `Memory` that it opens."""
+"""Connection of a chat service to memory: `connect`, and the `Memory` that it opens."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .turns import LogTurns, Privacy, TurnLike, Turns
 from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 
 TIMEOUT = 10.0
-"""Seconds that one call to a broker or a server may take, including its retries."""
+"""Time limit of one call to a broker or a server in seconds, including its retries."""
 HTTP = ("http://", "https://")
 PORT_MAX = 65_535
 EXTRA_OF = {KAFKA: "kafka", EMBEDDED: "server"}
-"""Address scheme → the extra of the package that it needs."""
+"""Address scheme → extra of the package that it needs."""
 
 
 class Groups(Protocol):
@@ -35,7 +35,7 @@ class Groups(Protocol):
 
 
 class Memory:
-    """One open connection. It sends turns and yields changes of facts, over the log or HTTP; `api` reads memory."""
+    """Open connection. It sends turns and yields changes of facts, over the log or HTTP. `api` reads memory."""
 
     def __init__(self, *, turns: Turns, updates: Updates, groups: Groups, api: Api | None) -> None:
         self._turns, self._updates, self._groups, self._api = turns, updates, groups, api
@@ -59,24 +59,22 @@ class Memory:
         tenant_id: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """Handle changes of facts as a member of a consumer group, which stores the position; see `Group.run`.
-
-        Kafka only.
-        """
+        """Handle changes of facts as a member of a Kafka consumer group, which stores the position; see `Group.run`."""
         await self._groups(group=group, after=after).run(handler, tenant_id=tenant_id, owner=owner)
 
     def tools(self, **identity: str | None) -> Tools:
-        """Return the tools of agents for one user: definitions for function calling, and an executor. `identity`:
-        tenant_id, user_id, session_id, agent_id, org_id, group_id. Raises Misconfigured if `connect` got no server."""
+        """Return the tools of agents for one user: definitions for function calling, and an executor.
+
+        `identity` has any of tenant_id, user_id, session_id, agent_id, org_id and group_id. Raises Misconfigured if
+        `connect` has no server address.
+        """
         return Tools(self.api, **identity)
 
     @property
     def api(self) -> Api:
-        """Calls of recall, context, digest and facts. Raises Misconfigured if `connect` got no server."""
+        """Calls to the server: recall, context, digest, facts, edits. Raises Misconfigured without a server address."""
         if self._api is None:
-            raise Misconfigured(
-                'memory is read over HTTP: give the address of the server, connect(…, api="http://host:port")'
-            )
+            raise Misconfigured('memory is read over HTTP: give the server address, connect(…, api="http://host:port")')
         return self._api
 
 
@@ -89,17 +87,17 @@ async def connect(
     timeout: float = TIMEOUT,
     privacy: Privacy = "default",
 ) -> AsyncIterator[Memory]:
-    """Open one client. A service opens one and keeps it as long as it runs.
+    """Open a client. A service opens one client and keeps it open while it runs.
 
     Args:
-        address: place to send turns to and to read changes from: `kafka://host:port[,host:port]` (needs
+        address: address for turns and for changes of facts: `kafka://host:port[,host:port]` (needs
             `memstream[kafka]`), `embedded:///folder` (needs `memstream[server]`), or `http(s)://host:port` of
             `memstream serve`.
-        api: address of the server that `Memory.api` calls; by default `address`, if that is a server.
+        api: address of the server that `Memory.api` calls; by default `address`, if it is a server.
         token: the server's bearer token.
         timeout: seconds for each call including its retries.
-        privacy: what is masked in a turn before it is sent: passwords, keys, cards … by default. `off` sends
-            turns as they are; a `PrivacyPolicy` says it by kind.
+        privacy: masking of a turn before it is sent. The default masks passwords, keys, card numbers and more; `off`
+            masks nothing; a `PrivacyPolicy` sets it by kind.
 
     Raises:
         Misconfigured: an address or the token is wrong, or an extra of the package is not installed.
@@ -123,7 +121,7 @@ async def connect(
 
 
 def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
-    """Open an HTTP client. Raises Misconfigured, without the token in its text, if no request could carry it."""
+    """Open an HTTP client. Raises Misconfigured for an invalid address or token; the message never has the token."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
@@ -135,12 +133,12 @@ def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
     elif token.isascii() and token.isprintable() and token.split() == [token]:
         credential = {"authorization": f"Bearer {token}"}
     else:
-        raise Misconfigured("the token is empty or has a character that no token has (a line break at its end?)")
+        raise Misconfigured("the token is empty or has an invalid character, such as a line break at its end")
     return open_http(url, timeout=timeout, headers=credential)
 
 
 def _log(address: str, timeout: float) -> Log:
-    """Make the log of an address, not started. Its module is imported here: the light client has not all it needs."""
+    """Return the log of an address, not started. Its module is imported here, because it needs an extra."""
     if not address.startswith((KAFKA, EMBEDDED)):
         raise Misconfigured(f"{address!r}: expected {KAFKA}host:port, {EMBEDDED}/folder or {HTTP[0]}host:port")
     with _needs_extra(address):
@@ -155,7 +153,7 @@ def _log(address: str, timeout: float) -> Log:
 
 @contextmanager
 def _needs_extra(address: str) -> Iterator[None]:
-    """Raise Misconfigured, with the extra of this address, if a module of another package is not installed."""
+    """Raise Misconfigured, which names the extra to install, if a module for this address is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

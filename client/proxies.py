@@ -1,4 +1,4 @@
-"""HTTP clients under the proxies and certificates that the environment names."""
+"""HTTP clients with the proxies and certificates of the environment."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ VARIABLES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE"
 
 
 def open_http(url: httpx.URL, *, timeout: float, headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
-    """Return a client of one server. A server on this machine is reached directly: a proxy would look for a loopback
-    address on its own machine. Raises Misconfigured for an environment that no client can use."""
+    """Return a client for one server.
+
+    A server on this machine is called directly, because a proxy would resolve a loopback address to its own machine.
+    Raises Misconfigured for invalid proxy or certificate variables.
+    """
     try:
         direct = httpx.AsyncHTTPTransport() if is_loopback(url.host) else None
         return httpx.AsyncClient(
@@ -22,8 +25,8 @@ def open_http(url: httpx.URL, *, timeout: float, headers: Mapping[str, str] | No
         )
     except ImportError as error:
         raise Misconfigured(
-            f"{url.host}: the environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), and SOCKS needs "
-            f"another package: pip install 'httpx[socks]', or name {url.host} in NO_PROXY"
+            f"{url.host}: the environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), which needs "
+            f"another package: pip install 'httpx[socks]', or add {url.host} to NO_PROXY"
         ) from error
     except (ValueError, OSError, httpx.InvalidURL) as error:
         why = str(error) or type(error).__name__

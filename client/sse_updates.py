@@ -1,9 +1,9 @@
 """Changes of facts over HTTP: server-sent events of `GET /v1/facts/updates`, resumed by Last-Event-ID.
 
-The guarantee is that of updates.py, kept in the same way: the id of an event is a position, and a subscriber that
-resumes also reads the LOOK_BACK records before it, to learn which versions it has had. One case differs: the server
-reads STATE from the store, which has a change before the log does. A subscriber that restarts exactly at the end of
-the state may get such a version twice.
+The guarantee is the same as in updates.py, and is implemented in the same way: the id of an event is a position, and a
+subscriber that resumes also reads the LOOK_BACK records before it, to learn which versions it has received. One case
+differs: the server reads STATE from the store, which has a change earlier than the log. A subscriber that restarts
+exactly at the end of the state may receive such a version twice.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from .updates import (
 
 PATH, CHANGE = "/v1/facts/updates", "fact.updated"
 SILENCE = 60.0
-"""Seconds without a byte after which the connection counts as dead. The server sends a comment every 15 seconds."""
+"""Seconds without data after which the connection counts as dead. The server sends a comment every 15 seconds."""
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One event of a stream. A block without data carries only a position."""
+    """Event of a stream. An event without data has only a position."""
 
     id: str | None
     event: str
@@ -54,7 +54,7 @@ class Block:
 
 
 class HttpUpdates:
-    """`Updates` from a server, which filters. The tenant may be omitted if the token has exactly one."""
+    """`Updates` from a server, which filters. The tenant may be omitted if the token has exactly one tenant."""
 
     def __init__(self, *, api: Api, look_back: int = LOOK_BACK) -> None:
         self._api = api
@@ -73,7 +73,7 @@ class HttpUpdates:
             blocks = await self._resumed(query, begun)
         async with aclosing(blocks):
             if after == STATE:
-                position = (await anext(blocks)).id  # the state has all before it: the store gets a change first
+                position = (await anext(blocks)).id  # the state has all changes before it: the store has them first
                 held: Update | None = None
                 async with aclosing(self._api.facts(**query, state="all")) as facts:
                     async for fact in facts:
@@ -91,17 +91,17 @@ class HttpUpdates:
                     yield Update(event.fact, event, block.id)
 
     async def _resumed(self, query: Mapping[str, str], begun: Offsets) -> AsyncGenerator[Block]:
-        """Open the stream up to LOOK_BACK records before a position, as far back as the log still goes.
+        """Open the stream up to LOOK_BACK records before a position, if the log still has them.
 
-        The position itself is requested first: it may lie beyond the end of a log that was made again, while one before
-        it does not. Raises PositionLost.
+        Request the position itself first: after the log was recreated, the position may be beyond its end while an
+        earlier one is not. Raises PositionLost.
         """
         async with aclosing(self._blocks(query, begun.token())) as blocks:
             await anext(blocks)
         for back in (self._look_back, self._look_back // 10, self._look_back // 100, 0):
             blocks = self._blocks(query, step_back(begun, back).token())
             try:
-                await anext(blocks)  # the first block carries only the position
+                await anext(blocks)  # the first block has only the position
                 return blocks
             except PositionLost:
                 if not back:
@@ -109,7 +109,7 @@ class HttpUpdates:
         raise AssertionError
 
     async def _blocks(self, query: Mapping[str, str], last: str | None) -> AsyncGenerator[Block]:
-        """Yield blocks without end; reopen a stream after its last id. Raises Unavailable if none starts in time."""
+        """Yield blocks without end. Reopen a lost stream after its last id. Raises Unavailable if none opens."""
         wait, began, until = BACKOFF_FIRST, False, time.monotonic() + self._api.timeout
         silence = httpx.Timeout(self._api.timeout, read=SILENCE)
         while True:
@@ -133,15 +133,16 @@ class HttpUpdates:
 
 
 def _is_after(begun: Offsets, event: FactUpdated, places: Offsets) -> bool:
-    """Whether the event's record, the last one before `places`, lies after `begun`. Its key is its owner's."""
+    """Return whether the event's record is after `begun`. The record is the last one before `places`, in the partition
+    of its owner's key."""
     p = partition_for(event.owner.key(event.tenant_id).encode(), len(places.offsets))
     return places.of(p) > begun.of(p)
 
 
 async def parse_blocks(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Block]:
-    """Parse `text/event-stream` into blocks; drop an incomplete one at the end.
+    """Parse `text/event-stream` into blocks. Drop an incomplete block at the end.
 
-    Lines end with LF or CRLF, as this server's do. httpx would also split at the other line ends of Unicode, which the
+    Lines end with LF or CRLF, as this server writes them. httpx would also split at Unicode line separators, which the
     text of a fact may contain.
     """
     rest, fields = b"", dict[str, str]()

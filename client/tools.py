@@ -1,4 +1,4 @@
-"""The tools of agents over HTTP: definitions for function calling, and an executor."""
+"""Tools of agents over HTTP: definitions for function calling, and an executor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADERS = {
 
 
 class ToolCallError(Exception):
-    """The tool did nothing. The message is for the model: it says what to do."""
+    """The tool changed nothing. The message is for the model, and contains the remedy."""
 
 
 class _Definitions(BaseModel):
@@ -35,18 +35,17 @@ class _Result(BaseModel):
 
 
 class Tools:
-    """The tools of one user, perhaps in a session.
+    """Tools of one user, optionally in a session.
 
         tools = memory.tools(user_id="u1", session_id="s1")
         answer = await openai.chat.completions.create(tools=await tools.definitions(), …)
         result = await tools.call(call.function.name, json.loads(call.function.arguments), key=call.id)
 
-    Whose memory it is stands here, and never in a model's arguments.
+    The identity (tenant, user …) comes from this object, never from a model's arguments.
     """
 
     def __init__(self, api: Api, **identity: str | None) -> None:
-        """Raises TypeError for an identity that is none of tenant_id, user_id, session_id, agent_id, org_id,
-        group_id."""
+        """Raise TypeError for an `identity` other than tenant_id, user_id, session_id, agent_id, org_id, group_id."""
         unknown = set(identity) - set(HEADERS)
         if unknown:
             raise TypeError(f"unknown {', '.join(sorted(unknown))}: give {', '.join(HEADERS)}")
@@ -54,19 +53,19 @@ class Tools:
         self._headers = {HEADERS[name]: quote(value, safe="") for name, value in identity.items() if value is not None}
 
     async def definitions(self) -> list[dict[str, Any]]:
-        """Return the tools that the token may call, as OpenAI's function definitions with strict schemas."""
+        """Return the tools that the token may call, as OpenAI function definitions with strict schemas."""
         return decode(_Definitions, await self._api.call("GET", "/v1/tools", headers=self._headers)).tools
 
     async def call(
         self, name: str, arguments: Mapping[str, JsonValue], *, key: str | None = None
     ) -> dict[str, JsonValue]:
-        """Call a tool and return its result; `{"accepted": command_id}` for a write that was not applied in time.
+        """Call a tool and return its result, or `{"accepted": command_id}` for a write that was not applied in time.
 
         Args:
-            key: idempotency key, such as the id of the model's call. With it a repeated call is applied once.
+            key: idempotency key, such as the id of the model's call. A call that is repeated with it is applied once.
 
         Raises:
-            ToolCallError: the tool did nothing: wrong arguments, or memory refused it.
+            ToolCallError: the arguments are invalid, or memory refused the call. Nothing was changed.
         """
         headers = self._headers | ({} if key is None else {"Idempotency-Key": key})
         try:

@@ -1,4 +1,4 @@
-"""Turns as the client sends them: validated as the observer validates them, appended under their session's key."""
+"""Sender of turns: validate a turn as the observer does, mask secrets, and append it under its session's key."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from ..memory.policies import PrivacyPolicy
 
 TurnLike = Turn | Mapping[str, Any]
-"""A turn of the contract (docs/reference/records.md). Unknown fields are sent along."""
+"""Turn as in docs/reference/records.md. Unknown fields are sent, too."""
 UNACKED_MAX = 1_000
-"""Turns that may wait for their acknowledgement at once. Further calls wait for a free place."""
+"""Maximum number of unacknowledged turns. Further calls wait."""
 
 
 Privacy: TypeAlias = "PrivacyPolicy | Literal['default', 'off']"
-"""What a client masks before it sends a turn. `default`: what `PrivacyPolicy()` masks; `off`: nothing."""
+"""Policy that masks secrets in a turn before it is sent. `default` is `PrivacyPolicy()`; `off` masks nothing."""
 
 
 class Turns(Protocol):
-    """A transport that takes turns into memory."""
+    """Transport that sends turns to memory."""
 
     async def produce(self, turn: TurnLike) -> Position:
         """Send a turn and return its position in the log once it is durable.
 
-        Sending a turn again is harmless: memory counts a `turn_id` of a session once.
+        Sending a turn again is safe: memory counts each `turn_id` of a session once.
 
         Raises:
             InvalidTurn, TooLarge, Unavailable, Misconfigured.
@@ -42,8 +42,11 @@ class Turns(Protocol):
 
 
 class LogTurns:
-    """`Turns` on the log itself. An idempotent producer writes them, all replicas acknowledge them, and murmur2 of the
-    session's key chooses the partition. Turns of one session keep the order of the calls."""
+    """`Turns` that appends directly to the log.
+
+    An idempotent producer writes the turns, all replicas acknowledge them, and murmur2 of the session's key selects the
+    partition. Turns of one session keep the order of the calls.
+    """
 
     def __init__(self, *, log: Log, privacy: Privacy = "default") -> None:
         self._privacy = privacy
@@ -58,18 +61,18 @@ class LogTurns:
 
 
 def encode_turn(turn: TurnLike, privacy: Privacy = "default") -> tuple[Turn, bytes]:
-    """Read a turn as the observer reads it, mask its secrets, and encode it as the topic will hold it. Raises Poison.
+    """Validate a turn as the observer does, mask its secrets, and encode it for the topic. Raises Poison.
 
-    A turn in which nothing is masked is encoded as it was given.
+    A turn without secrets is encoded unchanged.
     """
     try:
         value = turn.to_bytes() if isinstance(turn, Turn) else turn_value(_plain(turn))
-    except (TypeError, ValueError, RecursionError) as error:  # a set, a number that is none, a circular reference
+    except (TypeError, ValueError, RecursionError) as error:  # for example a set, NaN, a circular reference
         raise Poison("undecodable", f"the turn cannot be written as JSON: {error}") from None
     read = read_turn(value).turn
     if privacy == "off":
         return read, value
-    from ..memory.secrets.secret_filter import SecretFilter  # slow to import: policies, and rules that are compiled
+    from ..memory.secrets.secret_filter import SecretFilter  # slow to import: it compiles many rules
     from ..memory.secrets.turns import protect_turn
 
     protected = protect_turn(read, SecretFilter() if privacy == "default" else SecretFilter(privacy))
@@ -80,6 +83,6 @@ def encode_turn(turn: TurnLike, privacy: Privacy = "default") -> tuple[Turn, byt
 
 
 def _plain(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a turn for JSON. A `datetime` as its time becomes a text."""
+    """Return the fields of a turn for JSON. A `datetime` in `occurred_at` becomes a string."""
     at = turn.get("occurred_at")
     return {**turn, "occurred_at": at.isoformat()} if isinstance(at, datetime) else dict(turn)

@@ -1,11 +1,13 @@
 """Changes of facts, read from the log: typed, each once, from a position that the caller stores.
 
-Guarantee for one subscriber: no change that it selected is missing, none comes twice, and the versions of a fact rise.
-This also holds if it restarts from the position of the last update that it handled, and if the broker was unavailable.
+Guarantee for one subscriber: no selected change is missing, none is delivered twice, and the versions of a fact rise.
+This also holds if the subscriber restarts from the position of the last handled update, and after an outage of the
+broker.
 
 Reason: offsets of a partition are read without gaps. The pair (fact_id, version) identifies a record that a worker sent
 again. A subscriber that resumes first reads the LOOK_BACK records before its position, to learn which versions it has
-had. A worker repeats a turn's changes only until it has acknowledged that turn, so within this many records.
+received. A worker repeats a turn's changes only until it has acknowledged that turn, so a repeat is within this number
+of records.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from ..streams.log.port import Log
 from .errors import Misconfigured, PositionLost, translate_errors
 
 STATE, BEGINNING, NOW = "state", "beginning", "now"
-"""Starting points without a position: every current fact (memory.facts) and then its changes, every change that
-memory.facts.updated still holds, or only new changes."""
+"""Starting points without a position. STATE: all current facts (memory.facts), then changes. BEGINNING: all changes
+that are still in memory.facts.updated. NOW: only new changes."""
 LOOK_BACK = 2_000
-"""Records of a partition. A worker has at most 1 000 turns and 1 000 commands of a partition published but not
-acknowledged (streams/engine/lanes.py), and most of them change one fact or none."""
+"""Number of records per partition to read before a position. A worker has at most 1 000 turns and 1 000 commands of a
+partition published but not acknowledged (streams/engine/lanes.py), and most of them change one fact or none."""
 SEEN_MAX = 1_000_000
-"""Facts whose version a subscriber remembers, the most recent ones (at most 150 MB)."""
+"""Maximum number of facts whose version a subscriber remembers; the most recent facts stay (at most 150 MB)."""
 BACKOFF_FIRST, BACKOFF_MAX = 0.1, 10.0
 """Seconds between two attempts while the broker is unavailable, doubled each time, with full jitter."""
 logger = logging.getLogger(__name__)
@@ -44,24 +46,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A fact after a change. `event` describes the change; it is None for facts of the initial state."""
+    """Fact after a change. `event` describes the change; it is None for facts of the initial state."""
 
     fact: Fact
     event: FactUpdated | None
     position: str | None
-    """Position to store once this update is handled; a restart continues after it. None inside the initial state, which
-    starts again if it is interrupted. The last fact of the state has a position."""
+    """Position to store after this update is handled; a restart continues after it. It is None inside the initial
+    state, which must be read again after an interruption. The last fact of the state has a position."""
 
 
 class Updates(Protocol):
-    """A transport of the changes of facts."""
+    """Source of changes of facts."""
 
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> AsyncGenerator[Update]:
-        """Yield changes without end, those of one owner in their order, with the guarantee above.
+        """Yield changes without end, with the guarantee above. Changes of one owner keep their order.
 
-        `after` is STATE, BEGINNING, NOW or a position. A caller that stops early closes the generator
+        `after` is STATE, BEGINNING, NOW or a position. A caller that stops early must close the generator
         (contextlib.aclosing). Raises PositionLost, and Unavailable if the log does not answer at the start.
         """
         ...
@@ -71,26 +73,27 @@ Handler = Callable[[Update], Awaitable[None]]
 
 
 class Group(Protocol):
-    """A member of a consumer group."""
+    """Member of a consumer group."""
 
     async def run(self, handler: Handler, *, tenant_id: str | None = None, owner: Owner | None = None) -> None:
-        """Call `handler` with one change after the other, without end.
+        """Call `handler` with one change after another, without end.
 
-        An update counts as handled when the handler returns. If the handler raises, `run` raises the same exception
-        and the update comes again later. Raises PositionLost, and Unavailable if joining the group takes too long.
+        An update counts as handled when the handler returns. If the handler raises, `run` raises the same exception,
+        and the update is delivered again later. Raises PositionLost, and Unavailable if joining the group takes too
+        long.
         """
         ...
 
 
 @dataclass(slots=True)
 class Seen:
-    """The highest version of each fact that the subscriber has had."""
+    """Highest version of each fact that the subscriber has received."""
 
     limit: int = SEEN_MAX
     _versions: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def is_new(self, fact: Fact) -> bool:
-        """Whether this version is higher than every earlier one. Remembers it."""
+        """Return whether this version is higher than every earlier version of the fact, and remember it."""
         if fact.version <= self._versions.get(fact.fact_id, 0):
             return False
         self._versions[fact.fact_id] = fact.version
@@ -113,7 +116,7 @@ class UpdateFilter:
         return owned and self.tenant_id in (None, fact.tenant_id)
 
     def event(self, value: bytes | None, *, where: object) -> FactUpdated | None:
-        """Decode a change. None: the filter excludes it, or this version cannot read it, which is logged."""
+        """Decode a change. Return None if the filter excludes it, or (with a log line) if it cannot be decoded."""
         try:
             event = FactUpdated.model_validate_json(value or b"", extra="allow")
         except ValidationError:
@@ -122,7 +125,7 @@ class UpdateFilter:
         return event if self.accepts(event.fact) else None
 
     def state(self, value: bytes, *, where: object) -> Fact | None:
-        """Decode a fact of the state. None as for `event`."""
+        """Decode a fact of the state. Return None in the same cases as `event`."""
         try:
             fact = Fact.model_validate_json(value, extra="allow")
         except ValidationError:
@@ -132,7 +135,7 @@ class UpdateFilter:
 
 
 class LogUpdates:
-    """`Updates` from the log itself, without a consumer group: any number may read; the caller stores the position."""
+    """`Updates` directly from the log, without a consumer group. The caller stores the position."""
 
     def __init__(self, *, log: Log, look_back: int = LOOK_BACK) -> None:
         self._log = log
@@ -153,7 +156,7 @@ class LogUpdates:
                             if held is not None:
                                 yield held
                             held = Update(fact, None, None)
-                begun = await self._begin(NOW)  # after all that the state shows: this topic gets a change first
+                begun = await self._begin(NOW)  # after all changes in the state: this topic has a change first
                 async with aclosing(self._between(known_from, begun, selection)) as events:
                     async for event in events:
                         if seen.is_new(event.fact):
@@ -173,11 +176,11 @@ class LogUpdates:
                         yield Update(change.fact, change, positioned.places.token())
 
     async def _facts(self, selection: UpdateFilter) -> AsyncGenerator[Fact]:
-        """Yield every current fact. Older versions that are not compacted yet come before it, in rising order."""
+        """Yield every current fact, after its older versions that are not compacted yet, in rising order."""
         async with aclosing(self._log.read(FACTS.name)) as records:
             async for record in records:
                 if record.value is None:
-                    continue  # erased
+                    continue  # a tombstone: the fact was erased
                 fact = selection.state(record.value, where=record.position)
                 if fact is not None:
                     yield fact
@@ -191,16 +194,16 @@ class LogUpdates:
                         yield event
 
     async def _records_after(self, places: Offsets) -> AsyncGenerator[PositionedRecord]:
-        """Yield records from this position on, without end."""
+        """Yield records from this position, without end."""
         wait = BACKOFF_FIRST
         while True:
             try:
                 starts = Offsets(await self._log.starts(FACTS_UPDATED.name))
                 if places.behind(starts):
                     raise PositionLost(
-                        f"{FACTS_UPDATED.name} no longer holds what follows the position: begin with STATE"
+                        f"{FACTS_UPDATED.name} no longer has the records after the position: start with STATE"
                     )
-                # a partition that the topic got later is read from its beginning
+                # a partition that was added later is read from its beginning
                 start = {partition: places.of(partition) for partition in range(len(starts.offsets))}
                 async with aclosing(self._log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
                     async for record in records:
@@ -222,18 +225,18 @@ class LogUpdates:
             return Offsets(await self._log.starts(FACTS_UPDATED.name))
         places = read_position(after)
         if ends.behind(places):
-            raise PositionLost(f"{FACTS_UPDATED.name} ends before the position (was it made again?): begin with STATE")
+            raise PositionLost(f"{FACTS_UPDATED.name} ends before the position (was it recreated?): start with STATE")
         return places.at_least(dict.fromkeys(range(len(ends.offsets)), 0))
 
 
 def step_back(places: Offsets, records: int) -> Offsets:
-    """Return the offsets `records` earlier, at least 0."""
+    """Return the offsets minus `records`, at least 0."""
     return Offsets(tuple(max(0, offset - records) for offset in places.offsets))
 
 
 def read_position(position: str) -> Offsets:
-    """Read a position of an update. Raises Misconfigured."""
+    """Parse the position of an update. Raises Misconfigured."""
     try:
         return Offsets.read(position)
     except ValueError:
-        raise Misconfigured("this is not a position: use `Update.position`, or begin with STATE") from None
+        raise Misconfigured("this is not a position: use `Update.position`, or start with STATE") from None

@@ -1,7 +1,7 @@
-"""Adapters of agent frameworks, one module and one extra each: `openai_agents`, `langgraph`, `llama_index`,
-`pydantic_ai`. See docs/design/frameworks.md.
+"""Adapters for agent frameworks: `openai_agents`, `langgraph`, `llama_index`, `pydantic_ai`.
 
-A framework is imported in its module alone. Everything that an adapter reads or writes goes through the client.
+Each adapter has one module and one extra of the package; only this module imports the framework. An adapter reads and
+writes memory only through the client. See docs/design/frameworks.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def framework(extra: str) -> Iterator[None]:
-    """Raise ImportError, with the extra of the package, if a module of a framework is not installed."""
+    """Raise ImportError, which names the extra to install, if a module of a framework is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,11 +1,11 @@
-"""LangGraph: a store whose namespaces are owners of memory. Needs `memstream[langgraph]`.
+"""LangGraph store on memory, whose namespaces are owners of memory. Needs `memstream[langgraph]`.
 
     with connect_blocking("http://localhost:8000") as memory:
         graph = builder.compile(store=MemstreamStore(memory, tenant_id="acme"))
 
 A namespace begins with an owner: ("users", "u1"), ("agents", "a1"), ("orgs", "o1") or ("groups", "g1"). An item is a
-fact of this owner: its value stands in the fact's metadata, and its words are found by recall and stand in contexts.
-The facts that memory learnt from conversations are items of the owner's own namespace, under their fact ids.
+fact of this owner: the fact's metadata has the item's value, and recall and contexts use the item's text. Facts that
+memory learnt from conversations are items of the owner's own namespace, with the fact id as key.
 """
 
 from __future__ import annotations
@@ -57,21 +57,20 @@ with framework("langgraph"):
     )
 
 RANKED_MAX = 100
-"""Facts that a search with a query looks at, best first."""
+"""Maximum number of ranked facts that a search with a query reads."""
 AT_ONCE = 10
-"""Facts that are read at once."""
+"""Number of facts that are read concurrently."""
 R = TypeVar("R")
 
 
 class MemstreamStore(BaseStore):
-    """A LangGraph store on memory. With a blocking client it works in `invoke` and `ainvoke`, with an async one in
-    `ainvoke`.
+    """LangGraph store on memory. A blocking client works in `invoke` and `ainvoke`, an async client only in `ainvoke`.
 
     Args:
-        memory: an open client that reaches `memstream serve`.
-        within: the namespace that no call may leave, such as ("users", "u1"). Empty: whatever the token reaches.
-        trust: whose word an item is. `assistant`: it closes nothing that the user said.
-        ceiling: the highest sensitivity of the items that are read.
+        memory: open client that reaches `memstream serve`.
+        within: namespace that no call may leave, such as ("users", "u1"). Empty: every owner that the token allows.
+        trust: source of the items' statements. With `assistant`, an item closes no fact that the user stated.
+        ceiling: highest sensitivity of the items to read.
     """
 
     def __init__(
@@ -88,14 +87,14 @@ class MemstreamStore(BaseStore):
         self._options = _Options(tenant_id, trust, ceiling)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations. Raises TypeError with an async client: use the methods that begin with `a`."""
+        """Execute operations. Raises TypeError with an async client: use the methods that begin with `a`."""
         if not isinstance(self._memory, BlockingMemory):
             raise TypeError("this store has an async client: call aget, aput, asearch …, or give it connect_blocking")
         checked = self._checked(ops)
         return self._memory.submit(lambda memory: _StoreCalls(memory.api, self._options).run(checked)).result()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations: reads first, then writes in their order; of one key the last one."""
+        """Execute operations: reads first, then writes in order. Only the last write of a key is executed."""
         checked = self._checked(ops)
         if isinstance(self._memory, BlockingMemory):
             call = self._memory.submit(lambda memory: _StoreCalls(memory.api, self._options).run(checked))
@@ -103,7 +102,7 @@ class MemstreamStore(BaseStore):
         return await _StoreCalls(self._memory.api, self._options).run(checked)
 
     def _checked(self, ops: Iterable[Op]) -> list[Op]:
-        """Raise ValueError for a namespace without an owner or outside `within`."""
+        """Return the operations. Raises ValueError for a namespace without an owner or outside `within`."""
         checked = list(ops)
         for op in checked:
             validate_op_namespace(op)
@@ -126,7 +125,7 @@ class _Options:
 
 @dataclass(frozen=True, slots=True)
 class _StoreCalls:
-    """The operations of one batch, over the async client."""
+    """Executor of the operations of one batch."""
 
     api: Api
     options: _Options
@@ -153,7 +152,7 @@ class _StoreCalls:
 
     # ------------------------------------------------------------------------------------------------ reads
     async def _facts(self, namespace: Namespace, key: str) -> list[Fact]:
-        """Return the facts that hold an item, the newest first. More than one: a put was interrupted."""
+        """Return the facts of an item, newest first. There are several facts only if a put was interrupted."""
         found = [fact async for fact in self._owned(namespace, metadata=f"{ITEM}:{item_id(namespace, key)}")]
         if not found and len(namespace) == OWNER:
             fact = await self._fact(key)
@@ -162,7 +161,7 @@ class _StoreCalls:
         return found
 
     async def _fact(self, fact_id: str) -> Fact | None:
-        """Return an active fact by its id."""
+        """Return the active fact with this id, or None."""
         try:
             fact = await self.api.fact(fact_id, tenant_id=self.options.tenant_id, ceiling=self.options.ceiling)
         except NotFound:
@@ -221,14 +220,16 @@ class _StoreCalls:
 
     # ------------------------------------------------------------------------------------------------ writes
     async def _put(self, op: PutOp, given: Mapping[str, Any]) -> None:
-        """Write an item. First the new fact, then the old one goes: a put that is interrupted leaves both, and the
-        newest counts."""
+        """Write an item: first add the new fact, then forget the old one.
+
+        An interrupted put leaves both facts; then the newest fact counts.
+        """
         if op.ttl is not None:
             raise NotImplementedError("MemstreamStore has no TTL: memory fades by its own policy")
         value, now = plain_value(given), datetime.now(UTC)
         old = await self._facts(op.namespace, op.key)
         if old and ITEM not in old[0].metadata:
-            raise ValueError(f"{op.key} is a fact that memory learnt, and no item: choose another key")
+            raise ValueError(f"{op.key} is a fact that memory learnt, not an item: choose another key")
         last = item_of(old[0], op.namespace[:OWNER]) if old else None
         if last is not None and last.value == value:
             return
@@ -240,8 +241,8 @@ class _StoreCalls:
         await self._forget([fact for fact in old if fact.fact_id != kept])
 
     async def _add(self, op: PutOp, value: Mapping[str, Any], metadata: dict[str, JsonValue]) -> str:
-        """Add the fact of an item, and return its id. If another fact states its text already, the text names the
-        item."""
+        """Add the fact of an item, and return its id. If another fact already has its text, add the item's name to the
+        text."""
         owner = owner_of(op.namespace)
         for text in statements_of(op, value):
             remembered = _applied(
@@ -257,14 +258,14 @@ class _StoreCalls:
             )
             if remembered.decision in ("pending", "quarantined"):
                 raise ValueError(
-                    f"memory holds the item {op.key} back ({remembered.decision}): its words read like an instruction"
-                    " to the assistant. With index=False its words are no statement"
+                    f"memory holds the item {op.key} back ({remembered.decision}): its text reads like an instruction "
+                    "to the assistant. With index=False the text is not stored as a statement"
                 )
             if remembered.decision != "dedup":
                 return remembered.fact_id
         fact = await self._fact(remembered.fact_id)
         if fact is None or fact.metadata.get(ITEM) != item_id(op.namespace, op.key):
-            raise ValueError(f"another item has the text of {op.key} and its name: choose another key")
+            raise ValueError(f"another item has the same text and name as {op.key}: choose another key")
         return await self._update(fact.fact_id, metadata)
 
     async def _update(self, fact_id: str, metadata: dict[str, JsonValue]) -> str:
@@ -282,7 +283,7 @@ class _StoreCalls:
 
 
 def _applied(done: R | Accepted) -> R:
-    """Return the result of an edit. Raises Unavailable: the edit waits in the log, and is applied later."""
+    """Return the result of an edit. Raises Unavailable if the edit is not applied yet: it waits in the log."""
     if isinstance(done, Accepted):
-        raise Unavailable(f"memory has taken the item and not applied it yet (command {done.command_id})")
+        raise Unavailable(f"memory has accepted the item but not applied it yet (command {done.command_id})")
     return done

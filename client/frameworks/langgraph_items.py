@@ -1,4 +1,4 @@
-"""Items of a LangGraph store as facts; pure. Needs `memstream[langgraph]`."""
+"""Conversion between items of a LangGraph store and facts. Pure. Needs `memstream[langgraph]`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ Namespace = tuple[str, ...]
 SCOPES: Mapping[str, Scope] = {"users": "user", "agents": "agent", "orgs": "org", "groups": "group"}
 """First label of a namespace → the scope of its owner. The second label is the owner's id."""
 OWNER = 2
-"""Labels of a namespace that name the owner."""
+"""Number of labels at the start of a namespace that name the owner."""
 ITEM = "langgraph_item"
-"""The field of a fact's metadata by which an item is found: an id that follows from namespace and key."""
+"""Field of a fact's metadata with the item's id, which is derived from namespace and key. Reads filter by it."""
 STORED = "langgraph"
-"""The field of a fact's metadata with the item: its path in the owner's namespace, name, value and times."""
-
+"""Field of a fact's metadata with the item: its path in the owner's namespace, name, value and times."""
 NAME_MAX = 200
 
 
 def owner_of(namespace: Namespace) -> Owner:
-    """Return the owner that a namespace begins with. Raises ValueError: it begins with none."""
+    """Return the owner at the start of a namespace. Raises ValueError if there is none."""
     if len(namespace) < OWNER or namespace[0] not in SCOPES or "*" in namespace[:OWNER]:
         first = ", ".join(f'("{name}", id)' for name in SCOPES)
-        raise ValueError(f"the namespace {namespace} names no owner: it has to begin with one of {first}")
+        raise ValueError(f"the namespace {namespace} names no owner: it must begin with one of {first}")
     return Owner(scope=SCOPES[namespace[0]], id=namespace[1])
 
 
@@ -46,7 +45,7 @@ def item_id(namespace: Namespace, key: str) -> str:
 
 
 def item_of(fact: Fact, owner: Namespace, score: float | None = None) -> SearchItem:
-    """Return the item that a fact holds. A fact that no store put is an item of its owner's namespace, under its id."""
+    """Return the item of a fact. A fact that no store wrote is an item in its owner's namespace, with its id as key."""
     stored = fact.metadata.get(STORED)
     if not isinstance(stored, dict):
         value: dict[str, Any] = {
@@ -69,7 +68,7 @@ def item_of(fact: Fact, owner: Namespace, score: float | None = None) -> SearchI
 
 
 def item_metadata(op: PutOp, value: dict[str, Any], *, created_at: datetime, now: datetime) -> dict[str, JsonValue]:
-    """Return the metadata of an item's fact. Raises ValueError: it is too large."""
+    """Return the metadata of an item's fact. Raises ValueError if it is too large."""
     stored: dict[str, JsonValue] = {
         "path": list(op.namespace[OWNER:]),
         "name": op.key,
@@ -87,11 +86,11 @@ def item_metadata(op: PutOp, value: dict[str, Any], *, created_at: datetime, now
 
 
 def plain_value(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value as JSON gives it back. Raises TypeError or ValueError: JSON, or a 64-bit store, cannot hold it."""
+    """Return a value after a JSON round trip. Raises TypeError or ValueError if it is not JSON with 64-bit integers."""
 
     def small(digits: str) -> int:
         if not -(2**63) <= (number := int(digits)) < 2**63:
-            raise ValueError(f"the number {digits} has more than 64 bits: put it as a text")
+            raise ValueError(f"the number {digits} has more than 64 bits: put it as a string")
         return number
 
     plain: dict[str, Any] = json.loads(json.dumps(dict(value), allow_nan=False), parse_int=small)
@@ -99,10 +98,10 @@ def plain_value(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def statements_of(op: PutOp, value: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the text of an item's fact, and the text that it has when another fact states the same.
+    """Return the text of an item's fact, and an alternative text with the item's name.
 
-    The text has the strings of the value, or those of the fields that `index` names. With `index=False` the words of
-    the value stay out of it.
+    The alternative is for the case that another fact already has the text. The text has all strings of the value, or
+    the strings of the fields in `index`. With `index=False` it has no text of the value.
     """
     name = _cut("/".join((*op.namespace[OWNER:], op.key)), NAME_MAX)
     if op.index is False:
@@ -135,12 +134,12 @@ def _strings(value: Any) -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------------ selections
 def prefix_of(op: ListNamespacesOp) -> Namespace:
-    """Return the prefix of a listing; empty: it has none."""
+    """Return the prefix of a listing, or () if it has none."""
     return next((each.path for each in op.match_conditions or () if each.match_type == "prefix"), ())
 
 
 def matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
-    """Whether a namespace begins, or ends, with a path, in which `*` is any label."""
+    """Return whether a namespace begins or ends with a path, in which `*` matches any label."""
     path = condition.path
     if len(namespace) < len(path):
         return False
@@ -149,7 +148,7 @@ def matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
 
 
 def matches_filter(value: Any, wanted: Mapping[str, Any] | None) -> bool:
-    """Whether a value has the fields of a filter, as LangGraph's own stores compare them."""
+    """Return whether a value matches a filter, by the rules of LangGraph's own stores."""
     return all(_matches(value.get(name), each) for name, each in (wanted or {}).items())
 
 

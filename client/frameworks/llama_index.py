@@ -1,10 +1,11 @@
-"""LlamaIndex: a memory block. Needs `memstream[llama-index]`.
+"""LlamaIndex memory block on memory. Needs `memstream[llama-index]`.
 
     block = MemstreamMemoryBlock(memory=memory, tenant_id="acme", user_id="u1")
     chat_memory = Memory.from_defaults(session_id="s1", memory_blocks=[block])
 
-LlamaIndex gives a block the messages that leave its short-term memory. To learn from an exchange at once, make the
-block with `accept_short_term_memory=False`, and call `await block.aput([question, answer], session_id="s1")` after it.
+LlamaIndex passes a block the messages that leave its short-term memory. To learn from each exchange immediately, create
+the block with `accept_short_term_memory=False`, and call `await block.aput([question, answer], session_id="s1")` after
+the exchange.
 """
 
 from __future__ import annotations
@@ -34,30 +35,30 @@ ROLES = {
     MessageRole.DEVELOPER: "system",
 }
 SESSION = "session_id"
-"""The field of a message in which LlamaIndex names the session."""
+"""Field of a message in which LlamaIndex names the session."""
 
 
 class MemstreamMemoryBlock(BaseMemoryBlock[str]):
-    """A block that shows the context of the session and sends messages as turns. One object serves one user."""
+    """Memory block that shows the session's context and sends messages as turns. One object serves one user."""
 
-    name: str = Field(default="memstream", description="The name of the memory block.")
-    memory: Memory = Field(exclude=True, repr=False, description="An open client that reaches memstream serve.")
+    name: str = Field(default="memstream", description="Name of the memory block.")
+    memory: Memory = Field(exclude=True, repr=False, description="Open client that reaches memstream serve.")
     tenant_id: str
     user_id: str
-    session_id: str | None = Field(default=None, description="The session, where LlamaIndex names none.")
-    preset: str = Field(default="full", description="What a context shows: default, full or small.")
-    max_tokens: int | None = Field(default=None, description="Tokens of a context, at most. None: the server's number.")
-    turn: dict[str, JsonValue] = Field(default_factory=dict, description="Further fields of each turn.")
+    session_id: str | None = Field(default=None, description="The session, if LlamaIndex names none.")
+    preset: str = Field(default="full", description="Sections of a context: default, full or small.")
+    max_tokens: int | None = Field(default=None, description="Maximum tokens of a context. None: the server's default.")
+    turn: dict[str, JsonValue] = Field(default_factory=dict, description="Additional fields of each turn.")
     request_id: str = Field(
         default_factory=lambda: str(uuid.uuid4()),
-        description="The request that is being answered. What is put again under it counts once.",
+        description="Id of the request that is being answered. Messages that are put again with it count once.",
     )
     _sessions: dict[str, SessionTurns] = PrivateAttr(default_factory=dict)
 
     async def _aget(
         self, messages: list[ChatMessage] | None = None, session_id: str | None = None, **block_kwargs: Any
     ) -> str:
-        """Return the context for what the user said last. Raises ClientError."""
+        """Return the context for the user's last message. Raises ClientError."""
         said = [each.content for each in messages or () if each.role is MessageRole.USER and each.content]
         fields: dict[str, JsonValue] = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
         context = await self.memory.api.context(
@@ -71,7 +72,7 @@ class MemstreamMemoryBlock(BaseMemoryBlock[str]):
         return context.text
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Send messages as turns. Raises ClientError; then put the same messages again."""
+        """Send messages as turns. After a ClientError, put the same messages again."""
         by_session: dict[str, list[MessageFields]] = {}
         for each in messages:
             name = self._named(each.additional_kwargs.get(SESSION))
@@ -85,8 +86,8 @@ class MemstreamMemoryBlock(BaseMemoryBlock[str]):
             await turns.add(said)
 
     def _named(self, given: str | None) -> str:
-        """Return the session that LlamaIndex names. Raises ValueError: nobody names one."""
+        """Return the given session, or the block's. Raises ValueError if neither is set."""
         session_id = given or self.session_id
         if session_id is None:
-            raise ValueError("whose session is it? Give the block a session_id, or use it within a Memory")
+            raise ValueError("the session is missing: give the block a session_id, or use it within a Memory")
         return session_id

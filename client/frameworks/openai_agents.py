@@ -1,11 +1,12 @@
-"""OpenAI Agents SDK: a session that keeps its items in memory's session log, and memory's tools. Needs
-`memstream[openai-agents]`.
+"""OpenAI Agents SDK: a session whose items are in memory's session log, and memory's tools.
+
+Needs `memstream[openai-agents]`.
 
     session = MemstreamSession(memory, "s1", tenant_id="acme", user_id="u1")
     agent = Agent(name="assistant", tools=await memory_tools(memory, tenant_id="acme", user_id="u1", session_id="s1"))
     await Runner.run(agent, "I work at Stripe.", session=session)
 
-docs/how-to/agent-frameworks.md says what a session keeps of an item, and what not.
+docs/how-to/agent-frameworks.md describes which parts of an item a session keeps.
 """
 
 from __future__ import annotations
@@ -38,16 +39,17 @@ CALLS: Mapping[str, str] = {
     "custom_tool_call": "input",
     "custom_tool_call_output": "output",
 }
-"""Type of a kept item that is no message → its field with the text."""
+"""Type of a stored item other than a message → its field with the text."""
 CUT = "session_cut"
-"""The name of a message that cuts the session: its text says what is left out. Empty: everything before it."""
+"""Name of a message that removes items from the session. Its text is the place of the removed item, or empty to remove
+all earlier items."""
 CALL_ID_MAX = 64
 ROLES: Mapping[str, str] = {"developer": "system"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A message of the session log, by its place."""
+    """Message of the session log, with its place."""
 
     occurred_at: datetime
     turn_id: str
@@ -62,22 +64,22 @@ class _Kept:
 
 
 class MemstreamSession:
-    """A session whose items are turns in memory. What its user says is learnt.
+    """Session whose items are turns in memory. Memory learns from the user's messages.
 
-    `add_items` returns when the items are durable. An item that was added by this object is there at once; another
-    process sees it when the recorder has stored it. `pop_item` and `clear_session` leave items out of the session from
-    then on, in every process. Memory keeps the turns and what it learnt from them.
+    `add_items` returns when the items are durable. This object sees an item that it added immediately; another process
+    sees it after the recorder has stored it. `pop_item` and `clear_session` remove items from the session in every
+    process. Memory keeps the turns and the facts that it learnt from them.
 
     Args:
-        memory: an open client that reaches `memstream serve`.
-        request_id: the request that is being answered, such as the id of the user's message. A request that is
-            repeated under it adds the same items once. Random unless given.
-        turn: further fields of each turn, such as agent_id or scope.
-        ceiling: the highest sensitivity of the items that are read.
-        session_settings: `SessionSettings(limit=…)` bounds what a run reads.
+        memory: open client that reaches `memstream serve`.
+        request_id: id of the request that is being answered, such as the id of the user's message. A repeated request
+            with the same id adds its items once. Random by default.
+        turn: additional fields of each turn, such as agent_id or scope.
+        ceiling: highest sensitivity of the items to read.
+        session_settings: `SessionSettings(limit=…)` limits the items that a run reads.
     """
 
-    _ignore_ids_for_matching = True  # read by the SDK: ids of items are not kept
+    _ignore_ids_for_matching = True  # the SDK reads this attribute: item ids are not stored
 
     def __init__(
         self,
@@ -99,16 +101,16 @@ class MemstreamSession:
         if request_id is not None:
             self._turns.request_id = request_id
         self._added: dict[str, list[_Kept]] = {}
-        """Turns of this object that were not read back yet."""
+        """Turns that this object added and has not read back yet."""
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the items, oldest first; with a limit the newest ones."""
+        """Return the items, oldest first. With a limit, return only the newest items."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         return [_item(each) for each in await self._kept(limit)]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Send items as turns: what the user says begins one. After an error call it again with the same items.
+        """Send items as turns: a user's message begins a turn. After an error, call it again with the same items.
 
         Raises:
             TooLarge: an item has more than 240 KiB.
@@ -117,7 +119,7 @@ class MemstreamSession:
         await self._add([message for item in items if (message := _message(cast(dict[str, Any], item))) is not None])
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Leave the newest item out of the session from now on, and return it."""
+        """Remove the newest item from the session, and return it."""
         newest = await self._kept(1)
         if not newest:
             return None
@@ -125,8 +127,8 @@ class MemstreamSession:
         return _item(newest[-1])
 
     async def clear_session(self) -> None:
-        """Leave all items so far out of the session."""
-        await self._kept(1)  # the cut has to come after them
+        """Remove all present items from the session."""
+        await self._kept(1)  # the time of the cut must be after the last item's
         await self._add([{"role": "tool", "name": CUT, "content": ""}])
 
     async def _add(self, messages: Sequence[MessageFields]) -> None:
@@ -164,9 +166,9 @@ async def memory_tools(
     """Return memory's tools for an agent of one user.
 
     Args:
-        memory: an open client, or its `tools(…)`.
-        names: the tools that are offered; None: all that the token may call.
-        identity: whose memory it is, with a client: tenant_id, user_id, session_id, agent_id, org_id, group_id.
+        memory: open client, or its `tools(…)`.
+        names: tools to offer; None: all tools that the token may call.
+        identity: identity of the agent, with a client: tenant_id, user_id, session_id, agent_id, org_id, group_id.
     """
     tools = memory.tools(**identity) if isinstance(memory, Memory) else memory
     return [_function_tool(tools, each) for each in await function_definitions(tools, names)]
@@ -198,7 +200,7 @@ def _function_tool(tools: Tools, function: dict[str, Any]) -> FunctionTool:
 
 
 def _message(item: Mapping[str, Any]) -> MessageFields | None:
-    """Return the message that keeps an item; None: it is not kept."""
+    """Return the message that stores an item, or None if the item is not stored."""
     kind = item.get("type", "message")
     if kind == "message" and "role" in item:
         return {"role": ROLES.get(item["role"], item["role"]), "content": _text_of(item["content"])}
@@ -212,7 +214,7 @@ def _message(item: Mapping[str, Any]) -> MessageFields | None:
 
 
 def _text_of(content: Any) -> str:
-    """Return the texts of an item's content. A part without text leaves its type: `[input_image]`."""
+    """Return the texts of an item's content. A part without text is replaced by its type: `[input_image]`."""
     if isinstance(content, str):
         return content
     texts = (part.get("text") or part.get("refusal") or f"[{part['type']}]" for part in content)
@@ -220,7 +222,7 @@ def _text_of(content: Any) -> str:
 
 
 def _item(kept: _Kept) -> TResponseInputItem:
-    """Return the item that a message keeps."""
+    """Return the item that a message stores."""
     item: dict[str, Any]
     if kept.role == "tool":
         kind, call_id, *name = (kept.name or "").split(" ", 2)
@@ -236,7 +238,7 @@ def _item(kept: _Kept) -> TResponseInputItem:
 
 
 def _uncut(turns: Iterable[Sequence[_Kept]]) -> list[_Kept]:
-    """Return the messages of turns that are items and were not cut, oldest first."""
+    """Return the messages that are items and were not removed, oldest first."""
     every = sorted((each for turn in turns for each in turn), key=lambda each: (each.occurred_at, each.index))
     cut: set[str] = set()
     items: list[_Kept] = []

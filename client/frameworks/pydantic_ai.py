@@ -21,19 +21,19 @@ with framework("pydantic-ai"):
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
-"""Memory checks the arguments itself, and says in a sentence what is wrong."""
+"""Validator that accepts any object: memory checks the arguments, and returns errors that a model can read."""
 RETRIES = 3
-"""Calls of a tool in a row that may fail before the run does."""
+"""Consecutive failed calls of a tool before the run fails."""
 
 
 class MemstreamToolset(AbstractToolset[Any]):
-    """The tools of one user as a toolset. Whose memory it is stands in `tools`, never in a model's arguments.
+    """Toolset with memory's tools for one user. The identity comes from `tools`, never from a model's arguments.
 
     Args:
         tools: `memory.tools(…)`.
-        names: the tools that are offered; None: all that the token may call.
+        names: tools to offer; None: all tools that the token may call.
         id: the toolset's id, for durable execution and error messages.
-        retries: how often in a row the model may correct a call that memory refused.
+        retries: number of consecutive times that the model may correct a refused call.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MemstreamToolset(AbstractToolset[Any]):
         return self._id
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the tools; the server is asked once."""
+        """Return the tools. The definitions are fetched once from the server."""
         if self._definitions is None:
             self._definitions = [
                 ToolDefinition(
@@ -68,7 +68,7 @@ class MemstreamToolset(AbstractToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> dict[str, Any]:
-        """Call a tool. Raises ModelRetry with memory's sentence for the model when the tool did nothing."""
+        """Call a tool. Raises ModelRetry, with memory's message for the model, if the tool changed nothing."""
         call_id = f"{ctx.run_id}/{ctx.tool_call_id}"
         try:
             return await call_tool(self._tools, name, tool_args, call_id)

@@ -1,4 +1,4 @@
-"""Turns that an adapter adds to one session: grouped, with ids by which a repeat counts once."""
+"""Turns that an adapter adds to one session, with deterministic ids, so that a repeated turn counts once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..memory import Memory
 
 
 class MessageFields(TypedDict):
-    """A message of a turn."""
+    """Fields of a message of a turn."""
 
     role: str
     content: str
@@ -27,15 +27,15 @@ class MessageFields(TypedDict):
 
 
 TURN_BYTES = TURN_MAX_BYTES - 16 * 1024
-"""Bytes of the messages of one turn. What is left is for its other fields."""
+"""Maximum bytes of the messages of one turn. The rest of the turn's size is for its other fields."""
 BEGIN = datetime.min.replace(tzinfo=UTC)
 STEP = timedelta(milliseconds=1)
-"""The least time between two turns of a session, so that their times give their order."""
+"""Minimum time between two turns of a session, so that their times define their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddedTurn:
-    """A turn that memory has taken."""
+    """Turn that is durable in the log."""
 
     turn_id: str
     occurred_at: datetime
@@ -44,14 +44,14 @@ class AddedTurn:
 
 @dataclass
 class SessionTurns:
-    """The way of an adapter's messages into one session.
+    """Sender of an adapter's messages to one session.
 
-    A turn id follows from `request_id`, the place of the call and the words. So the same call after an error, or the
-    same request in another process, counts once; the same words in another call are a turn of their own.
+    A turn id is derived from `request_id`, the number of the call and the text. So a call that is repeated after an
+    error, or a request that is repeated in another process, counts once. The same text in another call is another turn.
 
     Args:
-        turn: further fields of each turn, such as agent_id or scope.
-        request_id: the request that is being answered, such as the id of the user's message. Random unless given.
+        turn: additional fields of each turn, such as agent_id or scope.
+        request_id: id of the request that is being answered, such as the id of the user's message. Random by default.
     """
 
     memory: Memory
@@ -66,13 +66,13 @@ class SessionTurns:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def seen(self, moment: datetime) -> None:
-        """Let the next turns come after a turn of this time."""
+        """Give later turns a time after this moment, which is the time of an existing turn."""
         self._last = max(self._last, moment)
 
     async def add(self, messages: Sequence[MessageFields]) -> list[AddedTurn]:
         """Send messages as turns, and return them when all are durable.
 
-        After an error call it again with the same messages. Raises what `Turns.produce` raises.
+        After an error, call it again with the same messages. Raises the errors of `Turns.produce`.
         """
         added = []
         async with self._lock:
@@ -104,8 +104,11 @@ class SessionTurns:
 
 
 def group_messages(messages: Sequence[MessageFields]) -> Iterator[list[MessageFields]]:
-    """Divide messages into turns: what a user says, with all that follows until the user speaks again. A group has at
-    most as many messages and bytes as a turn may have."""
+    """Divide messages into turns.
+
+    A turn has a user's messages and all messages until the user speaks again. It has at most MESSAGES_MAX messages and
+    TURN_BYTES bytes.
+    """
     group: list[MessageFields] = []
     size = 0
     for message in messages:

@@ -22,10 +22,10 @@ async def function_definitions(tools: Tools, names: Collection[str] | None) -> l
     """Return the function of each definition: name, description, parameters, strict.
 
     Args:
-        names: the tools that are offered; None: all that the token may call.
+        names: tools to offer; None: all tools that the token may call.
 
     Raises:
-        ValueError: the token has no tool of a name.
+        ValueError: the token may not call a tool in `names`.
     """
     functions = [each["function"] for each in await tools.definitions()]
     if names is None:
@@ -38,13 +38,14 @@ async def function_definitions(tools: Tools, names: Collection[str] | None) -> l
 
 
 async def call_tool(tools: Tools, name: str, arguments: Mapping[str, JsonValue], call_id: str) -> dict[str, JsonValue]:
-    """Call a tool once for this call of the model, however often it is repeated.
+    """Call a tool. If the model's call is repeated, the tool is applied only once.
 
-    The idempotency key follows from the call's id, the tool and its arguments: models of some servers number the calls
-    of every answer alike. While memory is away the result is an `error` that tells the model to go on.
+    The idempotency key is derived from the call's id, the tool and its arguments, because some model servers use the
+    same call ids in every answer. While memory is unavailable, the result is an `error` that asks the model to continue
+    without it.
 
     Raises:
-        ToolCallError: the tool did nothing. The message is for the model.
+        ToolCallError: the tool changed nothing. The message is for the model.
     """
     called = json.dumps([call_id, name, dict(arguments)], sort_keys=True)
     try:

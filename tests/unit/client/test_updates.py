@@ -188,7 +188,7 @@ async def test_a_position_before_what_the_log_holds_is_lost(log: EmbeddedLog) ->
     shortened = Shortened(folder=log._folder)
     await shortened.start()
     try:
-        with pytest.raises(PositionLost, match="no longer holds what follows"):
+        with pytest.raises(PositionLost, match="no longer has the records after"):
             await take(shortened, 1, after=Offsets((0, 0, 0)).token())
     finally:
         await shortened.close()
