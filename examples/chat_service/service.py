@@ -1,5 +1,8 @@
-"""A small chat service with a memory. Three things make the memory: `context` before the model is asked, `produce`
-after it has answered, and `updates`, the changes of facts as they come."""
+"""Small chat service with a memory.
+
+It uses memory in three calls: `context` before it asks the model, `produce` after the model's answer, and `updates` for
+changes of facts.
+"""
 
 from __future__ import annotations
 
@@ -24,37 +27,37 @@ from sse_starlette import EventSourceResponse
 from memstream.client import NOW, ClientError, Memory, PositionLost, Update, connect
 
 ADDRESS = os.environ.get("CHAT_MEMORY", "http://127.0.0.1:8000")
-"""Where turns go and changes come from: memstream serve, or kafka://host:port."""
+"""Address for turns and changes of facts: memstream serve, or kafka://host:port."""
 API = os.environ.get("CHAT_MEMORY_API", "http://127.0.0.1:8000")
-"""Where what is remembered is read."""
+"""Address of memstream serve, for reading memory."""
 TOKEN = os.environ.get("CHAT_MEMORY_TOKEN") or None
 MODEL = os.environ.get("CHAT_MODEL", "gpt-5-mini")
 HAS_MODEL = bool(os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"))
 POSITION = Path(os.environ.get("CHAT_POSITION", "changes.position"))
-"""Where the changes were read up to, so that none is missed while the service is down."""
+"""File with the position of the last change, so that the service misses no change while it is down."""
 PORT = int(os.environ.get("CHAT_PORT", "8080"))
 TENANT = os.environ.get("CHAT_TENANT", "chat")
 SYSTEM = "You are a friendly assistant. Answer briefly."
-ECHO = "(No model is set, so this is an echo. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of yours.) You said: "
+ECHO = "(No model is set, so this is an echo. Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server.) You said: "
 PATIENCE = 2.0
 """Seconds that an answer waits for memory."""
 HISTORY = 20
-"""Messages of a conversation that the model sees; what is older it knows from memory."""
+"""Number of recent messages in the prompt. The model knows older messages only through memory."""
 log = logging.getLogger("chat")
 
 
 class Said(BaseModel):
-    """What a browser sends. In a service of yours the user comes from the login, not from here."""
+    """Message from a browser. In a real service the user comes from the login, not from the request."""
 
     user: str = Field(min_length=1, max_length=128)
     session: str = Field(min_length=1, max_length=128)
     text: str = Field(min_length=1, max_length=8_000)
     id: str = Field(default_factory=lambda: str(uuid.uuid4()), min_length=1, max_length=128)
-    """The browser's name for the message: sent twice, it is remembered once."""
+    """Id that the browser chooses. A message that is sent twice with it is remembered once."""
 
 
 class Chat:
-    """The conversations of this process, and who listens."""
+    """Conversations of this process, and the listeners of each user's changes."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -73,7 +76,7 @@ class Chat:
         return {"answer": answer, "remembered": remembered, "kept": kept}
 
     async def remembered(self, said: Said) -> str:
-        """What memory has, rendered for the prompt. Without it the chat goes on."""
+        """Return memory as text for the prompt, or "" if memory does not answer."""
         try:
             async with asyncio.timeout(PATIENCE):
                 context = await self.memory.api.context(
@@ -96,7 +99,7 @@ class Chat:
         return answer.choices[0].message.content or ""
 
     async def keep(self, said: Said, answer: str) -> bool:
-        """The turn into memory: acknowledged within milliseconds, learnt from behind the scenes."""
+        """Send the turn to memory. The acknowledgement takes milliseconds; memory learns from the turn later."""
         turn = {
             "tenant_id": TENANT,
             "user_id": said.user,
@@ -113,7 +116,7 @@ class Chat:
         return True
 
     async def follow(self) -> None:
-        """Every change of a fact, each once, also those that came while this service was down."""
+        """Deliver every change of a fact once, including changes while this service was down."""
         while True:
             try:
                 async with aclosing(self.memory.updates(after=position(), tenant_id=TENANT)) as changes:
@@ -122,7 +125,7 @@ class Chat:
                             listener.put_nowait(change)
                         keep_position(change.position or NOW)
             except PositionLost as error:
-                log.warning("%s; going on with what comes now", error)
+                log.warning("%s; continuing with new changes", error)
                 keep_position(NOW)
             except ClientError as error:
                 log.warning("no changes: %s", error)
@@ -134,7 +137,7 @@ def position() -> str:
 
 
 def keep_position(reached: str) -> None:
-    """As a whole or not at all."""
+    """Write the position atomically."""
     written = POSITION.with_suffix(".new")
     written.write_text(reached)
     written.replace(POSITION)
@@ -160,10 +163,10 @@ async def chat(said: Said, request: Request) -> dict[str, object]:
 
 @app.get("/changes")
 async def changes(user: str, request: Request) -> EventSourceResponse:
-    """What memory learns of a user, live."""
+    """Stream changes of a user's facts to the browser."""
     listeners = request.app.state.chat.listeners[user]
 
-    async def told() -> AsyncIterator[dict[str, str]]:
+    async def events() -> AsyncIterator[dict[str, str]]:
         listener: asyncio.Queue[Update] = asyncio.Queue()
         listeners.add(listener)
         try:
@@ -174,7 +177,7 @@ async def changes(user: str, request: Request) -> EventSourceResponse:
         finally:
             listeners.discard(listener)
 
-    return EventSourceResponse(told())
+    return EventSourceResponse(events())
 
 
 @app.get("/")
@@ -184,6 +187,6 @@ async def page() -> FileResponse:
 
 if __name__ == "__main__":
     if not HAS_MODEL:
-        print("No model is set: answers are an echo (OPENAI_API_KEY, or OPENAI_BASE_URL for a server of yours).")
+        print("No model is set: answers are an echo. Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server.")
     print(f"Chat on http://127.0.0.1:{PORT}")
     uvicorn.run(app, host="127.0.0.1", port=PORT, log_level="warning")

@@ -25,7 +25,7 @@ type turn struct {
 	TurnID    string `json:"turn_id"`
 }
 
-// partitioner is murmur2 over the key, as Java's.
+// partitioner returns the partitioner of Java's producer: murmur2 over the key.
 func partitioner() kgo.Partitioner { return kgo.StickyKeyPartitioner(nil) }
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...),
 		kgo.ClientID("chat-service"),
 		kgo.DefaultProduceTopic("memory.turns"),
-		kgo.RequiredAcks(kgo.AllISRAcks()), // idempotence is on by default: retries neither lose nor double
+		kgo.RequiredAcks(kgo.AllISRAcks()), // idempotence is on by default: retries neither lose nor duplicate
 		kgo.RecordPartitioner(partitioner()),
 		kgo.RecordDeliveryTimeout(time.Minute),
 	)

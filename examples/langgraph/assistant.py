@@ -1,11 +1,11 @@
-"""A LangGraph graph with a memory: the store keeps what a node puts, and finds what conversations taught.
+"""LangGraph graph with a memory: its store keeps the items of nodes, and also finds facts from conversations.
 
     pip install 'memstream[server,langgraph]'
     memstream serve --with-stages
     python examples/langgraph/assistant.py
 
-It needs no key: the model is a script. MEMORY_URL, MEMORY_TOKEN, MEMORY_TENANT and MEMORY_USER say where memory is, and
-whose it is.
+It needs no API key: the model is a script. MEMORY_URL and MEMORY_TOKEN set the server, MEMORY_TENANT and MEMORY_USER
+the user.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODEL = GenericFakeChatModel(messages=iter([AIMessage("Noted."), AIMessage("You 
 
 
 def remember(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
-    """Keep what the user says of themselves. The user comes from the configuration, never from the model."""
+    """Store the user's statement. The user id comes from the configuration, never from the model."""
     said = str(state["messages"][-1].content)
     if not said.endswith("?"):
         namespace = ("users", config["configurable"]["user_id"], "said")

@@ -1,11 +1,11 @@
-"""A LlamaIndex chat with a memory: a memory block that shows what memory knows, and sends what is said.
+"""LlamaIndex chat with a memory: a memory block that adds memory to the prompt, and sends the messages to memory.
 
     pip install 'memstream[server,llama-index]'
     memstream serve --with-stages
     python examples/llama_index/assistant.py
 
-It needs no key: the model repeats what it is shown.
-MEMORY_URL, MEMORY_TOKEN, MEMORY_TENANT and MEMORY_USER say where memory is, and whose it is.
+It needs no API key: the model repeats its prompt. MEMORY_URL and MEMORY_TOKEN set the server, MEMORY_TENANT and
+MEMORY_USER the user.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ async def main() -> None:
 
 
 async def something_learnt(memory: Memory) -> None:
-    """Wait until memory knows something of the user: it learns behind the scenes, within a second or so."""
+    """Wait until memory has a fact about the user. Memory learns in the background, within about a second."""
     owner = Owner(scope="user", id=USER)
     async with asyncio.timeout(30), aclosing(memory.updates(after=BEGINNING, tenant_id=TENANT, owner=owner)) as updates:
         await anext(updates)
 
 
 async def talk(block: MemstreamMemoryBlock, text: str) -> None:
-    """One exchange in a session of its own, which knows of the others only by memory."""
+    """Talk once in a new session, which knows earlier sessions only through memory."""
     chat = ChatMemory.from_defaults(session_id=f"s-{uuid4()}", memory_blocks=[block], tokenizer_fn=str.split)
     question = ChatMessage(role="user", content=text)
     await chat.aput(question)
@@ -53,7 +53,7 @@ async def talk(block: MemstreamMemoryBlock, text: str) -> None:
     answer = ChatMessage(role="assistant", content=str(reply.message.content))
     await chat.aput(answer)
     await block.aput([question, answer], session_id=chat.session_id)
-    print(f"you: {text}\nassistant, which repeats what it is shown:\n{answer.content}\n")
+    print(f"you: {text}\nassistant, which repeats its prompt:\n{answer.content}\n")
 
 
 if __name__ == "__main__":

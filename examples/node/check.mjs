@@ -1,4 +1,4 @@
-// Keys against keys.json, without a broker: node check.mjs ../keys.json
+// Checks keys against keys.json, without a broker: node check.mjs ../keys.json
 import { readFileSync } from "node:fs";
 import { sessionKey } from "./key.mjs";
 

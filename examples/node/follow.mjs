@@ -1,11 +1,11 @@
 // Follows changes of facts over HTTP, through restarts. npm install, then:
 //   node follow.mjs 'http://127.0.0.1:8000/v1/facts/updates?tenant_id=acme'
-// MEMSTREAM_TOKEN: the bearer token, where the server has a file of tokens. Prints each record on a line.
+// MEMSTREAM_TOKEN: the bearer token, if the server has a token file. Prints one line for each record.
 import { EventSource } from "eventsource";
 
 const FIRST_WAIT = 1_000, LONGEST_WAIT = 30_000; // milliseconds
 const address = process.argv[2];
-let position; // store it after you have handled an event, and begin with it after a restart of your own
+let position; // store it after you have handled an event, and start with it after a restart of this program
 let wait = FIRST_WAIT;
 
 function follow() {
@@ -25,10 +25,10 @@ function follow() {
   for (const name of ["position", "end"])
     source.addEventListener(name, (event) => { position = event.lastEventId || position; });
   source.addEventListener("error", (event) => {
-    if (source.readyState !== EventSource.CLOSED) return; // a lost connection: it comes back by itself
-    // An answer other than 200, such as the 502 of a proxy while the server restarts, ends an EventSource for good.
-    if (event.code === 410) throw new Error("the log no longer has what follows: read GET /v1/facts, begin without a position");
-    if (event.code < 500 && event.code !== 429) throw new Error(`${event.code}: this request is wrong, and stays so`);
+    if (source.readyState !== EventSource.CLOSED) return; // a lost connection: EventSource reconnects by itself
+    // Any answer other than 200 closes an EventSource for good, such as the 502 of a proxy while the server restarts.
+    if (event.code === 410) throw new Error("the log no longer has the next records: read GET /v1/facts, start without a position");
+    if (event.code < 500 && event.code !== 429) throw new Error(`${event.code}: the request is invalid; a retry does not help`);
     setTimeout(follow, wait * (0.5 + Math.random() / 2));
     wait = Math.min(2 * wait, LONGEST_WAIT);
   });

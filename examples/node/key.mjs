@@ -1,4 +1,4 @@
-// The key of a turn: tenant/user/session, percent-encoded. encodeURIComponent leaves !'()* as they are; the key does not.
+// Key of a turn: tenant/user/session, percent-encoded. encodeURIComponent does not encode !'()*, but the key needs it.
 const part = (id) =>
   encodeURIComponent(id).replace(/[!'()*]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase());
 

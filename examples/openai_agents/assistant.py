@@ -1,11 +1,11 @@
-"""An agent of the OpenAI Agents SDK with a memory: a session that memory keeps, and memory's tools.
+"""Agent of the OpenAI Agents SDK with a memory: its session is in memory, and it has memory's tools.
 
     pip install 'memstream[server,openai-agents]'
     memstream serve --with-stages
     python examples/openai_agents/assistant.py
 
-It needs no key: the model is a script. For a real one leave `model=` out, and set OPENAI_API_KEY.
-MEMORY_URL, MEMORY_TOKEN, MEMORY_TENANT and MEMORY_USER say where memory is, and whose it is.
+It needs no API key: the model is a script. For a real model omit `model=`, and set OPENAI_API_KEY.
+MEMORY_URL and MEMORY_TOKEN set the server, MEMORY_TENANT and MEMORY_USER the user.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TENANT, USER = os.environ.get("MEMORY_TENANT", "examples"), os.environ.get("MEMO
 
 
 class ScriptedModel(Model):
-    """Looks a question up in memory, and answers with what it found."""
+    """Model that searches memory for a question, and answers with the result."""
 
     async def get_response(self, system_instructions: Any, input: Any, *more: Any, **fields: Any) -> ModelResponse:
         last = input[-1]
@@ -73,7 +73,7 @@ async def main() -> None:
 
 
 async def something_learnt(memory: Memory) -> None:
-    """Wait until memory knows something of the user: it learns behind the scenes, within a second or so."""
+    """Wait until memory has a fact about the user. Memory learns in the background, within about a second."""
     owner = Owner(scope="user", id=USER)
     async with asyncio.timeout(30), aclosing(memory.updates(after=BEGINNING, tenant_id=TENANT, owner=owner)) as updates:
         await anext(updates)

@@ -1,11 +1,11 @@
-"""An agent of Pydantic AI with a memory: memory's tools as a toolset.
+"""Pydantic AI agent with a memory: memory's tools as a toolset.
 
     pip install 'memstream[server,pydantic-ai]'
     memstream serve --with-stages
     python examples/pydantic_ai/assistant.py
 
-It needs no key: the model is a script. For a real one name it: `Agent("openai:gpt-5-mini", …)`.
-MEMORY_URL, MEMORY_TOKEN, MEMORY_TENANT and MEMORY_USER say where memory is, and whose it is.
+It needs no API key: the model is a script. For a real model write `Agent("openai:gpt-5-mini", …)`.
+MEMORY_URL and MEMORY_TOKEN set the server, MEMORY_TENANT and MEMORY_USER the user.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TENANT, USER = os.environ.get("MEMORY_TENANT", "examples"), os.environ.get("MEMO
 
 
 def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Remember what is told, look up what is asked, and answer with what the tool gave."""
+    """Remember a statement, search for a question, and answer with the tool's result."""
     last = messages[-1].parts[-1]
     if isinstance(last, ToolReturnPart) and last.tool_name == "fact_search":
         found = last.content["results"]

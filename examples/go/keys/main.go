@@ -1,4 +1,4 @@
-// Keys against keys.json, without a broker or a library: go run ./keys ../keys.json
+// Check keys against keys.json, without a broker or a library: go run ./keys ../keys.json
 package main
 
 import (

@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The key of a turn: tenant/user/session, percent-encoded. URLEncoder is for forms, and differs in three characters. */
+/** Key of a turn: tenant/user/session, percent-encoded. URLEncoder encodes for HTML forms, so three characters differ. */
 public final class SessionKey {
     private SessionKey() {}
 
@@ -17,7 +17,7 @@ public final class SessionKey {
         return URLEncoder.encode(id, StandardCharsets.UTF_8).replace("+", "%20").replace("*", "%2A").replace("%7E", "~");
     }
 
-    /** Keys against keys.json, without a broker or a library: java SessionKey.java ../../../../keys.json */
+    /** Checks keys against keys.json, without a broker or a library: java SessionKey.java ../../../../keys.json */
     public static void main(String[] args) throws Exception {
         Pattern field = Pattern.compile("\"(tenant_id|user_id|session_id|key)\": \"((?:[^\"\\\\]|\\\\.)*)\"");
         boolean wrong = false;

@@ -10,9 +10,9 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Turns into memory with kafka-clients:
+ * Sends turns to memstream with kafka-clients:
  * mvn -q compile exec:java -Dexec.mainClass=TurnProducer -Dexec.args=localhost:9092 < turns.ndjson
- * Prints where each turn lies.
+ * Prints the partition and offset of each turn.
  */
 public final class TurnProducer {
     public static void main(String[] args) throws Exception {
@@ -20,7 +20,7 @@ public final class TurnProducer {
         settings.put("bootstrap.servers", args[0]);
         settings.put("client.id", "chat-service");
         settings.put("acks", "all");
-        settings.put("enable.idempotence", "true"); // retries neither lose nor double, and keep the order
+        settings.put("enable.idempotence", "true"); // retries neither lose nor duplicate, and keep the order
         settings.put("delivery.timeout.ms", "60000");
         // No partitioner.class, and partitioner.ignore.keys stays false: murmur2 over the key.
 
@@ -33,9 +33,9 @@ public final class TurnProducer {
                 JsonNode turn = json.readTree(line);
                 String key = SessionKey.of(
                     turn.get("tenant_id").asText(), turn.get("user_id").asText(), turn.get("session_id").asText());
-                RecordMetadata lies = producer.send(new ProducerRecord<>("memory.turns", key, line)).get(); // acknowledged
+                RecordMetadata sent = producer.send(new ProducerRecord<>("memory.turns", key, line)).get(); // acknowledged
                 System.out.printf("{\"partition\": %d, \"offset\": %d, \"turn_id\": %s}%n",
-                    lies.partition(), lies.offset(), json.writeValueAsString(turn.get("turn_id").asText()));
+                    sent.partition(), sent.offset(), json.writeValueAsString(turn.get("turn_id").asText()));
             }
         }
     }
