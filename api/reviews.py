@@ -121,8 +121,8 @@ def router(
         response_model=ReviewAnswer,
     )
     async def approve(fact_id: RecordId, request: Request, caller: Caller = reviewer) -> ReviewAnswer | JSONResponse:
-        """Memory believes the fact from now on. The approval closes facts that the approved fact contradicts. A
-        quarantined fact goes through the conflict rules like a user's new statement."""
+        """Memory believes the fact from now on. Approving a pending fact closes the fact that it waits for, and every
+        fact that it contradicts. A quarantined fact goes through the conflict rules like a user's new statement."""
         return await decide("facts.approve", fact_id, request, caller)
 
     @routes.post(

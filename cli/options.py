@@ -56,7 +56,7 @@ MOMENT = MomentType()
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 tenant = click.option("--tenant", type=GIVEN_ID, required=True, help="The tenant.")
-user = click.option("--user", type=GIVEN_ID, required=True, help="The user whose memory it is.")
+user = click.option("--user", type=GIVEN_ID, required=True, help="The user who owns the memory.")
 
 
 def _reason(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -85,7 +85,7 @@ def owner_options(command: F) -> F:
     for option in (
         click.option("--id", "owner_id", type=GIVEN_ID, help="Id of an owner; needs --scope."),
         click.option("--scope", type=click.Choice(get_args(Scope)), help="Scope of an owner that is not a user."),
-        click.option("--user", type=GIVEN_ID, help="The user whose memory it is."),
+        click.option("--user", type=GIVEN_ID, help="The user who owns the memory."),
         tenant,
     ):
         command = option(command)

@@ -34,7 +34,7 @@ END_SECONDS = 60.0
 
 
 @click.command()
-@click.option("--tenant", type=options.GIVEN_ID, default=TENANT, show_default=True)
+@click.option("--tenant", type=options.GIVEN_ID, default=TENANT, show_default=True, help="The tenant.")
 @click.option("--user", type=options.GIVEN_ID, default=USER, show_default=True, help="The user who talks.")
 @click.option("--session", type=options.GIVEN_ID, help="Continue this session. [default: a new one]")
 @pass_context

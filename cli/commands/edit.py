@@ -31,7 +31,13 @@ tags = click.option("--tag", "tags", multiple=True, help="A tag; may be repeated
 @click.option("--subject", default="user", help="Person or thing that the statement is about. [default: user]")
 @click.option("--category", type=click.Choice(get_args(Category)), help="[default: derived from the statement]")
 @click.option("--since", type=options.MOMENT, help="Time from which the statement is true. [default: now]")
-@click.option("--sensitivity", type=click.Choice(get_args(Sensitivity)), default="internal", show_default=True)
+@click.option(
+    "--sensitivity",
+    type=click.Choice(get_args(Sensitivity)),
+    default="internal",
+    show_default=True,
+    help="Sensitivity of the statement.",
+)
 @click.option("--episode", is_flag=True, help="Remember the statement as an episode (an event), not as a fact.")
 @click.option("--as-it-is", is_flag=True, help="Add the fact without closing facts that it contradicts.")
 @tags

@@ -74,7 +74,7 @@ def _entry(context: CommandContext, kind: str, entry_id: str, target: EditTarget
 )
 @click.argument("texts", nargs=-1)
 @options.owner_options
-@click.option("--session", type=options.GIVEN_ID, help="The session of the block, or to attach to or detach from.")
+@click.option("--session", type=options.GIVEN_ID, help="Session that owns the block, or to attach it to.")
 @click.option("--limit", type=click.IntRange(1, blocks.BLOCK_LIMIT_MAX), help="Maximum length in characters (define).")
 @options.as_json
 @pass_context

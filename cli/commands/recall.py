@@ -60,7 +60,7 @@ COLUMNS = ("score", "tier", "subject", "content", "parts")
     type=options.MOMENT,
     help=f"Recall memory as it was believed at this time. {options.END_OF_DAY} [default: now]",
 )
-@click.option("--agent", type=options.GIVEN_ID, help="The agent that asks. Its persona may change the policy.")
+@click.option("--agent", type=options.GIVEN_ID, help="The agent that asks. Its persona may change the default limit.")
 @options.as_json
 @pass_context
 def recall(

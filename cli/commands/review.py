@@ -25,8 +25,9 @@ ReviewKind = Literal["facts.approve", "facts.reject"]
 def approve(context: CommandContext, fact_id: str, tenant: str, reason: str, as_json: bool) -> None:
     """Approve a quarantined or pending fact: memory believes it from now on.
 
-    `memstream show facts --state quarantined` (or pending) lists facts that wait. The approval closes facts that the
-    approved fact contradicts. Exit 1 if the fact is in another state, or if it is not applied within 60 s.
+    `memstream show facts --state quarantined` (or pending) lists facts that wait. Approving a pending fact closes the
+    fact that it waits for, and every fact that it contradicts. Exit 1 if the fact is in another state, or if the
+    approval is not applied within 60 s.
     """
     _decide(context, "facts.approve", fact_id, tenant=tenant, reason=reason, as_json=as_json)
 
@@ -40,7 +41,7 @@ def approve(context: CommandContext, fact_id: str, tenant: str, reason: str, as_
 def reject(context: CommandContext, fact_id: str, tenant: str, reason: str, as_json: bool) -> None:
     """Reject a quarantined or pending fact: it is forgotten. No read returns it any more; the log keeps it.
 
-    Exit 1 if the fact is in another state, or if it is not applied within 60 s.
+    Exit 1 if the fact is in another state, or if the rejection is not applied within 60 s.
     """
     _decide(context, "facts.reject", fact_id, tenant=tenant, reason=reason, as_json=as_json)
 

@@ -225,7 +225,7 @@ async def test_a_log_that_was_made_anew_has_lost_the_position(log: EmbeddedLog) 
 async def test_who_may_not_is_told_at_once(log: EmbeddedLog) -> None:
     async with served(log, credentials=Credentials([entry("mst_right")])) as url:
         async with connect(url, token="mst_wrong") as memory:
-            with pytest.raises(Misconfigured, match="not known"):
+            with pytest.raises(Misconfigured, match="unknown token"):
                 await take(memory, 1, after=NOW, tenant_id="acme")
         async with connect(url, token="mst_right") as memory:
             with pytest.raises(Misconfigured, match="tenant"):

@@ -89,7 +89,7 @@ async def test_the_session_of_a_request_may_stand_in_its_meta() -> None:
     ("headers", "status", "said"),
     [
         ({}, 401, "a bearer token is needed"),
-        (bearer("mst_unknown"), 401, "not known"),
+        (bearer("mst_unknown"), 401, "unknown token"),
         (bearer(WRITERS), 403, "lacks the scope memory:read"),
         (bearer(ANYBODYS), 422, "user: is required"),
         (bearer(JAKES) | {"X-Memstream-User": "ann"}, 403, "has no access to the user"),

@@ -51,8 +51,8 @@ def test_each_first_segment_of_a_route_is_refused_as_a_prefix() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("/v1", "/v1 is a path of this server itself"),
-        ("docs/x", "/docs is a path of this server itself"),
+        ("/v1", "/v1 is a path of this server"),
+        ("docs/x", "/docs is a path of this server"),
         ("https://a.example/memory", "a path of letters"),
         ("/a b", "a path of letters"),
         ("/a//b", "a path of letters"),

@@ -230,7 +230,7 @@ def test_a_file_without_certificates_is_refused_by_name(
 def test_certificates_need_a_qdrant_with_tls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, qdrant: str) -> None:
     monkeypatch.setenv("MEMSTREAM_QDRANT", qdrant)
     monkeypatch.setenv("MEMSTREAM_QDRANT_CA", str(Authority(tmp_path).file))
-    assert "write MEMSTREAM_QDRANT=https://" in refusal()
+    assert "set MEMSTREAM_QDRANT=https://" in refusal()
     monkeypatch.setenv("MEMSTREAM_QDRANT", "https://qdrant")
     assert load()[0].qdrant_ca == tmp_path / "ca.pem"
 
