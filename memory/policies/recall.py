@@ -118,9 +118,10 @@ class RecallPolicy:
     fit: float = 1.2
     """Bonus for the episode or working entry that fits the cue best. Others get a smaller bonus."""
     fact_fit: float = 1.6
-    """The same bonus for a fact: a fact says what holds, an episode what was said."""
+    """The same bonus for a fact. It is higher, because a fact states what is true, and an episode only what somebody
+    said."""
     asks: float = 0.5
-    """Share of its score that a message loses when it only asks."""
+    """Share of its score that a message loses when it only asks a question."""
     reinforcements: int = 10
     """Number of reinforcements at which the reinforcement of a fact counts in full."""
     confidence_half_life_days: float = 180.0

@@ -144,7 +144,8 @@ def weigh_fit(score: Score, fit: float, *, weight: float) -> Score:
 
 
 def weigh_question(score: Score, policy: RecallPolicy) -> Score:
-    """Add the part `asks` to the score of a message that only asks. The part removes a share of the score."""
+    """Add the part `asks` to the score of a message that only asks a question. The part removes a share of the
+    score."""
     return _score((*score.names, "asks"), (*score.terms, -policy.asks * score.total))
 
 

@@ -88,8 +88,8 @@ def _find_replacements(
 
 
 def _highest(picked: ScoredMemory, same: Sequence[ScoredMemory]) -> ScoredMemory:
-    """Return the candidate of the highest tier with the text and subject of the picked one. When the picked one has no
-    subject, any subject counts."""
+    """Return the candidate of the highest tier with the same text and subject as the picked one. When the picked one
+    has no subject, any subject counts."""
     return min((each for each in same if picked.subject in (None, each.subject)), key=_rank)
 
 

@@ -1,4 +1,4 @@
-"""The pure part of consolidation: the time of a run, and the proposals from the answer of a model."""
+"""The pure part of consolidation: when a run is due, and the proposals from the answer of a model."""
 
 from __future__ import annotations
 

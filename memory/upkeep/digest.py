@@ -1,4 +1,4 @@
-"""The pure part of digests: their content, the time of the next one, and their length."""
+"""The pure part of digests: their content, when a digest is due, and their maximum length."""
 
 from __future__ import annotations
 
