@@ -101,7 +101,7 @@ class EditRoute:
     @property
     def result(self) -> type[Contract]:
         result = self.command.result
-        assert result is not None  # an edit has one
+        assert result is not None  # every edit has a result
         return result
 
     @property
@@ -237,5 +237,5 @@ def _kind(address: Address, name: str) -> CommandKind:
 
 
 def _args(kind: CommandKind) -> type[Contract]:
-    assert kind.args is not None  # an edit has arguments
+    assert kind.args is not None  # every edit has arguments
     return kind.args

@@ -193,10 +193,10 @@ class Pools:
             return SharedPool(what, size, patience=limits.place_seconds, retry_after=limits.retry_seconds)
 
         return cls(
-            requests=pool("requests in work", "requests"),
+            requests=pool("running requests", "requests"),
             commands=pool("requests that wait for commands", "commands"),
-            streams=pool("streams open", "streams"),
-            catching_up=pool("streams that are still far behind the end", "catching_up"),
+            streams=pool("open streams", "streams"),
+            catching_up=pool("streams that still read older events", "catching_up"),
         )
 
 

@@ -141,7 +141,10 @@ class Api(Edits):
         return decode(Digest, answer)
 
     async def facts(self, **fields: JsonValue) -> AsyncGenerator[Fact]:
-        """Yield active facts, page by page. `fields` are the parameters of `GET /v1/facts`: tenant_id, user_id …"""
+        """Yield facts, page by page; by default active facts.
+
+        `fields` are the parameters of `GET /v1/facts`: tenant_id, user_id, state …
+        """
         params: dict[str, JsonValue] = {"limit": PAGE} | long_names(fields)
         while True:
             page = decode(_Page, await self.call("GET", "/v1/facts", params=params))

@@ -24,7 +24,7 @@ TURN_SECONDS = 90.0
 """Time limit of one turn. A language model needs seconds, the offline model milliseconds."""
 END_SECONDS = 60.0
 FOLLOW_UPS_AFTER = 3_600.0
-"""Seconds."""
+"""Delay of the work that follows a consolidation run, in seconds."""
 
 
 @click.command()

@@ -181,7 +181,7 @@ async def _topics(log: Log, settings: Settings) -> Check:
     reports = await topic_admin.check(log, deployment=deployment(settings))
     wrong = topic_admin.problems(reports)
     if not wrong:
-        return Check("topics", True, f"{len(reports)} as they should be")
+        return Check("topics", True, f"{len(reports)} topics match the catalogue")
     shown = wrong[: topic_admin.NAMED]
     named = "; ".join(problem for problem, _ in shown)
     more = f"; and {len(wrong) - len(shown)} more" if len(wrong) > len(shown) else ""
@@ -294,7 +294,7 @@ async def _embedder(settings: Settings) -> tuple[Check, EmbedderIdentity | None]
     try:
         embedder = new_embedder(settings, sink=NoUsage())
     except CommandFailed as error:
-        return Check("embedder", False, str(error), "set what is missing"), None
+        return Check("embedder", False, str(error), "set the missing setting"), None
     try:
         problem = await _problem(lambda: embedder.embed(["memstream"], tenant_id="doctor"))
         if problem is not None:

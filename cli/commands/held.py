@@ -28,7 +28,7 @@ from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 TEXT = {"blocks": "value", "tasks": "content", "groups": "description", "procedures": "steps"}
-"""Widest column of each list, which the table keeps readable."""
+"""Main text column of each list (the argument `text` of console.table)."""
 COLUMNS = {
     "blocks": ("name", "value", "limit", "version"),
     "tasks": ("state", "due_at", "condition", "content", "task_id"),

@@ -61,7 +61,7 @@ def check_access(folder: Path) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a path exists. Unlike `Path.exists`, raise OSError for a symlink loop or a too long name."""
+    """Return whether a path exists. Unlike `Path.exists`, raise OSError for a symlink loop or an overlong name."""
     try:
         path.stat()
     except FileNotFoundError:

@@ -35,7 +35,10 @@ def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
 
 
 def needs_accounts(lines: Mapping[Line, Ceiling], completions: CompletionsByTask) -> bool:
-    """Return whether spending must be counted: a line with a ceiling allows spending on a model that costs money."""
+    """Return whether any spending must be counted.
+
+    It is true if a line with a ceiling may spend money on a model. A line that forbids spending needs no account.
+    """
     return any(
         not lines[line].forbids and completions.of(task).costs_money for task, line in LINE_OF.items() if line in lines
     )

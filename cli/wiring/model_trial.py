@@ -48,7 +48,7 @@ async def try_observer(settings: Settings, policy: MemoryPolicy) -> list[Check]:
             requests=settings.requests,
         )
     except ValueError as error:
-        return [Check(name, False, str(error), "set what is missing")]
+        return [Check(name, False, str(error), "set the missing setting")]
     completions = made.of(TASK)
     assert isinstance(completions, OpenAICompletions)
     prompt = _prompt(policy)

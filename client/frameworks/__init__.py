@@ -1,7 +1,7 @@
 """Adapters for agent frameworks: `openai_agents`, `langgraph`, `llama_index`, `pydantic_ai`.
 
-Each adapter has one module and one extra of the package; only this module imports the framework. An adapter reads and
-writes memory only through the client. See docs/design/frameworks.md.
+Each adapter is one module with its own extra of the package. A framework is imported only in its adapter's module. An
+adapter reads and writes memory only through the client. See docs/design/frameworks.md.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", 
 AWAY = "http://memory.example"
 SOCKS = {"ALL_PROXY": "socks5://127.0.0.1:9"}
 UNUSABLE = {
-    "SOCKS without its package": (SOCKS, "pip install 'httpx[socks]', or name memory.example in NO_PROXY"),
+    "SOCKS without its package": (SOCKS, "pip install 'httpx[socks]', or add memory.example to NO_PROXY"),
     "the scheme of a desktop's settings": ({"ALL_PROXY": "socks://u:s3cret@127.0.0.1:9"}, "Unknown scheme for proxy"),
     "no port": ({"HTTP_PROXY": "http://proxy:port"}, "Invalid port"),
     "a list that cannot be read": ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "fe80::/10"}, "NO_PROXY"),
