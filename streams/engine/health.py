@@ -55,7 +55,7 @@ async def served(
         except OSError as error:
             raise AddressRefused(
                 f"MEMSTREAM_HEALTH_HOST={host}, MEMSTREAM_HEALTH_PORT={port}: {error.strerror or error}; "
-                "name an address of this machine (0.0.0.0: all) and a free port, or port 0 for none"
+                "set an address of this machine (0.0.0.0: all) and a free port, or port 0 to disable the server"
             ) from error
         yield
     finally:

@@ -21,7 +21,7 @@ _AHEAD_MS = 3_600_000
 def check_topic(name: str, partitions: int) -> None:
     """Check a topic's name and partition count. Raises `Fatal` for a topic that Kafka would refuse."""
     if not _NAME.fullmatch(name) or name in (".", ".."):
-        raise Fatal(f"{name!r} is no topic name: 1-249 of letters, digits, '.', '_' and '-'")
+        raise Fatal(f"{name!r} is not a topic name: use 1 to 249 letters, digits, '.', '_' and '-'")
     if partitions < 1:
         raise Fatal(f"{name} cannot have {partitions} partitions")
 
@@ -36,7 +36,7 @@ def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers:
     size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)
     limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
     if size > limit:
-        raise Poison("oversized", f"a record of {size} bytes is above the {limit} that {topic.name} takes")
+        raise Poison("oversized", f"a record of {size} bytes exceeds the limit of {topic.name}, {limit} bytes")
 
 
 def check_timestamp(topic: LogTopic, timestamp: int | None, *, now: int) -> None:
@@ -67,7 +67,7 @@ def choose_partition(topic: LogTopic, key: bytes | None, partition: int | None) 
     if partition is None:
         return random.randrange(count) if key is None else partition_for(key, count)
     if not 0 <= partition < count:
-        raise Fatal(f"{topic.name} has {count} partitions, no number {partition}")
+        raise Fatal(f"{topic.name} has {count} partitions, so there is no partition {partition}")
     return partition
 
 

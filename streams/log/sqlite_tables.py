@@ -129,7 +129,7 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
     try:
         (mode,) = conn.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            raise Fatal(f"the file system of {folder} cannot carry the log (SQLite's WAL mode): name a local folder")
+            raise Fatal(f"the file system of {folder} does not support the log (SQLite's WAL mode): use a local folder")
         sync_commits(conn, True)
         conn.execute("PRAGMA fullfsync = ON")  # macOS: the drive's cache too
         conn.execute("PRAGMA journal_size_limit = 67108864")

@@ -118,7 +118,7 @@ def _report(topic: Topic, layout: TopicLayout | None, *, deployment: Deployment,
         if name == "cleanup.policy":
             wrong.append((_policy_wrong(topic, found), _fix_config(topic, name, value, deployment=deployment)))
         elif name == "max.message.bytes" and _less(found, value):
-            detail = f"takes records up to {found} bytes, and {value} are needed"
+            detail = f"accepts records up to {found} bytes, but {value} bytes are needed"
             wrong.append((detail, _fix_config(topic, name, value, deployment=deployment)))
         else:
             notes.append(f"{name} is {found}, the catalogue's is {value}")
