@@ -12,7 +12,16 @@ from memstream.cli.wiring.settings import Settings, variable
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.md"))
-DOCS = [ROOT / "README.md", ROOT / "deploy" / "README.md", *EXAMPLES, *sorted((ROOT / "docs").rglob("*.md"))]
+ROOT_PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "AGENTS.md",
+    "llms.txt",
+    "deploy/README.md",
+)
+DOCS = [*(ROOT / name for name in ROOT_PAGES), *EXAMPLES, *sorted((ROOT / "docs").rglob("*.md"))]
 ROOMS = [
     "adapters",
     "agents",
