@@ -1,4 +1,4 @@
-"""Speakers of a turn's messages, in prompts and as subjects of statements (docs/design/speakers.md). Pure functions."""
+"""Speakers of a turn's messages, in prompts and as subjects of statements (docs/design/observer.md). Pure functions."""
 
 from __future__ import annotations
 

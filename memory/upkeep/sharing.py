@@ -1,4 +1,4 @@
-"""Sharing: a fact that several users of a tenant state becomes a fact of their group (docs/design/sharing.md).
+"""Sharing: a fact that several users of a tenant state becomes a fact of their group (docs/design/consolidation.md).
 
 The same rules decide twice: when the change is proposed, and when the reflector of the group applies it to the current
 rows. A shared fact names its turns and observations, but has no quotes: a quote belongs to its user.
