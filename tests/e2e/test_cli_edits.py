@@ -104,7 +104,7 @@ def test_a_group_shares_with_its_members(memstream: InProcess) -> None:
         (("merge", "one", "--tenant", "acme"), 2, "two or more"),
         (("block", "replace", "Task", "x", *OF_U1), 2, "usage: memstream block replace NAME OLD NEW"),
         (("block", "append", "Task", "x", *OF_U1), 1, "there is no block 'Task'"),
-        (("block", "attach", "Task", *OF_U1), 2, "needs --session"),
+        (("block", "attach", "Task", *OF_U1), 2, "needs --user and --session"),
         (("task", "add", "Call", *OF_U1), 2, "due_at or condition"),
         (("procedure", "define", "Deploy", *OF_U1), 2, "trigger"),
         (("group", "attach", "team", "--tenant", "acme", "--member", "u2"), 2, "write user:ID or agent:ID"),
