@@ -6,6 +6,7 @@ An event arrives, is admitted, runs, is done, and leaves when all events before 
 - At most `events` events are admitted and have not left. So after a crash at most so many come again.
 - A window is full from `events` events or `size_limit` bytes on, and again open at three quarters of both. A full
   window takes what is delivered nevertheless: the consumer had it in hand. It asks for no more of that partition.
+- Before a window is full of bytes, records are set aside (set_aside.py).
 - A done event keeps its offset alone: neither its record nor its decoded form.
 """
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 TP = tuple[str, int]
 T = TypeVar("T")
 _OPEN_AT = 0.75
+_READ_AGAIN_AT = 0.5
+"""Share of the bytes below which records that were set aside are read again, until `_OPEN_AT` of them are held."""
 
 
 def beyond_the_end(tp: TP, committed: int) -> str:
@@ -58,6 +61,20 @@ class Slot(Generic[T]):
     size: int
     follows: int | None = None
     done: bool = False
+    started: bool = False
+    aside: bool = False
+    """Its record was set aside: `size` is the bytes that remain, and it cannot start."""
+    kept: bool = False
+    """Its record was read again because its tenant had no other event to start. It is not set aside again."""
+
+    def lane_of(self, epoch: Epoch[T]) -> Lane[T]:
+        """Return the lane of an event that waits."""
+        return epoch.lanes[self.window.tp[1], self.key]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a stop handles it: one that lies behind it in its partition began."""
+        return self.offset < self.window.begun and not self.aside
 
 
 @dataclass(eq=False, slots=True)
@@ -74,6 +91,12 @@ class Window(Generic[T]):
     """Admitted, in order of offsets; the first one is not done."""
     size: int = 0
     """Bytes of all events that are held and not done."""
+    sizes: Counter[str] = field(default_factory=Counter)
+    """The same by tenant; no tenant without a byte."""
+    aside: Counter[str] = field(default_factory=Counter)
+    """Events that are set aside by tenant; no tenant without one."""
+    reading_again: bool = False
+    """Records that were set aside are being read again."""
     highest: int | None = None
     """The greatest offset admitted."""
     begun: int = -1
@@ -104,7 +127,10 @@ class Window(Generic[T]):
     def arrive(self, slot: Slot[T]) -> None:
         """Take a delivered event."""
         self.arrivals.append(slot)
-        self.size += slot.size
+        self._weigh(slot, slot.size)
+
+    def fill(self) -> None:
+        """Note whether a bound is reached."""
         if len(self.pending) + len(self.arrivals) >= self.events or self.size >= self.size_limit:
             self.full = True
 
@@ -142,8 +168,49 @@ class Window(Generic[T]):
 
     def drop(self, slot: Slot[T]) -> None:
         """Forget what an event holds."""
-        self.size -= slot.size
+        self._weigh(slot, -slot.size)
+        if slot.aside:
+            self._count_aside(slot, -1)
         slot.item, slot.size = None, 0
+
+    # ------------------------------------------------------------------------------------------------ set aside
+    def set_aside(self, slot: Slot[T], left: int) -> None:
+        """Note that of an event's record only so many bytes are held."""
+        self._resize(slot, left)
+        self._count_aside(slot, 1)
+
+    def wants_records(self) -> bool:
+        """Whether records that were set aside are to be read again now."""
+        return self._admitted() <= _READ_AGAIN_AT * self.size_limit
+
+    def takes_records(self) -> bool:
+        """Whether one more record that was set aside may be held."""
+        return self._admitted() <= _OPEN_AT * self.size_limit
+
+    def restore(self, slot: Slot[T], size: int) -> None:
+        """Note that an event has its record again."""
+        self._count_aside(slot, -1)
+        self._resize(slot, size)
+
+    def _admitted(self) -> int:
+        """Return the bytes of the admitted events: arrivals wait for these to leave."""
+        return self.size - sum(slot.size for slot in self.arrivals)
+
+    def _resize(self, slot: Slot[T], size: int) -> None:
+        self._weigh(slot, size - slot.size)
+        slot.size = size
+
+    def _weigh(self, slot: Slot[T], size: int) -> None:
+        self.size += size
+        self.sizes[slot.tenant] += size
+        if not self.sizes[slot.tenant]:
+            del self.sizes[slot.tenant]
+
+    def _count_aside(self, slot: Slot[T], count: int) -> None:
+        slot.aside = count > 0
+        self.aside[slot.tenant] += count
+        if not self.aside[slot.tenant]:
+            del self.aside[slot.tenant]
 
 
 @dataclass(eq=False, slots=True)
@@ -186,6 +253,10 @@ class LaneStats:
         self.held += 1
         self.held_bytes += size
         self.held_by[tenant] += 1
+
+    def resize(self, by: int) -> None:
+        """Count bytes of an event's record that are held again, or, below 0, no longer."""
+        self.held_bytes += by
 
     def let_go(self, tenant: str, size: int) -> None:
         """Count an event that is held no longer."""

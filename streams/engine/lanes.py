@@ -17,6 +17,8 @@ These rules always hold:
 - An event may be done together with the one before it in its lane (`cover`), and then never starts.
 - `submit` never waits. Each partition has bounds of its own, in events and in bytes. Beyond them `has_room` is False,
   the consumer fetches no more of that partition, and all others go on.
+- Beyond the bytes, records of a backlog are set aside and read again (set_aside.py). So one tenant's backlog of large
+  records does not keep others from being delivered.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 import structlog
@@ -36,6 +39,7 @@ from .fair_queue import FairQueue
 from .held_events import TP, BeyondTheEnd, Epoch, Lane, LaneStats, LostDelivery, Slot, Window, beyond_the_end
 from .process_exit import LeaseLost
 from .processor_shares import ProcessorShares
+from .set_aside import Rereads, SetAside
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +75,7 @@ class Lanes(Generic[T]):
     `lease_ok()`: whether this worker surely owns its partitions.
     `has_room_again()`: the consumer may fetch again of a partition that had no room.
     `partitions()`: how many partitions this worker reads; they share `held_bytes`.
+    `rereads`: sets records aside. None: a partition that holds its bytes is not fetched.
     `shares`: what each tenant has used of the processor, for the order of tenants with as many slots.
     """
 
@@ -93,6 +98,7 @@ class Lanes(Generic[T]):
         held_bytes: int = HELD_BYTES,
         drain_timeout: float = 20.0,
         finish_timeout: float = 10.0,
+        rereads: Rereads[T] | None = None,
         shares: ProcessorShares | None = None,
     ) -> None:
         self._handle = handle
@@ -119,10 +125,26 @@ class Lanes(Generic[T]):
         """Running events."""
         self._deciding: set[asyncio.Task[None]] = set()
         """Those of them that hold a slot."""
-        self._asides: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         """Checks of holes, and the end of the worker."""
         self._stopping = False
         self.stats = LaneStats()
+        self._records = None if rereads is None else self._set_aside(rereads)
+
+    def _set_aside(self, rereads: Rereads[T]) -> SetAside[T]:
+        def restored(lane: Lane[T]) -> None:
+            self._line_up(lane)
+            self._dispatch()
+
+        return SetAside(
+            rereads,
+            self.stats,
+            withdraw=self._withdraw,
+            line_up=restored,
+            background=self._in_background,
+            end=self._end,
+            is_over=self._is_over,
+        )
 
     # ------------------------------------------------------------------------------------------------ in
     def submit(
@@ -160,7 +182,8 @@ class Lanes(Generic[T]):
         if follow and window.gathering is None:
             window.gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._gathered, epoch, window)
         self._feed(epoch, window)
-        if not follow:
+        window.fill()
+        if not follow or window.full:
             self._gathered(epoch, window)
 
     def has_room(self, tp: TP) -> bool:
@@ -176,9 +199,10 @@ class Lanes(Generic[T]):
                 self._end(epoch, BeyondTheEnd(beyond_the_end(window.tp, window.began)))
             elif slot.offset > window.expected and (slot.follows is None or slot.follows > window.expected):
                 window.checking = True
-                self._aside(self._check_hole(epoch, window, slot))
+                self._in_background(self._check_hole(epoch, window, slot))
             else:
                 self._admit(epoch, window)
+        self._make_room(epoch, window)
         self._dispatch()
 
     def _admit(self, epoch: Epoch[T], window: Window[T]) -> None:
@@ -195,7 +219,9 @@ class Lanes(Generic[T]):
         if lane is None:
             lane = epoch.lanes[place] = Lane(place, slot.tenant)
         lane.slots.append(slot)
-        if len(lane.slots) == 1 and not lane.busy:
+        if self._records is not None and tenant in window.aside:
+            self._records.set_aside(epoch, slot)
+        elif len(lane.slots) == 1 and not lane.busy:
             if window.gathering is None or self.stats.held_by[tenant] <= FEW:
                 self._ready.push(lane.tenant, lane)
             else:
@@ -207,8 +233,31 @@ class Lanes(Generic[T]):
         if epoch is not self._epoch or epoch.broken:
             return
         for lane in lanes:
-            self._ready.push(lane.tenant, lane)
+            self._line_up(lane)
         self._dispatch()
+
+    def _line_up(self, lane: Lane[T]) -> None:
+        """Let the next event of a lane wait for a slot, if it can start."""
+        if not lane.slots or lane.busy:
+            return
+        if lane.slots[0].aside:
+            self._make_room(self._epoch, lane.slots[0].window)
+        else:
+            self._ready.push(lane.tenant, lane)
+
+    def _withdraw(self, lane: Lane[T]) -> None:
+        """Let the next event of a lane wait for a slot no longer."""
+        if not self._ready.remove(lane.tenant, lane):
+            for window in self._epoch.windows.values():
+                if lane in window.gathered:
+                    window.gathered.remove(lane)
+
+    def _make_room(self, epoch: Epoch[T], window: Window[T]) -> None:
+        if self._records is not None:
+            self._records.make_room(epoch, window)
+
+    def _is_over(self, epoch: Epoch[T]) -> bool:
+        return epoch is not self._epoch or epoch.broken or self._finishing
 
     async def _check_hole(self, epoch: Epoch[T], window: Window[T], slot: Slot[T]) -> None:
         """Ask the log whether no existing event was skipped before this one. Other partitions go on meanwhile.
@@ -242,10 +291,10 @@ class Lanes(Generic[T]):
                 await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
         return None
 
-    def _aside(self, work: Coroutine[object, object, None]) -> None:
+    def _in_background(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
-        self._asides.add(task)
-        task.add_done_callback(self._asides.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     # ------------------------------------------------------------------------------------------------ work
     def _dispatch(self) -> None:
@@ -256,7 +305,7 @@ class Lanes(Generic[T]):
                 return
             _, lane = found
             slot = lane.slots.popleft()
-            lane.busy = True
+            slot.started = lane.busy = True
             slot.window.begun = max(slot.window.begun, slot.offset)
             self.stats.running += 1
             self.stats.most_running = max(self.stats.most_running, self.stats.running)
@@ -264,6 +313,8 @@ class Lanes(Generic[T]):
             self._tasks[task] = (self._epoch, lane)
             self._deciding.add(task)
             task.add_done_callback(partial(self._ended, self._epoch, lane, slot))
+            if slot.window.aside:
+                self._make_room(self._epoch, slot.window)
 
     def _ended(self, epoch: Epoch[T], lane: Lane[T], slot: Slot[T], task: asyncio.Task[None]) -> None:
         """Let the lane go on; called when the task of an event is done, also when it was cancelled before it began."""
@@ -272,7 +323,7 @@ class Lanes(Generic[T]):
         self._ready.release(lane.tenant)
         lane.busy = False
         if lane.slots:
-            self._ready.push(lane.tenant, lane)
+            self._line_up(lane)
         elif epoch.lanes.get(lane.place) is lane:
             del epoch.lanes[lane.place]
         if slot.item is not None:
@@ -334,6 +385,7 @@ class Lanes(Generic[T]):
             return  # of a drained epoch, `drain` commits
         if moved:
             self._feed(epoch, window)
+        self._make_room(epoch, window)
         if window.reopen():
             self._has_room_again()
         if moved and self._acknowledged is not None and window.next_offset is not None:
@@ -362,7 +414,7 @@ class Lanes(Generic[T]):
         async def crash() -> None:
             await self._crash(failure)
 
-        self._aside(crash())
+        self._in_background(crash())
 
     async def _lease_back(self, epoch: Epoch[T]) -> bool:
         """Wait until the lease is back; False when the epoch ends before."""
@@ -391,15 +443,14 @@ class Lanes(Generic[T]):
                 dropped += 1
         for lane in list(epoch.lanes.values()):
             keep = 0
-            while needed and keep < len(lane.slots) and lane.slots[keep].offset < lane.slots[keep].window.begun:
+            while needed and keep < len(lane.slots) and lane.slots[keep].is_needed:
                 keep += 1
             while len(lane.slots) > keep:
                 self._drop(lane.slots.pop())
                 dropped += 1
         self._ready.clear()
         for lane in epoch.lanes.values():
-            if lane.slots and not lane.busy:
-                self._ready.push(lane.tenant, lane)
+            self._line_up(lane)
         return dropped
 
     # ------------------------------------------------------------------------------------------------ looking
@@ -409,7 +460,8 @@ class Lanes(Generic[T]):
         Called by `handle` within its own task. Events of a later assignment are not among them.
         """
         _, lane = self._running()
-        return (slot.item for slot in lane.slots if slot.item is not None)
+        slots = takewhile(lambda slot: not slot.aside, lane.slots)
+        return (slot.item for slot in slots if slot.item is not None)
 
     def _running(self) -> tuple[Epoch[T], Lane[T]]:
         task = asyncio.current_task()

@@ -1,21 +1,35 @@
-"""Events in the lanes, and their conversion from Faust messages."""
+"""Events in the lanes: their conversion from Faust messages, and their records that are set aside and read again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ..engine.held_events import TP
 from ..engine.lane_events import Routed
 from ..log.markers import Range
-from ..log.port import Position, Record
+from ..log.port import Log, Position, Record
+
+
+class EventPlace:
+    """The part of a Faust event that a table needs: its topic and partition. It holds no record."""
+
+    __slots__ = ("__weakref__", "partition", "topic")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic, self.partition = topic, partition
+
+    @property
+    def message(self) -> EventPlace:
+        return self
 
 
 @dataclass(slots=True)
 class LaneItem:
     """An event in the lanes. It is decoded once: when it begins, or when an earlier event of its lane reads it."""
 
-    event: Any
+    place: EventPlace
     record: Record
     tenant: str
     hole: Range | None
@@ -34,3 +48,20 @@ def record_of(message: Any) -> Record:
         headers=tuple((name, value or b"") for name, value in pairs),
         timestamp=round((message.timestamp or 0) * 1000),
     )
+
+
+class LogRereads:
+    """Drops records, and reads them again from the log (`Rereads` of streams/engine/set_aside.py)."""
+
+    def __init__(self, log_client: Log) -> None:
+        self._log = log_client
+
+    def strip(self, item: LaneItem) -> int:
+        item.record, item.decoded = replace(item.record, value=None, headers=()), None
+        return item.record.size()  # its key, which is also the lane's
+
+    def read(self, tp: TP, offset: int) -> AsyncGenerator[Record]:
+        return self._log.read(tp[0], start={tp[1]: offset})
+
+    def restore(self, item: LaneItem, record: Record) -> None:
+        item.record = record

@@ -38,7 +38,7 @@ from ..log.markers import Range
 from ..log.partition_count import CountCheck
 from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, create_app
-from .lane_items import LaneItem, record_of
+from .lane_items import EventPlace, LaneItem, LogRereads, record_of
 from .sender import Sender
 from .table import event_scope, open_rows
 from .timer_ownership import TimerOwnership
@@ -147,6 +147,7 @@ class StageRunner:
             has_room_again=lambda: self.app.consumer.has_room_again(),
             partitions=lambda: sum(topic in self.app.sources for topic, _ in self.app.assigned()),
             drain_timeout=self._settings.drain_timeout,
+            rereads=LogRereads(log_client),
             shares=self.steps.shares,
         )
         self.app.lanes = self._lanes
@@ -218,7 +219,7 @@ class StageRunner:
                 (message.topic, message.partition),
                 message.offset,
                 lane,
-                LaneItem(event, record, tenant, hole),
+                LaneItem(EventPlace(message.topic, message.partition), record, tenant, hole),
                 committed=self.app.consumer._committed_offset.get(message.tp),
                 current=message.generation_id == self.app.consumer_generation_id,
                 tenant=tenant,
@@ -257,7 +258,7 @@ class StageRunner:
         if (hole := item.hole) is not None:
             position = item.record.position
             await self.calls.call(BROKER, lambda: self._pass_over(position.topic, position.partition, hole))
-        with event_scope(item.event):
+        with event_scope(item.place):
             step = EventStep(self.name, item.record.position)
             await self.steps.run(self._in_steps(item), tenant=item.tenant, step=step, size=item.record.size())
 

@@ -77,6 +77,10 @@ async def started(run: CountingRun):  # type: ignore[no-untyped-def]
     return worker
 
 
+async def test_a_backlog_of_large_records_keeps_nobody_waiting(run: CountingRun) -> None:
+    await run.a_backlog_keeps_nobody_waiting()
+
+
 async def test_an_odd_record_stops_the_worker_twice_and_becomes_a_dead_letter(run: CountingRun) -> None:
     await run.produce(12)
     odd = await run.send("k0", "odd", "odd")

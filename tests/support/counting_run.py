@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import count, islice
 from pathlib import Path
 from typing import TypeVar
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
 from memstream.streams.log import topic_admin
 from memstream.streams.log.markers import MARKER_KEY
+from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Log, Record
 from tests.support.counting_stage import CountRow
 from tests.support.polling import Probe, at_least, has_ended, wait_for
@@ -110,6 +112,36 @@ class CountingRun:
             if process.poll() is None:
                 process.kill()
             process.wait()
+
+    async def a_backlog_keeps_nobody_waiting(self) -> None:
+        """Check that a turn behind one tenant's backlog of large records is handled while that tenant's events wait.
+
+        The backlog is twenty times what the worker may hold of the partition. Then the worker is killed, and everything
+        is handled once.
+        """
+        hold = self.folder / "hold"
+        hold.touch()
+        home = partition_for(b"calm/k", self.partitions)
+        names = (f"loud/{n}" for n in count())
+        keys = list(islice((key for key in names if partition_for(key.encode(), self.partitions) == home), 30))
+        size, events = 20_000, 300
+        for n in range(events):
+            await self.add(keys[n % len(keys)], value="hold", padding=size)
+        await self.add("calm/k")
+        held = str(2 * self.partitions * size * events // 20)  # it reads two topics, whose partitions have equal parts
+        worker = self.start(held_bytes=held)
+        before = len(self.sent["calm/k"]) - 1
+
+        async def calm() -> int:
+            return sum(record.key == b"calm/k" for record in await self.records(OBSERVATIONS.name))
+
+        await self.wait_for(calm, "the calm tenant's record", until=at_least(before + 1))
+        await self.kill(worker)
+        hold.unlink()
+        worker = self.start(held_bytes=held)
+        await self.drained(60)
+        await self.stop(worker)
+        await self.check()
 
     # ------------------------------------------------------------------------------------------------ waiting
     async def wait_for(

@@ -3,9 +3,10 @@
 It writes each point into SQLite (`sink`), so that a test sees what a killed worker has done. While the folder has a
 file `wedge`, the store refuses the key in that file; while it has a file `hold`, records with that value wait.
 
-Option `slow_restore`: seconds to wait after each batch of a restore. Option `file_limit`: the greatest size of its
-files in bytes, as on a full disk. Option `clock_ahead`: the seconds by which its clock is ahead of the broker's. Option
-`still`: seconds without a move of the event loop that end the worker.
+Option `held_bytes`: bytes of records that it holds. Option `slow_restore`: seconds to wait after each batch of a
+restore. Option `file_limit`: the greatest size of its files in bytes, as on a full disk. Option `clock_ahead`: the
+seconds by which its clock is ahead of the broker's. Option `still`: seconds without a move of the event loop that end
+the worker.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from memstream.schemas.topics import STAGES
 from memstream.streams.engine.crash_points import CrashPoint
 from memstream.streams.engine.hangs import HangWatch
 from memstream.streams.engine.health import served
+from memstream.streams.engine.lanes import HELD_BYTES
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.process_exit import UNREACHABLE
 from memstream.streams.engine.retry import Calls, RetryPolicy
@@ -120,6 +122,7 @@ async def main(options: dict[str, str]) -> int:
                 worker_id=options.get("worker_id"),
             ),
             in_flight=int(options.get("in_flight", 64)),
+            held_bytes=int(options.get("held_bytes", HELD_BYTES)),
             crash=crash,
         ),
         log_client=client,

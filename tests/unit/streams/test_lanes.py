@@ -9,7 +9,8 @@ import asyncio
 import random
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -20,16 +21,32 @@ from memstream.streams.engine.held_events import TP, BeyondTheEnd, LostDelivery
 from memstream.streams.engine.lanes import Lanes
 from memstream.streams.engine.process_exit import LeaseLost
 from memstream.streams.engine.retry import Interrupted
+from memstream.streams.log.port import Position, Record
 from tests.support.polling import wait_for
 
 TOPIC_A, TOPIC_B = "a", "b"
+
+
+def tenant_of(key: str) -> str:
+    return "loud" if key in "vwx" else "calm"
+
+
+def size_of(offset: int) -> int:
+    return offset % 4 + 1
 
 
 class World:
     """A log of several partitions, a consumer that delivers it, and the record of what was handled."""
 
     def __init__(
-        self, log: dict[TP, list[str]], *, seed: int, in_flight: int, held: int = 1_000, fail: float = 0.0
+        self,
+        log: dict[TP, list[str]],
+        *,
+        seed: int,
+        in_flight: int,
+        held: int = 1_000,
+        fail: float = 0.0,
+        held_bytes: int | None = None,
     ) -> None:
         self.log = log
         self.random = random.Random(seed)
@@ -48,6 +65,9 @@ class World:
         self.left: dict[TP, int] = {}
         """By partition: events of the batch that are still to be delivered."""
         self.in_flight, self.held_max = in_flight, held
+        self.held_bytes = held_bytes
+        """Bytes of a partition, beyond which records are set aside. None: they never are."""
+        self.stripped: set[tuple[TP, int]] = set()
         self.lanes = self.start()
 
     def start(self) -> Lanes[tuple[TP, int]]:
@@ -60,11 +80,34 @@ class World:
             in_flight=self.in_flight,
             unacknowledged=self.held_max,
             drain_timeout=5.0,
+            rereads=None if self.held_bytes is None else self,
+            **({} if self.held_bytes is None else {"held_bytes": self.held_bytes}),
         )
+
+    # ------------------------------------------------------------------------------------------------ set aside
+    def strip(self, item: tuple[TP, int]) -> int:
+        self.check(item not in self.stripped, "set aside twice")
+        self.stripped.add(item)
+        return item[1] % 2
+
+    async def read(self, tp: TP, offset: int) -> AsyncGenerator[Record]:
+        if self.random.random() < 0.1:
+            raise Transient("broker", "away")
+        for at in range(offset, len(self.log[tp])):
+            if self.random.random() < 0.3:
+                await asyncio.sleep(0)
+            yield Record(Position(*tp, at), None, b"x" * size_of(at))
+
+    def restore(self, item: tuple[TP, int], record: Record) -> None:
+        self.check(item[1] == record.position.offset, "the record of another event")
+        self.stripped.remove(item)
+
+    # ------------------------------------------------------------------------------------------------ work
 
     async def handle(self, item: tuple[TP, int]) -> None:
         tp, offset = item
         lane = (tp[1], self.log[tp][offset])
+        self.check(item not in self.stripped, "started without its record")
         self.check(lane not in self.running, "two events of one lane at once")
         self.check(len(self.deciding) < self.in_flight, "more in flight than allowed")
         held = max(self.lanes.held(tp) for tp in self.log)
@@ -98,6 +141,7 @@ class World:
         """Have the effects of some of the events that are queued in the lane."""
         taken = list(self.lanes.queued())[: self.random.randrange(3)]
         for each in taken:
+            self.check(each not in self.stripped, "taken along without its record")
             self.check(each not in self.this_generation, "covered after it was handled")
             self.this_generation.add(each)
             self.handled[lane].append(each)
@@ -145,6 +189,7 @@ class World:
                     await asyncio.sleep(0)
                 self.acked.clear()
                 self.this_generation.clear()
+                self.stripped.clear()
                 self.drained = False
                 return
             in_hand = self.random.random() < 0.3  # it was fetched before there was no room
@@ -168,6 +213,8 @@ class World:
                 committed=began[tp],
                 current=self.generation == generation,
                 left=self.left[tp],
+                tenant=tenant_of(self.log[tp][offset]),
+                size=size_of(offset),
             )
             if self.random.random() < 0.05 and offset > began[tp]:  # the consumer delivers something again
                 self.lanes.submit(
@@ -177,9 +224,14 @@ class World:
                     (tp, offset - 1),
                     committed=began[tp],
                     current=self.generation == generation,
+                    tenant=tenant_of(self.log[tp][offset - 1]),
+                    size=size_of(offset - 1),
                 )
         await wait_for(
-            lambda: self.lanes.idle() or self.crashed is not None, "idle lanes or a crash", deadline=10, pause=0
+            lambda: (self.lanes.idle() and not any(map(self.lanes.held, self.log))) or self.crashed is not None,
+            "empty lanes or a crash",
+            deadline=10,
+            pause=0,
         )
 
     def finished_of(self, tp: TP) -> Callable[[], bool]:
@@ -205,18 +257,26 @@ logs = st.dictionaries(
     held=st.integers(1, 12),
     revocations=st.lists(st.integers(0, 40), max_size=4),
     fail=st.sampled_from([0.0, 0.0, 0.05]),
+    held_bytes=st.sampled_from([None, 3, 8, 30]),
 )
 def test_order_and_commits_hold_and_no_event_is_lost(
-    log: dict[TP, list[str]], seed: int, in_flight: int, held: int, revocations: list[int], fail: float
+    log: dict[TP, list[str]],
+    seed: int,
+    in_flight: int,
+    held: int,
+    revocations: list[int],
+    fail: float,
+    held_bytes: int | None,
 ) -> None:
     async def scenario() -> None:
-        world = World(log, seed=seed, in_flight=in_flight, held=held, fail=fail)
+        world = World(log, seed=seed, in_flight=in_flight, held=held, fail=fail, held_bytes=held_bytes)
         for _ in range(200):
             await world.deliver(revocations)
             if world.crashed is not None:  # the supervisor starts it again
                 await world.lanes.drain(frozenset(log))
                 world.crashed, world.acked, world.lanes = None, {}, world.start()
                 world.this_generation.clear()
+                world.stripped.clear()
             if world.finished():
                 break
         assert world.violations == []
@@ -411,6 +471,145 @@ async def test_bytes_of_done_events_make_room_behind_an_unfinished_head() -> Non
     await wait_for(lambda: again == [True], "room, though the head is not done", deadline=10, pause=0)
     gate.set()
     await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+
+
+@pytest.mark.parametrize("lanes", [50, 500])
+async def test_a_backlog_of_large_records_keeps_no_other_tenant_from_being_delivered(lanes: int) -> None:
+    """A tenant's records of 20 KB filled the bytes of its partition, and the records behind them were not fetched."""
+    tp, size = (TOPIC_A, 0), 20_000
+    keys = [f"loud-{n % lanes}" for n in range(500)] + ["calm"]
+    world = World({tp: keys}, seed=1, in_flight=8, held_bytes=100 * size)
+    gate = asyncio.Event()
+    most = 0
+
+    async def handle(item: tuple[TP, int]) -> None:
+        nonlocal most
+        world.check(item not in world.stripped, "started without its record")
+        most = max(most, world.lanes.stats.held_bytes)
+        if keys[item[1]] != "calm" and item[1] >= 10:
+            await gate.wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle
+    world.random.random = lambda: 1.0  # type: ignore[method-assign]
+    for offset, key in enumerate(keys):
+        assert world.lanes.has_room(tp), f"record {offset} would not be fetched"
+        tenant = key.partition("-")[0]
+        world.lanes.submit(tp, offset, key, (tp, offset), committed=0, tenant=tenant, size=size)
+    await wait_for(lambda: (tp, 500) in world.done, "the calm tenant's event", deadline=10, pause=0)
+    assert world.committed[tp] <= 10, "nothing is committed before an event that is not done"
+    assert world.lanes.stats.held == 490
+    gate.set()
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+    assert world.violations == []
+    assert most <= 101 * size
+    assert (world.lanes.stats.held_bytes, world.stripped) == (0, set())
+    assert world.lanes.stats.held == 0
+
+
+async def test_a_tenant_whose_only_event_to_start_has_started_gets_another_record() -> None:
+    """`v` starts and is blocked, with no event of the partition done after it. The record of `w` is read again, and is
+    not set aside again, although the partition holds more than its bytes.
+    """
+    tp = (TOPIC_A, 0)
+    keys = ["free", "hog", "last", "v", "w", "more"]
+    world = World({tp: keys}, seed=1, in_flight=3, held_bytes=12)
+    gates = {key: asyncio.Event() for key in keys}
+    stripped: list[str] = []
+
+    async def handle(item: tuple[TP, int]) -> None:
+        await gates[keys[item[1]]].wait()
+        world.done.add(item)
+
+    def strip(item: tuple[TP, int]) -> int:
+        stripped.append(keys[item[1]])
+        world.stripped.add(item)
+        return 0
+
+    async def read(tp: TP, offset: int) -> AsyncGenerator[Record]:
+        for at in range(offset, len(keys)):
+            yield Record(Position(*tp, at), None, b"x" * 4)
+
+    world.lanes._handle, world.strip, world.read = handle, strip, read  # type: ignore[method-assign]
+    submit = partial(world.lanes.submit, committed=0)
+    for offset, (key, size) in enumerate(zip(keys, [1, 6, 1, 4, 4], strict=False)):
+        tenant = "loud" if key in "vw" else key
+        submit(tp, offset, key, (tp, offset), tenant=tenant, size=size)
+        await asyncio.sleep(0)
+    assert world.stripped == {(tp, 4)}
+    gates["free"].set()
+    await wait_for(lambda: not world.stripped, "the record of w", deadline=10, pause=0)
+    assert world.lanes.stats.held_bytes == 15
+    submit(tp, 5, "more", (tp, 5), tenant="loud", size=4)
+    assert stripped == ["w", "more"]
+    for gate in gates.values():
+        gate.set()
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+
+
+@given(
+    keys=st.lists(st.sampled_from("abvwx"), min_size=1, max_size=80),
+    blocked=st.sets(st.sampled_from("abvwx"), max_size=2),
+    seed=st.integers(0, 9),
+    limit=st.sampled_from([12, 20, 40]),
+)
+def test_lanes_that_are_blocked_hold_up_no_other_lane_whatever_was_set_aside(
+    keys: list[str], blocked: set[str], seed: int, limit: int
+) -> None:
+    tp = (TOPIC_A, 0)
+
+    async def scenario() -> None:
+        world = World({tp: keys}, seed=seed, in_flight=4, held_bytes=limit)
+        gate = asyncio.Event()
+
+        async def handle(item: tuple[TP, int]) -> None:
+            world.check(item not in world.stripped, "started without its record")
+            if keys[item[1]] in blocked:
+                await gate.wait()
+            world.done.add(item)
+
+        def strip(item: tuple[TP, int]) -> int:
+            world.stripped.add(item)
+            return 0
+
+        world.lanes._handle, world.strip = handle, strip  # type: ignore[method-assign]
+        for offset, key in enumerate(keys):
+            await wait_for(partial(world.lanes.has_room, tp), f"room for {offset}", deadline=10, pause=0)
+            world.lanes.submit(tp, offset, key, (tp, offset), committed=0, tenant=tenant_of(key), size=size_of(offset))
+        free = {(tp, offset) for offset, key in enumerate(keys) if key not in blocked}
+        await wait_for(lambda: free <= world.done, "every event of a lane that is not blocked", deadline=10, pause=0)
+        gate.set()
+        await wait_for(lambda: len(world.done) == len(keys), "every event", deadline=10, pause=0)
+        assert world.violations == []
+        assert world.crashed is None
+        assert (world.lanes.stats.held_bytes, world.stripped) == (0, set())
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("failure", [None, RuntimeError("nobody expected this")])
+async def test_a_record_that_cannot_be_read_again_stops_the_worker(failure: Exception | None) -> None:
+    """A record that is gone from the log (None) is noted as a hole after the restart."""
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["x"] * 20}, seed=1, in_flight=1, held_bytes=8)
+    gate = asyncio.Event()
+
+    async def handle(item: tuple[TP, int]) -> None:
+        await gate.wait()
+        world.done.add(item)
+
+    async def read(tp: TP, offset: int) -> AsyncGenerator[Record]:
+        if failure is not None:
+            raise failure
+        yield Record(Position(*tp, 15), None, b"x")
+
+    world.lanes._handle, world.read = handle, read  # type: ignore[method-assign]
+    for offset in range(20):
+        world.lanes.submit(tp, offset, "x", (tp, offset), committed=0, tenant="loud", size=1)
+    gate.set()
+    await crashed(world)
+    assert isinstance(world.crashed, LostDelivery if failure is None else RuntimeError)
+    assert world.committed.get(tp, 0) < 15
 
 
 async def test_a_large_record_that_comes_again_leaves_no_partition_without_room() -> None:

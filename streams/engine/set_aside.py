@@ -1,0 +1,183 @@
+"""Records set aside: a partition that holds its bytes drops records of a backlog, and reads them again from the log.
+
+The event keeps its place in the partition and in its lane; only its record is dropped. An event without its record does
+not start. These rules always hold:
+
+- A partition sets records aside only while it holds its limit of bytes: the newest waiting record of the tenant that
+  holds most. It takes a record of another tenant only if the event waits behind another one of its lane.
+- Below half of the limit, records are read again, the oldest first, up to three quarters.
+- A tenant that has events at the head of their lanes, all of them without a record, starves. Such heads are read
+  again whatever the partition holds: up to a quarter of the limit, and at least one record for each such tenant. They
+  are not set aside again. So no blocked lane keeps the events of others from starting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from ...schemas.errors import Transient
+from ..log.port import Record
+from .held_events import TP, Epoch, Lane, LaneStats, LostDelivery, Slot, Window
+
+log = structlog.get_logger(__name__)
+
+PAUSE = 0.2
+"""Seconds to wait at most before records are read again from a broker that did not answer."""
+STARVING_SHARE = 0.25
+"""Share of a partition's bytes for the events of tenants that have no other event to start."""
+T = TypeVar("T")
+Item = TypeVar("Item", contravariant=True)
+
+
+class Rereads(Protocol[Item]):
+    """Dropping a record, and reading it again. Only the runner knows what an item holds."""
+
+    def strip(self, item: Item) -> int:
+        """Drop the record of an item. Return the bytes that the item still holds."""
+
+    def read(self, tp: TP, offset: int) -> AsyncGenerator[Record]:
+        """Read the records of a partition from an offset on. Raises Transient."""
+
+    def restore(self, item: Item, record: Record) -> None:
+        """Give an item its record again."""
+
+
+class SetAside(Generic[T]):
+    """Sets records of the lanes aside. The lanes pass in the callables:
+
+    `withdraw(lane)`: the next event of the lane cannot start. `line_up(lane)`: it can start again.
+    `background(work)`: run a coroutine. `end(epoch, failure)`: stop the worker.
+    `is_over(epoch)`: return whether the events of the epoch start no more.
+    """
+
+    def __init__(
+        self,
+        rereads: Rereads[T],
+        stats: LaneStats,
+        *,
+        withdraw: Callable[[Lane[T]], None],
+        line_up: Callable[[Lane[T]], None],
+        background: Callable[[Coroutine[object, object, None]], None],
+        end: Callable[[Epoch[T], Exception], None],
+        is_over: Callable[[Epoch[T]], bool],
+    ) -> None:
+        self._rereads = rereads
+        self._stats = stats
+        self._withdraw = withdraw
+        self._line_up = line_up
+        self._background = background
+        self._end = end
+        self._is_over = is_over
+
+    def make_room(self, epoch: Epoch[T], window: Window[T]) -> None:
+        """Set records aside while the window is full of bytes, and begin to read them again when it is time."""
+        if self._is_over(epoch):
+            return
+        while window.size >= window.size_limit and (slot := _excess(epoch, window)) is not None:
+            self.set_aside(epoch, slot)
+        if window.aside and not window.reading_again and (window.wants_records() or _starving(epoch, window)):
+            window.reading_again = True
+            self._background(self._read_again(epoch, window))
+
+    def set_aside(self, epoch: Epoch[T], slot: Slot[T]) -> None:
+        """Drop the record of an event that waits."""
+        assert slot.item is not None
+        if _can_start(epoch, slot):
+            self._withdraw(slot.lane_of(epoch))
+        left = self._rereads.strip(slot.item)
+        self._stats.resize(left - slot.size)
+        slot.window.set_aside(slot, left)
+
+    async def _read_again(self, epoch: Epoch[T], window: Window[T]) -> None:
+        try:
+            await self._read(epoch, window)
+        except Transient as away:
+            log.warning("record_not_read_again", topic=window.tp[0], partition=window.tp[1], why=str(away))
+            await asyncio.sleep(random.uniform(0, PAUSE))
+        except Exception as failure:  # noqa: BLE001 - the worker ends with it, whatever it is
+            if not self._is_over(epoch):
+                self._end(epoch, failure)
+        finally:
+            window.reading_again = False
+            self.make_room(epoch, window)
+
+    async def _read(self, epoch: Epoch[T], window: Window[T]) -> None:
+        """Read the oldest records, as far as the window has room; or, when it has none, the heads that starve."""
+        starving = {} if window.wants_records() else _starving(epoch, window)
+        heads = [slot for slots in starving.values() for slot in slots]
+        waiting = deque(sorted(heads, key=lambda slot: slot.offset) or (slot for slot in window.pending if slot.aside))
+        left = {tenant: STARVING_SHARE * window.size_limit / len(starving) for tenant in starving}
+        restored = False
+        if not waiting:
+            return
+        async with aclosing(self._rereads.read(window.tp, waiting[0].offset)) as records:
+            async for record in records:
+                while waiting and not (waiting[0].aside and left.get(waiting[0].tenant, 1) > 0):
+                    waiting.popleft()  # it is done together with one before it, or its tenant has its share
+                if not waiting or self._is_over(epoch) or (not starving and restored and not window.takes_records()):
+                    return
+                slot = waiting[0]
+                if record.position.offset > slot.offset:
+                    break
+                if record.position.offset == slot.offset:
+                    restored = True
+                    waiting.popleft()
+                    if starving:
+                        slot.kept = True
+                        left[slot.tenant] -= record.size()
+                    self._restore(epoch, slot, record)
+        lost = next((slot for slot in waiting if slot.aside and left.get(slot.tenant, 1) > 0), None)
+        if lost is not None and not self._is_over(epoch):
+            where = f"{window.tp[0]}[{window.tp[1]}]"
+            raise LostDelivery(f"{where}: {lost.offset} was delivered, and the log has it no longer")
+
+    def _restore(self, epoch: Epoch[T], slot: Slot[T], record: Record) -> None:
+        assert slot.item is not None
+        self._rereads.restore(slot.item, record)
+        self._stats.resize(record.size() - slot.size)
+        slot.window.restore(slot, record.size())
+        if _can_start(epoch, slot):
+            self._line_up(slot.lane_of(epoch))
+
+
+def _can_start(epoch: Epoch[T], slot: Slot[T]) -> bool:
+    """Return whether an event is the next one of its lane, and none before it runs."""
+    lane = slot.lane_of(epoch)
+    return not lane.busy and lane.slots[0] is slot
+
+
+def _excess(epoch: Epoch[T], window: Window[T]) -> Slot[T] | None:
+    """Return the event to set aside in a window that is full of bytes, None when there is none."""
+    newest: dict[str, Slot[T]] = {}
+    most = max(window.sizes, key=window.sizes.__getitem__)
+    for slot in reversed(window.pending):
+        if slot.started or slot.done or slot.aside or slot.tenant in newest:
+            continue
+        if (slot.kept or slot.tenant != most) and _can_start(epoch, slot):
+            continue
+        newest[slot.tenant] = slot
+        if slot.tenant == most:
+            break
+    return max(newest.values(), key=lambda slot: window.sizes[slot.tenant], default=None)
+
+
+def _starving(epoch: Epoch[T], window: Window[T]) -> dict[str, list[Slot[T]]]:
+    """Return the events that lack only their record, of tenants that have no event to start in this window."""
+    heads: dict[str, list[Slot[T]]] = {tenant: [] for tenant in window.aside}
+    for slot in window.pending:
+        if slot.tenant not in heads or slot.started or slot.done or not _can_start(epoch, slot):
+            continue
+        if slot.aside:
+            heads[slot.tenant].append(slot)
+            continue
+        del heads[slot.tenant]
+        if not heads:
+            break
+    return {tenant: slots for tenant, slots in heads.items() if slots}
