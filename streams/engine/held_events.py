@@ -161,7 +161,9 @@ class Window(Generic[T]):
     def reopen(self) -> bool:
         """Open a full window that has room again. Return whether it was opened now."""
         held = len(self.pending) + len(self.arrivals)
-        if self.full and held <= _OPEN_AT * self.events and self.size <= _OPEN_AT * self.size_limit:
+        # While records are set aside, those that arrive may be, so that little room suffices.
+        has_bytes = self.size < self.size_limit if self.aside else self.size <= _OPEN_AT * self.size_limit
+        if self.full and held <= _OPEN_AT * self.events and has_bytes:
             self.full = False
             return True
         return False

@@ -6,16 +6,17 @@ not start. These rules always hold:
 - A partition sets records aside only while it holds its limit of bytes: the newest waiting record of the tenant that
   holds most. It takes a record of another tenant only if the event waits behind another one of its lane.
 - Below half of the limit, records are read again, the oldest first, up to three quarters.
-- A tenant that has events at the head of their lanes, all of them without a record, starves. Such heads are read
-  again whatever the partition holds: up to a quarter of the limit, and at least one record for each such tenant. They
-  are not set aside again. So no blocked lane keeps the events of others from starting.
+- A tenant starves when each of its events that could start lacks its record, and its running events hold less than a
+  quarter of the limit. Records of such events are read again whatever the partition holds: up to a quarter of the
+  limit, and at least one for each such tenant. They are not set aside again. So no blocked lane of a tenant keeps the
+  events of another from starting.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
@@ -169,15 +170,22 @@ def _excess(epoch: Epoch[T], window: Window[T]) -> Slot[T] | None:
 
 
 def _starving(epoch: Epoch[T], window: Window[T]) -> dict[str, list[Slot[T]]]:
-    """Return the events that lack only their record, of tenants that have no event to start in this window."""
+    """Return the events that lack only their record, of tenants that starve in this window."""
     heads: dict[str, list[Slot[T]]] = {tenant: [] for tenant in window.aside}
+    running: Counter[str] = Counter()
     for slot in window.pending:
-        if slot.tenant not in heads or slot.started or slot.done or not _can_start(epoch, slot):
+        if slot.tenant not in heads or slot.done:
             continue
-        if slot.aside:
+        if slot.started:
+            running[slot.tenant] += slot.size
+            starves = running[slot.tenant] < STARVING_SHARE * window.size_limit
+        elif _can_start(epoch, slot):
+            starves = slot.aside
             heads[slot.tenant].append(slot)
+        else:
             continue
-        del heads[slot.tenant]
-        if not heads:
-            break
+        if not starves:
+            del heads[slot.tenant]
+            if not heads:
+                break
     return {tenant: slots for tenant, slots in heads.items() if slots}
