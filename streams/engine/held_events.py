@@ -1,13 +1,12 @@
-"""What a worker holds of one assignment: by partition the order of offsets, the bounds and what may be committed, and
-by key the events that have not started.
+"""Events that a worker holds in one assignment: per partition a window of offsets, per key a lane of waiting events.
 
 An event arrives, is admitted, runs, is done, and leaves when all events before it are done. The module is pure.
 
-- At most `events` events are admitted and have not left. So after a crash at most so many come again.
-- A window is full from `events` events or `size_limit` bytes on, and again open at three quarters of both. A full
-  window takes what is delivered nevertheless: the consumer had it in hand. It asks for no more of that partition.
-- Before a window is full of bytes, records are set aside (set_aside.py).
-- A done event keeps its offset alone: neither its record nor its decoded form.
+- At most `events` events are admitted and have not left. A crash redelivers at most this number.
+- A window is full at `events` events or `size_limit` bytes. It opens again at three quarters of both. A full window
+  still takes events that the consumer fetched before. The consumer fetches no more of that partition.
+- A window that holds its bytes drops records of waiting events (set_aside.py).
+- A done event keeps only its offset, neither its record nor its decoded form.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ TP = tuple[str, int]
 T = TypeVar("T")
 _OPEN_AT = 0.75
 _READ_AGAIN_AT = 0.5
-"""Share of the bytes below which records that were set aside are read again, until `_OPEN_AT` of them are held."""
+"""Share of the byte limit below which dropped records are read again, up to `_OPEN_AT`."""
 
 
 def beyond_the_end(tp: TP, committed: int) -> str:
     """Build the message for a group whose committed offset lies beyond the end of the log."""
     return (
-        f"{tp[0]}[{tp[1]}]: the committed offset {committed} lies beyond the end of the log: the topic was made anew "
-        "or cut, or the group's offsets are of another cluster. Nothing was read. If the log is right, reset the "
+        f"{tp[0]}[{tp[1]}]: the committed offset {committed} lies beyond the end of the log: the topic was created "
+        "again or cut, or the group's offsets are of another cluster. Nothing was read. If the log is right, reset the "
         "group's offsets on this topic to the earliest (kafka-consumer-groups --reset-offsets --to-earliest) and "
         "start again"
     )
@@ -43,12 +42,12 @@ class BeyondTheEnd(Fatal):
 
 
 class LostDelivery(RuntimeError):
-    """The consumer skipped an offset that the log has. To go on would commit past it."""
+    """The consumer skipped an offset that exists in the log. Continuing would commit past it."""
 
 
 @dataclass(eq=False, slots=True)
 class Slot(Generic[T]):
-    """One event. `item` belongs to the runner, and is None once the event is done or dropped. `size` is in bytes.
+    """One event. `item` is the runner's, and None once the event is done or dropped. `size` is in bytes.
 
     `follows`: the consumer knows that no record lies from this offset up to the event's own. None: it knows nothing.
     """
@@ -73,7 +72,7 @@ class Slot(Generic[T]):
 
     @property
     def is_needed(self) -> bool:
-        """Whether a stop handles it: one that lies behind it in its partition began."""
+        """True when a stop still handles the event, because a later event of its partition began."""
         return self.offset < self.window.begun and not self.aside
 
 
@@ -86,17 +85,17 @@ class Window(Generic[T]):
     size_limit: int
     began: int
     arrivals: deque[Slot[T]] = field(default_factory=deque)
-    """Delivered and not admitted: behind a hole that is being checked, or beyond the bound of events."""
+    """Delivered events that are not admitted: they follow a hole that is being checked, or exceed `events`."""
     pending: deque[Slot[T]] = field(default_factory=deque)
-    """Admitted, in order of offsets; the first one is not done."""
+    """Admitted events in order of offsets; the first one is not done."""
     size: int = 0
     """Bytes of all events that are held and not done."""
     sizes: Counter[str] = field(default_factory=Counter)
-    """The same by tenant; no tenant without a byte."""
+    """Bytes of these events by tenant; tenants without bytes are left out."""
     aside: Counter[str] = field(default_factory=Counter)
-    """Events that are set aside by tenant; no tenant without one."""
+    """Number of events without their record, by tenant; tenants without such events are left out."""
     reading_again: bool = False
-    """Records that were set aside are being read again."""
+    """True while dropped records are read again."""
     highest: int | None = None
     """The greatest offset admitted."""
     begun: int = -1
@@ -104,20 +103,20 @@ class Window(Generic[T]):
     next_offset: int | None = None
     """The offset after the last of the contiguous events that are done. It is safe to commit."""
     gathering: TimerHandle | None = None
-    """Ends the wait for events that are about to be delivered. None: nothing waits for them."""
+    """The timer that ends the wait for the rest of a delivery. None when no lane waits."""
     gathered: list[Lane[T]] = field(default_factory=list)
-    """Lanes that wait so."""
+    """Lanes that wait for the rest of a delivery."""
     checking: bool = False
-    """The log is being asked about a hole before the first arrival."""
+    """True while the log is asked about a hole before the first arrival."""
     full: bool = False
 
     @property
     def expected(self) -> int:
-        """The offset that comes next if the log has no hole."""
+        """The next offset if the log has no hole."""
         return self.began if self.highest is None else self.highest + 1
 
     def end_gathering(self) -> list[Lane[T]]:
-        """Wait no longer for events that are about to be delivered. Return the lanes that waited."""
+        """End the wait for the rest of a delivery. Return the lanes that waited."""
         if self.gathering is not None:
             self.gathering.cancel()
             self.gathering = None
@@ -130,16 +129,16 @@ class Window(Generic[T]):
         self._weigh(slot, slot.size)
 
     def fill(self) -> None:
-        """Note whether a bound is reached."""
+        """Mark the window as full when a bound is reached."""
         if len(self.pending) + len(self.arrivals) >= self.events or self.size >= self.size_limit:
             self.full = True
 
     def has_place(self) -> bool:
-        """Whether one more event may be admitted."""
+        """Return whether one more event may be admitted."""
         return len(self.pending) < self.events
 
     def admit(self) -> Slot[T] | None:
-        """Admit the first arrival; None for one that was admitted before, which is dropped."""
+        """Admit the first arrival and return it. A redelivered arrival is dropped, and None is returned."""
         slot = self.arrivals.popleft()
         if self.highest is not None and slot.offset <= self.highest:
             self.drop(slot)
@@ -149,7 +148,7 @@ class Window(Generic[T]):
         return slot
 
     def complete(self, slot: Slot[T]) -> bool:
-        """Note that an event is done. Return whether the offset that is safe to commit has moved."""
+        """Mark an event as done. Return whether the offset that is safe to commit has moved."""
         slot.done = True
         self.drop(slot)
         moved = False
@@ -161,7 +160,7 @@ class Window(Generic[T]):
     def reopen(self) -> bool:
         """Open a full window that has room again. Return whether it was opened now."""
         held = len(self.pending) + len(self.arrivals)
-        # While records are set aside, those that arrive may be, so that little room suffices.
+        # While records are being dropped, arriving records may be dropped too, so a little room is enough.
         has_bytes = self.size < self.size_limit if self.aside else self.size <= _OPEN_AT * self.size_limit
         if self.full and held <= _OPEN_AT * self.events and has_bytes:
             self.full = False
@@ -169,7 +168,7 @@ class Window(Generic[T]):
         return False
 
     def drop(self, slot: Slot[T]) -> None:
-        """Forget what an event holds."""
+        """Drop an event's item and count its bytes out."""
         self._weigh(slot, -slot.size)
         if slot.aside:
             self._count_aside(slot, -1)
@@ -177,25 +176,25 @@ class Window(Generic[T]):
 
     # ------------------------------------------------------------------------------------------------ set aside
     def set_aside(self, slot: Slot[T], left: int) -> None:
-        """Note that of an event's record only so many bytes are held."""
+        """Mark an event's record as dropped; `left` bytes of the event remain."""
         self._resize(slot, left)
         self._count_aside(slot, 1)
 
     def wants_records(self) -> bool:
-        """Whether records that were set aside are to be read again now."""
+        """Return whether dropped records may be read again now."""
         return self._admitted() <= _READ_AGAIN_AT * self.size_limit
 
     def takes_records(self) -> bool:
-        """Whether one more record that was set aside may be held."""
+        """Return whether one more dropped record may be read again."""
         return self._admitted() <= _OPEN_AT * self.size_limit
 
     def restore(self, slot: Slot[T], size: int) -> None:
-        """Note that an event has its record again."""
+        """Mark an event's record as held again; `size` is in bytes."""
         self._count_aside(slot, -1)
         self._resize(slot, size)
 
     def _admitted(self) -> int:
-        """Return the bytes of the admitted events: arrivals wait for these to leave."""
+        """Return the bytes of the admitted events, without arrivals."""
         return self.size - sum(slot.size for slot in self.arrivals)
 
     def _resize(self, slot: Slot[T], size: int) -> None:
@@ -217,7 +216,7 @@ class Window(Generic[T]):
 
 @dataclass(eq=False, slots=True)
 class Lane(Generic[T]):
-    """The events of one key that have not started, in order. `busy`: the one before them runs."""
+    """The waiting events of one key, in order. `busy` is True while an earlier event of the key runs."""
 
     place: tuple[int, str]
     tenant: str
@@ -232,13 +231,13 @@ class Epoch(Generic[T]):
     windows: dict[TP, Window[T]] = field(default_factory=dict)
     lanes: dict[tuple[int, str], Lane[T]] = field(default_factory=dict)
     broken: bool = False
-    """An event failed. No further event is started or committed."""
+    """True after an event failed: no further event starts or is committed."""
 
 
 @dataclass(slots=True)
 class LaneStats:
-    """Counts of events since the start; `running`, `held` and `held_bytes` are those of now. An event is held from its
-    delivery until it is done."""
+    """Counts of events since the start. `running`, `held` and `held_bytes` are current values. An event is held from
+    its delivery until it is done."""
 
     done: int = 0
     dropped: int = 0
@@ -247,21 +246,21 @@ class LaneStats:
     held: int = 0
     held_bytes: int = 0
     held_by: Counter[str] = field(default_factory=Counter)
-    """By tenant; no tenant without an event."""
+    """Held events by tenant; tenants without events are left out."""
     most_running: int = 0
 
     def take(self, tenant: str, size: int) -> None:
-        """Count an event that is held from now on."""
+        """Count an event as held."""
         self.held += 1
         self.held_bytes += size
         self.held_by[tenant] += 1
 
     def resize(self, by: int) -> None:
-        """Count bytes of an event's record that are held again, or, below 0, no longer."""
+        """Add to the held bytes; a negative number subtracts."""
         self.held_bytes += by
 
     def let_go(self, tenant: str, size: int) -> None:
-        """Count an event that is held no longer."""
+        """Count a held event out."""
         self.held -= 1
         self.held_bytes -= size
         self.held_by[tenant] -= 1

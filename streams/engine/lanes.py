@@ -1,8 +1,8 @@
 """Keyed lanes: events of different keys run side by side, events of one key in order. Acknowledgement is in order.
 
-A lane is (partition number, key) over all topics of the stage. The module knows nothing of Faust or Kafka. The runner
-(streams/faust/runner.py) passes in the callables, and property tests compare the lanes with a model. What is held of a
-partition is in held_events.py, whose turn it is in fair_queue.py.
+A lane is (partition number, key) over all topics of the stage. The module knows neither Faust nor Kafka. The runner
+(streams/faust/runner.py) passes in the callables, and property tests compare the lanes with a model. held_events.py has
+the events of each partition, fair_queue.py the order of tenants.
 
 These rules always hold:
 - The committed offset of a partition never passes an event that is not done.
@@ -10,13 +10,13 @@ These rules always hold:
 - After a failure no further event of that epoch starts, and only events that are done are committed.
 - At most `in_flight` events run that have no decision yet (`release_slot`), and four times as many in all. Further
   decisions of one event, such as those on waiting turns, need no slot; the client of the model bounds its calls.
-- An event that waits behind another of its own key has no slot. A free slot goes to the tenant with the fewest,
-  and among such to the one that has used least of the processor.
-- An event of a backlog starts when what the log has of its partition is delivered, so that it sees the events behind
-  it. It waits `GATHER_SECONDS` at most. Events of a tenant without a backlog do not wait.
-- An event may be done together with the one before it in its lane (`cover`), and then never starts.
-- `submit` never waits. Each partition has bounds of its own, in events and in bytes. Beyond them `has_room` is False,
-  the consumer fetches no more of that partition, and all others go on.
+- An event that waits for an earlier event of its key has no slot. A free slot goes to the tenant with the fewest slots.
+  Among tenants with equally many, the tenant that used least processor time is next.
+- An event of a backlog starts when the whole fetch of its partition is delivered, so that it sees later events. It
+  waits `GATHER_SECONDS` at most. Events of a tenant without a backlog do not wait.
+- One outcome may cover an event and the next events of its lane (`cover`); these never start.
+- `submit` never waits. Each partition has its own bounds in events and in bytes. Beyond them `has_room` is False, and
+  the consumer fetches no more of that partition. Other partitions continue.
 - Beyond the bytes, records of a backlog are set aside and read again (set_aside.py). So one tenant's backlog of large
   records does not keep others from being delivered.
 """
@@ -45,19 +45,18 @@ log = structlog.get_logger(__name__)
 
 TRANSIENT_PAUSE = 0.2
 UNACKNOWLEDGED = 1_000
-"""Events of a partition that may wait behind one that is not done. It equals the number of ids that a stage remembers
-of a key: if more events were redelivered after a crash, the first of them would count as new."""
+"""Events of a partition that may wait for an earlier one. It equals the number of ids that a stage remembers of a key:
+if a crash redelivered more events, the first of them would count as new."""
 HELD_BYTES = 64 * 1024 * 1024
-"""Bytes of records that a stage holds in one worker. Each partition that the worker reads has an equal part of it."""
+"""Bytes of records that a stage holds in one worker. The partitions that the worker reads have equal parts."""
 HELD_BYTES_PARTITION = 16 * 1024 * 1024
-"""Bytes of records that are held of one partition at most."""
+"""Greatest number of bytes for one partition."""
 GATHER_SECONDS = 5.0
-"""How long the events of a partition wait for those that are to be delivered behind them, at most. Three thousand take
-as long on a busy machine."""
+"""Longest wait for the rest of a delivery. On a busy machine the delivery of 3 000 events takes as long."""
 FEW = 16
-"""A tenant of which no more events are held has no backlog: its events do not wait for those behind them."""
+"""A tenant with at most this number of held events has no backlog: its events do not wait for later ones."""
 EFFECTS = 4
-"""Events that may run for each slot: one that is being decided, and others whose effects are on their way."""
+"""Events that may run for each slot: one in its decision, the others in their effects."""
 T = TypeVar("T")
 
 
@@ -69,8 +68,8 @@ class Lanes(Generic[T]):
     `acknowledged(tp, offset)`: the events of a partition before this offset are done and may be committed.
     `commit(offsets)`: commit now, during a revocation; by partition the next offset to read.
     `first_at_or_after(tp, offset)`: return the first offset that the log has, or None.
-    `passed_over(tp, first, until)`: the log has no record in [first, until), and the events behind go on.
-    `crash(exception)`: stop the worker. `crashed()`: whether it is stopping so; nothing becomes durable any more.
+    `passed_over(tp, first, until)`: the log has no record in [first, until); later events continue.
+    `crash(exception)`: stop the worker. `crashed()`: whether it is stopping after a crash; nothing becomes durable.
     `interrupt()`: cut short every wait for a component.
     `lease_ok()`: whether this worker surely owns its partitions.
     `has_room_again()`: the consumer may fetch again of a partition that had no room.
@@ -124,7 +123,7 @@ class Lanes(Generic[T]):
         self._tasks: dict[asyncio.Task[None], tuple[Epoch[T], Lane[T]]] = {}
         """Running events."""
         self._deciding: set[asyncio.Task[None]] = set()
-        """Those of them that hold a slot."""
+        """Running events that hold a slot."""
         self._background: set[asyncio.Task[None]] = set()
         """Checks of holes, and the end of the worker."""
         self._stopping = False
@@ -164,9 +163,9 @@ class Lanes(Generic[T]):
         """Take an event in; called in delivery order. It never waits (see `has_room`).
 
         `committed` is the offset at which the consumption of the partition began (None: the start of the log).
-        `current`: whether the event belongs to the present assignment. `tenant`: whose share of the slots it takes.
-        `size` is in bytes. `follows`: the consumer has seen that no record lies from this offset up to `offset`.
-        `left`: so many events of the partition are about to follow.
+        `current`: whether the event belongs to the present assignment. `tenant`: the owner of the slot that it takes.
+        `size` is in bytes. `follows`: the consumer has seen that no record exists from this offset up to `offset`.
+        `left`: number of events of the partition in the same delivery that follow.
         """
         epoch = self._epoch
         if epoch.broken or self._finishing or not current:
@@ -187,7 +186,7 @@ class Lanes(Generic[T]):
             self._gathered(epoch, window)
 
     def has_room(self, tp: TP) -> bool:
-        """Whether the consumer may fetch more of a partition. Other threads may call it."""
+        """Return whether the consumer may fetch more of a partition. Other threads may call it."""
         window = self._epoch.windows.get(tp)
         return window is None or not window.full
 
@@ -246,7 +245,7 @@ class Lanes(Generic[T]):
             self._ready.push(lane.tenant, lane)
 
     def _withdraw(self, lane: Lane[T]) -> None:
-        """Let the next event of a lane wait for a slot no longer."""
+        """Take a lane out of the queue for slots."""
         if not self._ready.remove(lane.tenant, lane):
             for window in self._epoch.windows.values():
                 if lane in window.gathered:
@@ -335,7 +334,7 @@ class Lanes(Generic[T]):
         return self._ready.shares()
 
     def release_slot(self) -> None:
-        """Let another event begin. Called by `handle` within its own task, when its decision stands.
+        """Let another event begin. Called by `handle` within its own task, once its decision is final.
 
         The remaining steps mostly wait for a log or a store, not for a model. Four times `in_flight` bounds the number
         of events that run.
@@ -433,7 +432,7 @@ class Lanes(Generic[T]):
     def _drop_waiting(self, epoch: Epoch[T], *, needed: bool = False) -> int:
         """Drop the events that have not started, and return their number.
 
-        `needed`: keep those that lie before an event of their partition that began.
+        `needed`: keep the events before an event of their partition that began.
         """
         dropped = 0
         for window in epoch.windows.values():
@@ -491,7 +490,7 @@ class Lanes(Generic[T]):
 
     # ------------------------------------------------------------------------------------------------ out
     def idle(self) -> bool:
-        """Whether no event is being handled."""
+        """Return whether no event is being handled."""
         return not self._tasks
 
     async def finish(self) -> None:

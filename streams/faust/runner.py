@@ -50,7 +50,7 @@ PARKED_POLL = 1.0
 AWAY_SHOWN = 3
 """Components that readiness names; each tenant has a breaker of its own for its model."""
 TENANTS_AWAY_MAX = 3
-"""When so many tenants miss a component of their own, the worker is not ready: it is away for all."""
+"""Number of tenants without a component of their own from which the worker is not ready."""
 SPARE = "a spare: there are more workers than partitions"
 
 
@@ -272,8 +272,8 @@ class StageRunner:
         return item.decoded
 
     def _ahead(self) -> Iterator[tuple[Record, Routed[Any]]]:
-        """Iterate over the events of the running event's lane that have not started, the next one first. One behind a
-        hole runs by itself, because the hole is noted first."""
+        """Iterate over the waiting events of the running event's lane, the next one first. It ends at an event after a
+        hole, because the hole is noted before that event."""
         items = takewhile(lambda item: item.hole is None, self._lanes.queued())
         return ((item.record, self._decoded(item)) for item in items)
 
@@ -289,7 +289,7 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ tasks
     async def _watch_assignment(self) -> None:
-        """Let the stage find what waits in the partitions that it was given, once their tables are recovered."""
+        """Let the stage find waiting events in its new partitions, once their tables are recovered."""
         try:
             while not self.app.should_stop:
                 if self.app.ready():
@@ -313,7 +313,7 @@ class StageRunner:
         await self._stage.background()
 
     async def _retry_parked(self) -> None:
-        """Learn which keys of this worker's partitions are parked, and have their outcomes tried again when due."""
+        """Load the parked keys of this worker's partitions, and retry their outcomes when due."""
         known: frozenset[int] = frozenset()
         while not self.app.should_stop:
             await self.app.sleep(PARKED_POLL)
@@ -417,8 +417,8 @@ class StageRunner:
 
     def ready(self) -> tuple[bool, str]:
         """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`), and so
-        is a worker that misses nothing but the models of one or two tenants, or has parked keys or paused tenants: it
-        tells of them."""
+        is a worker with parked keys, paused tenants, or unreachable models of fewer than three tenants. The reason then
+        names them."""
         why = self.app.why_not_ready()
         if why:
             return False, why
