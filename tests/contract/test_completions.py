@@ -242,7 +242,9 @@ class TestRepair:
             await client.complete(observe("user: I work at Google."))
         assert [ask.response_format for ask in server.asks] == ["json_schema", "json_object", "text", "text"]
 
-    @pytest.mark.parametrize("reply", [content_filtered(), error(400, code="content_policy_violation")], ids=str)
+    @pytest.mark.parametrize(
+        "reply", [content_filtered(), error(400, code="content_policy_violation")], ids=["filtered", "refused"]
+    )
     async def test_a_content_filter_is_poison_after_one_call(
         self, client: OpenAICompletions, server: ModelServer, ledger: Ledger, reply: Reply
     ) -> None:

@@ -112,11 +112,13 @@ class TestEveryEmbedder:
     async def test_no_texts_give_no_vectors(self, embedder: Embedder) -> None:
         assert await embedder.embed([], tenant_id="acme") == []
 
-    @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-    async def test_hostile_text_has_a_vector_too(self, embedder: Embedder, text: str) -> None:
-        [vector] = await embedder.embed([text], tenant_id="acme")
-        assert all(map(math.isfinite, vector))
-        assert math.hypot(*vector) == pytest.approx(1.0, abs=1e-6)
+    async def test_hostile_text_has_a_vector_too(self, embedder: Embedder) -> None:
+        failed = []
+        for text in HOSTILE:
+            [vector] = await embedder.embed([text], tenant_id="acme")
+            if not all(map(math.isfinite, vector)) or math.hypot(*vector) != pytest.approx(1.0, abs=1e-6):
+                failed.append(ascii(text)[:80])
+        assert failed == []
 
     async def test_slug_fits_a_collection_name(self, embedder: Embedder) -> None:
         assert set(embedder.identity.slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memstream.cli.wiring.settings import Settings, variable
+from tests.support.cases import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.md"))
@@ -52,7 +53,7 @@ def test_every_example_of_the_file_is_taken(document: Path, tmp_path: Path, monk
         load(config=tmp_path / "memstream.toml")
 
 
-@pytest.mark.parametrize("document", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
+@for_each("document", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
 class TestDocuments:
     def test_links_lead_somewhere(self, document: Path) -> None:
         links = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text())

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -59,7 +61,7 @@ def test_pages_that_files_name_exist() -> None:
     assert gone == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+@for_each("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 class TestPage:
     def test_modules_that_it_names_exist(self, page: Path) -> None:
         files = [name for name in tracked() if name.endswith(".py")]

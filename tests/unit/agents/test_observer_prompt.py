@@ -18,6 +18,7 @@ from memstream.agents.observer.speakers import ShownMessage
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.turns import Turn
 from memstream.schemas.working_set import WorkingEntry, WorkingSet
+from tests.support.cases import for_each
 from tests.support.openai_bodies import OBSERVATION
 from tests.support.prompt_view import view
 
@@ -274,7 +275,7 @@ FIELDS: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "given", "read"), FIELDS)
+@for_each(("field", "given", "read"), FIELDS)
 def test_a_wrong_minor_field_costs_that_field(field: str, given: Any, read: Any) -> None:
     answer = items(item(**{field: given}))
     ((_, one),) = answer.items

@@ -8,6 +8,7 @@ import pytest
 
 from memstream.api.misspellings import NAMES_MAX, Misspelling, misspellings, nearest_field
 from memstream.schemas.turns import ContentPart, Turn, TurnMessage
+from tests.support.cases import for_each
 
 MISSPELLED = {
     "mesages": "messages",
@@ -51,7 +52,7 @@ OWN_OF_MESSAGE = (
 OWN_OF_PART = ("image_url", "input_audio", "file", "test", "next", "context", "texts", "types", "typed", "tape")
 
 
-@pytest.mark.parametrize(("name", "known"), MISSPELLED.items())
+@for_each(("name", "known"), MISSPELLED.items())
 def test_a_name_that_is_nearly_a_field_is_that_field_misspelled(name: str, known: str) -> None:
     assert nearest_field(name, Turn) == known
 
@@ -61,7 +62,7 @@ def test_a_message_has_fields_of_its_own(name: str, known: str) -> None:
     assert (nearest_field(name, TurnMessage), nearest_field(name, Turn)) == (known, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "name"),
     [
         *((Turn, name) for name in OWN),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memstream.memory.language.literal_index import LiteralIndex, needed_literals, one_case
 from memstream.memory.trust import instructions
 from memstream.memory.trust.orders import ORDER_RULES
+from tests.support.cases import for_each
 from tests.support.corpus_texts import changed_texts, corpus_texts
 
 FIXED = [pattern.pattern for pattern in instructions._FIXED]
@@ -96,7 +97,7 @@ def test_what_a_pattern_matches_is_a_candidate() -> None:
     assert len(matched) > len(SOURCES) // 2, "the corpora match too few of the patterns"
 
 
-@pytest.mark.parametrize("number", range(len(SOURCES)))
+@for_each("number", range(len(SOURCES)), ids=lambda number: SOURCES[number])
 def test_what_a_pattern_describes_is_a_candidate(number: int) -> None:
     """Texts are made from the pattern itself."""
     index, search = instructions._index(), SEARCHES[number]

@@ -46,7 +46,7 @@ def test_groups_are_owners_of_the_same_tenant_each_once() -> None:
         {"as_of": datetime(2026, 1, 1)},  # noqa: DTZ001
         {"known_at": datetime(2026, 1, 1)},  # noqa: DTZ001
     ],
-    ids=str,
+    ids=lambda wrong: str(wrong)[:80],
 )
 def test_what_is_out_of_bounds_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
@@ -17,6 +16,7 @@ from memstream.schemas.base import Contract
 from memstream.schemas.commands import FactsApply
 from memstream.schemas.generate import FOLDER, PUBLISHED, Published
 from memstream.schemas.turns import Turn
+from tests.support.cases import for_each
 
 GOLDEN = sorted((Path(__file__).resolve().parents[2] / "data" / "golden").glob("v*/*.json"))
 BY_NAME = {published.name: published for published in PUBLISHED}
@@ -50,7 +50,7 @@ def test_there_is_a_fixture_for_every_contract() -> None:
     assert {path.name.split(".")[0] for path in GOLDEN} == set(BY_NAME)
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@for_each("path", GOLDEN, ids=lambda path: f"{path.parent.name}/{path.stem}")
 class TestGolden:
     def test_is_read_and_keeps_what_was_known(self, path: Path) -> None:
         contract: type[Contract] = published_of(path).contract

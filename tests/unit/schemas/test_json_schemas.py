@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from memstream.schemas import generate
 from memstream.schemas.policies import TenantPolicy
+from tests.support.cases import for_each
 
 GOLDEN = sorted((Path(__file__).resolve().parents[2] / "data" / "golden").glob("v*/*.json"))
 
@@ -21,7 +22,7 @@ def test_files_and_code_agree() -> None:
     assert generate.differences() == [], "python -m memstream.schemas.generate writes them anew"
 
 
-@pytest.mark.parametrize("name", sorted(generate.expected_files()))
+@for_each("name", sorted(generate.expected_files()))
 def test_each_is_a_valid_schema(name: str) -> None:
     Draft202012Validator.check_schema(json.loads(generate.expected_files()[name]))
 
@@ -90,7 +91,7 @@ def validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(json.loads((generate.FOLDER / name).read_text()))
 
 
-@pytest.mark.parametrize("published", generate.PUBLISHED, ids=lambda p: p.name)
+@for_each("published", generate.PUBLISHED, ids=lambda p: p.name)
 class TestTwoSets:
     def test_readers_accept_one_more_field_at_each_level_and_writers_do_not(
         self, published: generate.Published

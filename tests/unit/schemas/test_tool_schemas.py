@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 from memstream.schemas.tool_schemas import input_schema, output_schema, strict_input_schema
 from memstream.schemas.tools import TOOLS, TOOLS_BY_NAME, ToolAccepted, ToolSpec
+from tests.support.cases import for_each
 
 
 def objects(node: Any) -> Iterator[dict[str, Any]]:
@@ -27,7 +27,7 @@ def test_there_are_nineteen_tools_with_names_of_their_own() -> None:
     assert len(TOOLS) == len(TOOLS_BY_NAME) == 19
 
 
-@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+@for_each("spec", TOOLS, ids=lambda spec: spec.name)
 class TestSchemas:
     def test_they_are_valid_and_closed(self, spec: ToolSpec) -> None:
         for schema in (input_schema(spec), output_schema(spec), strict_input_schema(spec)):

@@ -12,13 +12,14 @@ from memstream.schemas.errors import DeploymentFault, Fatal, StageError, Transie
 from memstream.streams.engine.error_boundary import is_of_one_key
 from memstream.streams.engine.process_exit import BROKEN, exit_code_for
 from memstream.streams.log.write_errors import NOT_ALLOWED, PASSES, InvalidRecordError, row_error, write_error
+from tests.support.cases import for_each
 
 TOPIC = "memory.observations"
 EVERY = [each for each in vars(kafka).values() if isinstance(each, type) and issubclass(each, KafkaError)]
 DAY = 86_400_000
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@for_each("kind", EVERY)
 def test_what_the_broker_never_takes_does_not_wait(kind: type[KafkaError]) -> None:
     error = write_error(TOPIC, kind())
     waits = kind.retriable or issubclass(kind, PASSES)
