@@ -11,7 +11,7 @@ import json
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,31 +75,39 @@ async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> Found:
         model = Model()
         try:
             for kind in wanted.worlds:
-                for number, ratio in enumerate(wanted.ratios):
+                for number, (ratio, case) in enumerate(parts(wanted.ratios)):
                     place = Path(folder) / f"{kind}-{number}"  # Kafka refuses a folder with the prime of R3′
                     place.mkdir()
                     async with WORLDS[kind](place, model) as world:  # a new world, without data of earlier runs
-                        await in_this_world(ratio, world, wanted, found, tell=tell)
+                        await in_this_world(ratio, case, world, wanted, found, tell=tell)
         finally:
             await model.close()
     return found
 
 
-async def in_this_world(ratio: str, world: World, wanted: Wanted, found: Found, *, tell: Callable[[str], None]) -> None:
-    began = time.monotonic()
+def parts(ratios: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each ratio with the name of a case, "" for a ratio that has none. Each has a world of its own."""
+    for ratio in ratios:
+        yield from ((ratio, case) for case in (fairness.CASES if ratio == "R11" else ("",)))
+
+
+async def in_this_world(
+    ratio: str, case: str, world: World, wanted: Wanted, found: Found, *, tell: Callable[[str], None]
+) -> None:
+    began, name = time.monotonic(), " ".join(filter(None, [ratio, case, "on", world.kind]))
     try:
-        figures = await one(ratio, world, quick=wanted.quick, so_far=found.figures)
+        figures = await one(ratio, case, world, quick=wanted.quick, so_far=found.figures)
         if ratio == "R7" and wanted.mem0:
             figures += await mem0.measure(world, mem0.QUICK if wanted.quick else mem0.FULL)
         found.figures += [replace(each, on=world.where) for each in figures]
     except (NotMeasured, TimedOut, TimeoutError) as error:
-        found.missing[f"{ratio} on {world.kind}"] = str(error)
-        tell(f"{ratio} on {world.kind}: not measured: {error}")
+        found.missing[name] = str(error)
+        tell(f"{name}: not measured: {error}")
     else:
-        tell(f"{ratio} on {world.kind}: {time.monotonic() - began:.0f} s")
+        tell(f"{name}: {time.monotonic() - began:.0f} s")
 
 
-async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]) -> list[Figure]:
+async def one(ratio: str, case: str, world: World, *, quick: bool, so_far: Sequence[Figure]) -> list[Figure]:
     match ratio:
         case "R1":
             return await throughput.measure(world, throughput.QUICK if quick else throughput.FULL)
@@ -120,7 +128,7 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
         case "R10":
             return await edits.measure(world, edits.QUICK if quick else edits.FULL)
         case "R11":
-            return await fairness.measure(world, fairness.QUICK if quick else fairness.FULL)
+            return await fairness.measure(world, fairness.QUICK if quick else fairness.FULL, case)
         case "all stages":
             return await all_stages.measure(world, all_stages.QUICK if quick else all_stages.FULL)
     raise AssertionError(f"{ratio} is not measured here")
