@@ -1,4 +1,8 @@
-"""Points of turns in the session log: messages with places and windows, for one or several turns. Pure functions."""
+"""Points of turns in the session log: messages with places and windows, for one or several turns. Pure functions.
+
+Only messages of the session's thread (`is_talk`) have a place and a window. Messages of tools and systems, and messages
+without words, are not in the thread.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,7 @@ class VerbatimTurn:
 
 @dataclass(frozen=True, slots=True)
 class EarlierMessages:
-    """The messages before a turn in the conversation of its session."""
+    """The messages before a turn in the thread of its session."""
 
     next_place: int | None
     """The place of the turn's first message, or None for a turn recorded by version 0.1."""
@@ -67,13 +71,13 @@ class PlacedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnMessages:
-    """The messages of consecutive turns, and the windows of the messages in the conversation."""
+    """The messages of consecutive turns, and the windows of the messages in the thread."""
 
     turns: tuple[tuple[str, tuple[StoredMessage, ...]], ...]
     """The collection and the messages of each turn."""
     windows: MessageWindows
     window_of: Mapping[str, str]
-    """Windows by message id. A message outside the conversation has no window."""
+    """Windows by message id, for messages of the thread."""
 
     def own_texts(self) -> list[str]:
         """Return the distinct search texts of the messages."""
@@ -81,7 +85,7 @@ class TurnMessages:
         return list(dict.fromkeys(text for text in texts if text.strip()))
 
     def texts(self) -> list[str]:
-        """Return all texts to embed: the messages, their windows, and the window that they complete."""
+        """Return all texts to embed: the messages, their windows, and the completed window of the message before."""
         completed = [] if self.windows.before is None else [self.windows.before]
         return list(dict.fromkeys([*self.own_texts(), *self.windows.turn, *completed]))
 
@@ -109,8 +113,8 @@ def session_writes(
 ) -> tuple[Write, ...]:
     """Return the writes of consecutive turns: messages, the completed window of the previous message, labels.
 
-    Each turn is inserted after the previous turn is stored. So a crash never leaves a turn without its predecessors,
-    which would make its place unknown.
+    Each turn is inserted after the previous turn is stored. Thus, after a crash, all turns before a stored turn are
+    stored, and its place is known.
     """
     writes: list[Write] = [
         InsertPoints(
@@ -136,7 +140,7 @@ def search_text(message: StoredMessage) -> str:
 
 
 def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple[tuple[StoredMessage, ...], int | None]:
-    """Return a turn's messages and the next free place. Messages of the conversation take places from `place` on."""
+    """Return a turn's messages and the next free place. Messages of the thread take places from `place` on."""
     work, record = placed.work, placed.record
     turn = work.turn
     owner_key = work.owner.key(turn.tenant_id)
@@ -179,7 +183,7 @@ def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels
 
 
 def _point(message: StoredMessage, window: str | None, vectors: Vectors) -> OutPoint:
-    """Return the point of a message. Outside the conversation the window is the message's own text."""
+    """Return the point of a message. The window of a message outside the thread is its own text."""
     text = search_text(message)
     window_text = window or text
     return OutPoint(

@@ -79,7 +79,7 @@ class Audience:
     def hears(self, record: Record) -> bool:
         """Return whether a record is for this audience.
 
-        The key excludes other tenants before the value is decoded. The value decides.
+        The key is compared first: records of other tenants need no decoding. The decoded value is authoritative.
         """
         if record.key is not None and not record.key.startswith(f"{ids.encode(self.tenant_id)}/".encode()):
             return False

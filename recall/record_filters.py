@@ -109,7 +109,7 @@ def owned_filter(selection: RecordSelection) -> models.Filter:
 
 
 def member_filter(selection: RecordSelection) -> models.Filter:
-    """Match all groups, or the groups of which the owner is a member."""
+    """Match all groups, or the groups that have the owner as a member."""
     owner = selection.owner
     return models.Filter(must=[] if owner is None else [equals("member_keys", owner.key(selection.tenant_id))])
 

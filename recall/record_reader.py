@@ -292,7 +292,7 @@ class RecordReader:
     async def groups(
         self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[MemoryGroup]:
-        """Read a page of the tenant's groups by id, or of the groups of which the owner is a member."""
+        """Read a page of the tenant's groups by id, or of the groups that have the owner as a member."""
         return await self._page(_GROUP, selection, limit, cursor)
 
     async def groups_of(self, tenant_id: str, member: Owner) -> tuple[MemoryGroup, ...]:

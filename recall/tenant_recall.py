@@ -12,7 +12,10 @@ from .service import RecallPort, RecallResult
 
 
 class TenantRecall:
-    """`RecallPort` that uses the port of the tenant's policy. `make` creates a port, kept until the policy changes."""
+    """`RecallPort` that delegates each read to a port with the tenant's policy.
+
+    `make` creates such a port. It is cached until the tenant's policy changes.
+    """
 
     def __init__(self, *, policies: TenantPolicies, make: Callable[[MemoryPolicy], RecallPort]) -> None:
         self._policies = policies

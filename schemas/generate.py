@@ -62,7 +62,7 @@ class Published:
 
 
 def _edits() -> Iterator[Published]:
-    """Yield the arguments and results of edits by hand, each contract once: `fact_remember` for FactRemember."""
+    """Yield the arguments and results of manual edits, each contract once."""
     kinds = [kind for kind in KINDS if kind.result is not None]
     sides: tuple[tuple[Literal["sent", "produced"], str, Callable[[CommandKind], type[Contract] | None]], ...] = (
         ("sent", "args of a command of kind", lambda kind: kind.args),

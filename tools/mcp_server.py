@@ -181,7 +181,7 @@ class MemoryServer:
     # ------------------------------------------------------------------------------------------------ the prompt
     async def _list_prompts(self, context: RequestContext, params: PaginatedRequestParams | None) -> ListPromptsResult:
         await self.identify(context)
-        cue = PromptArgument(name="cue", description="What the conversation is about; left out: what counts most.")
+        cue = PromptArgument(name="cue", description="Subject of the conversation. Default: the most important items.")
         about = "What memory knows about the user, as text for the conversation."
         return ListPromptsResult(
             prompts=[Prompt(name=PROMPT, title="What memory knows", description=about, arguments=[cue])]

@@ -1,4 +1,4 @@
-"""Filters that the store adds. Every filter contains a tenant."""
+"""Qdrant filters for tenants and ids. Every filter contains a tenant."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of_points(tenant_id: str, ids: Sequence[str], *, version: int | None = None)
 
 
 def each_of(groups: Iterable[tuple[str, Sequence[str]]]) -> models.Filter:
-    """Match points by id, each only for its own tenant. `groups` has pairs (tenant, ids)."""
+    """Match points by tenant and id. `groups` has pairs (tenant, ids); an id matches only points of its tenant."""
     return either(models.Filter(must=of_points(tenant_id, ids)) for tenant_id, ids in groups)
 
 

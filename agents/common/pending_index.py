@@ -8,8 +8,8 @@ key `index_key(kind, key)` (schemas/row_keys.py) and no content. The row of `key
 | an index row whose row has no pending work | The next worker reads the row and deletes the index row. |
 | a pending row without its index row | Impossible: the index row is written before the row and deleted after it. |
 
-A table of an earlier version has no index. The first worker of a partition builds it in slices. The mark stores the
-position of the build, so that an interrupted build continues from there.
+A table of an earlier version has no index. The first worker of a partition builds it in slices. A row, the mark, stores
+the position of the build, so that an interrupted build continues from there.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from .stored_row import EPOCH_VERSION, StoredRow
 INDEX_ROW: Final = b"{}"
 """The value of every index row."""
 _WRITTEN_AT_ONCE: Final = 256
+"""Maximum number of missing index rows that a build collects before it writes them."""
 _LOOKED_AT: Final = 2_000
 """Rows that a build scans between two saves of its position. A crash repeats at most this many rows."""
 
 
 class IndexMark(StoredRow):
-    """The mark of a partition. Every pending row up to `built_to` has its index row.
+    """The build state of a partition's index. Every pending row up to the key `built_to` has its index row.
 
     Its `row_version` stops workers of earlier versions, which would write rows without index rows.
     """
@@ -70,8 +71,8 @@ async def _build(
 ) -> None:
     """Write the missing index rows of a partition.
 
-    The marks are written first. From then on no worker of an earlier version writes rows in this partition, so no row
-    has to be scanned twice.
+    The marks are written first. Their row version stops workers of earlier versions, so no row without an index row is
+    added behind the scan.
     """
     raw = rows.row(INDEX_BUILT, partition=partition)
     mark = None if raw is None else IndexMark.read(raw)

@@ -18,7 +18,7 @@ from ...streams.engine.retry import Calls
 from .steps.base import RunRequest
 
 READ_MAX: Final = 2_000
-"""Maximum number of records that one step reads; the records with the lowest ids."""
+"""Maximum number of records that one read of a step returns: the facts with the lowest ids, or the oldest episodes."""
 
 
 @dataclass(frozen=True, slots=True)

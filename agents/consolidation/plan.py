@@ -37,7 +37,7 @@ so a run ends within minutes and delays only its owner."""
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of runs. No other module defines them."""
+    """The steps of all kinds of run."""
 
     reader: OwnerReader
     caller: ModelCaller
@@ -104,7 +104,7 @@ class Steps:
             FactsStep(reader, caller, policy),
             SummaryEpisodesStep(self.policy.routing.significance),
             PromoteStep(reader, policy),
-            # Pending facts are not believed, so a tier without a deep phase judges them in the standard phase.
+            # A pending fact has no effect until it is judged. Without a deep phase, the standard phase judges it.
             JudgeStep(reader, caller, policy, "deep" if "deep" in phases else "standard"),
             InsightsStep(reader, caller, policy),
             ProceduresStep(reader, caller, policy),
@@ -131,7 +131,7 @@ class Steps:
         )
 
     def _maintenance_of_facts(self, phases: frozenset[Phase]) -> Mapping[str, Step]:
-        """Return the steps of a maintenance run that propose fact changes, by the name of their count."""
+        """Return the steps of a maintenance run that propose fact changes, by the count that reports their changes."""
         policy, reader = self.policy, self.reader
         derive = {"derived": InsightsStep(reader, self.caller, policy.consolidation)} if "deep" in phases else {}
         return {

@@ -1,6 +1,7 @@
 """Summaries of a session's turns, for the steps Summary and Compact: the choice of turns, and the model's answer.
 
-A model does not see secret messages, turns with a label, or turns that are the source of a secret episode or fact.
+A model does not see secret messages, turns with a sensitivity label, or turns that are the source of a secret episode
+or fact.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ async def without_secrets(
 async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader: OwnerReader) -> frozenset[str]:
     """Return the turns that have a label or are the source of a secret episode or fact.
 
-    The label exists before consolidation receives the turn; the session log may apply it later.
+    The label is read from its own collection: it exists before consolidation receives the turn, but the messages in
+    the session log may get it later.
     """
     store, calls, tenant_id = reader.store, reader.calls, request.tenant_id
     secret = equals("sensitivity", "secret")
@@ -149,14 +151,14 @@ def summary_proposal(summary: Summary, *, significance: float) -> SummaryProposa
 def with_summarised(
     before: SeenIds, request: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn]
 ) -> SeenIds:
-    """Return the ids in the owner's row with the shown turns added."""
+    """Add the shown turns to the ids of summarised turns, which are stored in the owner's row."""
     for each in shown:
         before = before.add(summarised_id(request, session, each.turn_id), kept=SUMMARISED_KEPT)
     return before
 
 
 def summarised_id(request: RunRequest, session: SummaryBacklog, turn_id: str) -> str:
-    """Return the id of a shown turn in the owner's row."""
+    """Return the id by which the owner's row records a summarised turn."""
     return ids.turn_cause(ids.session_key(request.tenant_id, *session.session), turn_id)
 
 

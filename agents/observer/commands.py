@@ -69,7 +69,8 @@ def status_of(command: Command, tiers: TiersPolicy, *, now: datetime) -> ResultS
 def answer_records(
     command: Command, session: SessionRow, policy: MemoryPolicy, *, now: datetime
 ) -> tuple[OutRecord, ...]:
-    """Return the command's result, after the commands of a flush to the reflector.
+    """Return the records that answer a command. The last record is the result. The records before it are the commands
+    to the reflector that a flush causes.
 
     `session`: the row after the command was executed. The result has its number of waiting turns.
     """

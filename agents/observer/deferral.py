@@ -2,10 +2,10 @@
 
 | a session waits for | the stage checks it again |
 |---|---|
-| the model | when the tenant's breaker closes; at the latest after the patience, or when the breaker allows a call |
-| the budget | on the next day, or after the time that the budget gives |
+| the model | when the tenant's breaker closes, else after `patience`, but not before the breaker allows a call |
+| the budget | on the next day, or after the wait that the budget asked for |
 | the end of an event that has used all its model calls | immediately |
-| enough tokens | at its next event, at the latest when it is idle |
+| enough tokens | at its next event, or when it is idle |
 | its queued event | at that event, in this worker or in the partition's next worker |
 | more turns from a backlog (batch wait) | at its next event, at the end of the backlog, or after `company` seconds |
 | (found in the table at assignment) | immediately when a batch is full or the session ended, else as in a batch wait |

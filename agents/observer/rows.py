@@ -1,7 +1,7 @@
 """Rows of the table working_set: one per session, and one per waiting turn.
 
 The observer is their only writer. A waiting turn's row has the key `<session key>/<n>`. It is written before the
-session's row that counts it, and deleted after the outcome that observed it is durable.
+session's row that counts it. It is deleted after the outcome with its observations is durable.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WAITS: Final = "waits"
 """Index of sessions with waiting turns."""
 REFUSED_KEPT = 1_000
 WAITING_MAX_BYTES = 4 * TURN_MAX_BYTES
-"""Maximum size in bytes of a waiting turn's value. The names of masked spans may be longer than the spans."""
+"""Maximum size in bytes of a waiting turn's value. A placeholder may be longer than the secret that it replaces."""
 PARSED_BYTES = 2 * 1024 * 1024
 """Stored bytes of the rows in the cache of parsed rows. Parsed objects take four times as much. The limit is in bytes,
 because a thousand long sessions are 40 MB."""
@@ -108,7 +108,7 @@ class SessionRow(CommandedRow):
     indexed_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
     """The row's time in the index of expiring sessions."""
     trims_at: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
-    """The row's time in the index of rows with an outcome; 0 when it was trimmed or is from an earlier version."""
+    """The row's time in the index of rows with an outcome; 0 for a trimmed row or a row of an earlier version."""
     working: WorkingSet = WorkingSet()
     origins: tuple[EntryOrigin, ...] = ()
     """Origins of the working entries. Entries of an earlier version or a working-only deployment have no origin."""
@@ -125,7 +125,7 @@ class SessionRow(CommandedRow):
     seen: SeenIds = SeenIds()
     """The last 1 000 turn ids, including waiting turns and excluding dead letters."""
     turns_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
-    """Marks that recognise redelivered turns, also refused and waiting ones, after `seen` has dropped their ids."""
+    """Marks that recognise redelivered turns, including refused and waiting turns, after `seen` dropped their ids."""
     refused: tuple[str, ...] = ()
     """Records that became dead letters, as `<hash of the id>@<offset>`. A redriven one has a new offset."""
     waiting_from: Annotated[int, Field(ge=0)] = 0
@@ -188,7 +188,7 @@ class WaitingTurn(StoredRow):
     headers: tuple[tuple[str, bytes], ...] = ()
     deferred_at: datetime
     reading: Annotated[TurnReading | None, Field(exclude_if=operator.not_)] = None
-    """How the turn was read, or None in a row of an earlier version."""
+    """The reading of the turn, or None in a row of an earlier version."""
 
     @classmethod
     def of(cls, record: Record, *, turn_id: str, deferred_at: datetime, reading: TurnReading) -> WaitingTurn:

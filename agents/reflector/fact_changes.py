@@ -29,7 +29,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class FactChanger:
-    """Changer of facts for one event. Each change sees earlier changes through the overlay; nothing is written.
+    """Changes of facts by one event. Each change sees earlier changes through the overlay; the store is not changed.
 
     `embed` returns the vectors of texts, by text. `count` increments the metric of this name.
     """
@@ -58,9 +58,9 @@ class FactChanger:
     def change(
         self, transitions: Sequence[Transition], cause: FactCause, vectors: Mapping[str, Vector]
     ) -> tuple[FactChange, ...]:
-        """Apply transitions to the stored facts in memory. `vectors` has the vectors of new texts.
+        """Apply transitions to the overlay. `vectors` has the vectors of new texts.
 
-        A new text that contains labelled data makes its fact secret.
+        A fact becomes secret when its new text contains data that the privacy policy labels.
         """
         transitions = [self._labelled(each) for each in transitions]
         for each in transitions:

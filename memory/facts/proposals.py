@@ -1,14 +1,14 @@
 """Settlement of the changes that a `facts.apply` command proposes, one change at a time.
 
-A proposal was made from an earlier state of the facts. When a target has changed since:
+A proposal is based on an earlier state of the facts. A target may have changed since then:
 
-- a target that is no longer active: the verdict is `stale`;
-- an active target with another version: reinforce and invalidate still apply, an update becomes a candidate against it,
-  prune and merge are refused, because in doubt a fact is kept;
-- a judgement about a row that is no longer pending: the verdict is `stale`.
+- The target is no longer active. The verdict is `stale`.
+- The target is active and has another version. Reinforce and invalidate still apply. An update is compared with the
+  target like a new statement. Prune and merge are refused, because a doubtful fact is kept.
+- The row of a judgement is no longer pending. The verdict is `stale`.
 
 A proposal has the trust of its least trusted source. A change that would close or reword a more trusted fact is
-refused, except that an update goes through the conflict pipeline as a statement of its own.
+refused. Exception: the conflict pipeline resolves an update as a new statement.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def settle(
 ) -> ProposalOutcome:
     """Settle one change.
 
-    `targets` are the rows that the change names, in the order of the change (`target_fact_id`; for a merge
-    `source_fact_ids`; for a judgement both). All belong to this owner; the caller handles unknown ids. `statement` is
-    the proposal as a candidate fact.
+    `targets` are the rows that the change names, in its order: `target_fact_id`; for a merge, `source_fact_ids`; for a
+    judgement, both fields. All belong to this owner; the caller handles unknown ids. `statement` is the proposal as a
+    candidate fact.
     """
     rule = None if change.content is None else observed_rule(statement.subject, change.content, statement.trust)
     if rule is not None:
@@ -159,8 +159,8 @@ def _updated(
     why: str,
     moved: bool,
 ) -> ProposalOutcome:
-    """Apply the update as proposed when the target has the expected version. Otherwise change only as far as the two
-    texts alone justify it."""
+    """Apply the update as proposed when the target has the expected version. Otherwise apply it only if the new text
+    contains all words of the old text; a shorter text reinforces the fact; any other text is a new statement."""
     equal = neighbours.equal
     if equal is not None and equal.fact_id != target.fact_id and not is_confirmed(equal, statement):
         return _replaced_by_equal(target, equal, statement, stamp, policy, why)

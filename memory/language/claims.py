@@ -71,7 +71,11 @@ def claim_of(
     *,
     value: str | None = None,
 ) -> Claim:
-    """Build the claim of a clause from its predicate, the tokens after the predicate and the rest."""
+    """Build the claim of a clause.
+
+    `after`: the tokens after the predicate. `rest`: the tokens at the end of the clause that are about other people
+    or things.
+    """
     spoken = [*after, *rest]
     things = tuple(tuple(token.word for token in segment) for segment in segments(spoken, pack))
     if value is not None:

@@ -1,8 +1,8 @@
 """A context for a prompt: chosen memories as text, within a token limit (docs/design/context.md).
 
 Sections come in this order: due tasks, blocks, digest, facts by subject, focus, episodes. In every section, a statement
-about a subject other than the user names the subject. A piece that does not fit is left out whole. Pure: the memories
-are recalled and ranked before.
+about a subject other than the user names the subject. A piece that does not fit is left out whole. Pure: the caller
+recalls and ranks the memories.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Memories:
     digest: str | None = None
     digest_id: str = ""
     digested: Sequence[ContextItem] = ()
-    """Statements that the digest is based on. When facts are off, the digest counts as showing them."""
+    """Statements that the digest is based on. Without the section of facts, lower sections do not repeat them."""
     facts: Sequence[ContextItem] = ()
     more_facts: bool = False
     """True when memory may have more facts than these."""
@@ -170,7 +170,7 @@ def _fitting_pieces(pieces: Iterable[_Piece], fits: Callable[[Sequence[_Piece]],
 
 # ------------------------------------------------------------------------------------------------ pieces
 def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
-    """Yield the pieces of the sections that are on, up to the ceiling, best first within a section."""
+    """Yield the pieces of the sections in the policy, up to its ceiling, best first within a section."""
     allowed = up_to(policy.ceiling)
     if "tasks" in policy.sections:
         for task in memories.tasks:

@@ -1,4 +1,7 @@
-"""Lines of a context: dates, and stored text as single lines that cannot be taken for structure; pure."""
+"""Lines of a context: dates, and stored text as single lines; pure.
+
+A stored text must not look like a heading, a role or a boundary of the context.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ def imitates_structure(line: str) -> bool:
 
 
 def subject_name(subject: str) -> str:
-    """Return the name of a subject as one line. No other subject gets the name of the user or of a role."""
+    """Return the name of a subject as one line. A subject other than the user never gets the user's name or the name of
+    a role."""
     if subject == USER:
         return USER
     name = one_line(_NO_NAME.sub(" ", one_plain_line(subject)))
@@ -54,8 +58,8 @@ def subject_name(subject: str) -> str:
 
 
 def since(moment: datetime, zone: tzinfo) -> str:
-    """Return the month in which a fact began, or only the year for 1 January at midnight in UTC: a speaker who gives a
-    year gives no month. Midnight in UTC is a date without a time, and the same date in every zone."""
+    """Return the month in which a fact began. Midnight in UTC means a date without a time, so it is not converted to
+    `zone`. 1 January at midnight in UTC means a year without a month; return only the year."""
     local = moment if _is_date(moment) else moment.astimezone(zone)
     if _is_date(moment) and (local.month, local.day) == (1, 1):
         return str(local.year)

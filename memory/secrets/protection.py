@@ -39,7 +39,7 @@ _PRIORITY: Final[tuple[SecretKind, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """A text as it may be kept, and the findings in the original text."""
+    """A text after protection, and the findings in the original text."""
 
     text: str
     """The text with masked spans; empty when the text is dropped."""

@@ -22,7 +22,7 @@ _ID: Final = re.compile(r"(?:.*_)?ids?")
 
 @dataclass(frozen=True, slots=True)
 class ProtectedValue:
-    """A JSON value as it may be kept. `sensitivity` is the label of its texts; None when there is none."""
+    """A JSON value after protection. `sensitivity` is the label of its texts, or None without a label."""
 
     value: JsonValue
     sensitivity: Sensitivity | None
@@ -44,7 +44,7 @@ class SecretFilter:
         return protect(text, self.policy, self.detectors, known)
 
     def mask(self, text: str) -> str:
-        """Return the text as it may be kept; empty when it must not be kept."""
+        """Return the text with masked secrets; empty when the policy drops the text."""
         return self.text(text).text
 
     def label(self, *texts: str | None) -> Sensitivity | None:

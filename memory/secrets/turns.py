@@ -18,7 +18,7 @@ NAME_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class ProtectedTurn:
-    """A turn as it may be kept."""
+    """A turn after protection."""
 
     turn: Turn
     """The turn without its secrets; the original object when nothing changed."""

@@ -136,7 +136,10 @@ class Stage(Protocol[W]):
         ...
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
-        """End old rows of a partition; called periodically. Raises as `rediscover` does."""
+        """Expire old rows of a partition: delete them, or send commands that do it. Called periodically.
+
+        Raises Transient, Relinquished and Fatal.
+        """
 
     async def background(self) -> None:
         """Run timers while the worker runs. Their only effect is to send commands."""

@@ -30,8 +30,8 @@ BROKER = "broker"
 _NAMED_MAX = 3
 """Maximum number of tenants that /readyz names."""
 PROBE_GRACE = 0.2
-"""Extra wait in seconds of a call that has failed, at a half-open breaker, so that other calls go first. An event that
-the store always rejects must not use up every probe while the store would accept the other events."""
+"""Extra seconds that a failed call waits at an open breaker, so that other calls probe first. An event that the store
+always rejects must not use up every probe while the store would accept the other events."""
 
 
 def is_of_a_tenant(name: str) -> bool:
@@ -187,7 +187,7 @@ class Calls:
             give_up_after: seconds from the first attempt. A wait that would end later does not begin; the last
                 `Transient` is raised. At an open breaker, one such call waits to be the next probe. The others raise
                 immediately, so that an unavailable model of one tenant does not fill the worker with waiting calls.
-            tentative: a refusal does not count yet, because the caller next asks for the parts one by one.
+            tentative: a refusal does not count yet, because the caller then repeats the request turn by turn.
             user: the user of the turn. Refusals pause the user first, then the tenant.
 
         Raises:

@@ -81,7 +81,7 @@ class AppSettings:
 class StageApp(faust.App):
     """A Faust app with a lease on its partitions and a time limit on its shutdown.
 
-    The runner sets `lanes`. They are drained before partitions are given away and before the worker stops.
+    The runner sets `lanes`. They are drained before partitions are revoked and before the worker stops.
     """
 
     lanes: Drainable | None = None

@@ -1,4 +1,4 @@
-"""Ownership of timers: the partitions for which a stage has its timers, across assignments."""
+"""Ownership of timers: the partitions for which a stage has set its timers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ENDS_PAUSE: Final = 1.0
 class TimerOwnership:
     """Owner of a stage's timers: it finds waiting work in new partitions, and drops the timers of lost partitions.
 
-    A partition that this worker keeps through every assignment is searched only once. A partition that another worker
-    had in between is searched again, because that worker has written to it. The search is a task that ends before
-    another worker can get the partition. Between assignments, a similar task lets the stage end old rows.
+    A partition that this worker keeps through all assignments is searched only once. A partition that another worker
+    owned in the meantime is searched again, because that worker has written to it. The search is a task that ends
+    before another worker can get the partition. Between assignments, a similar task calls `Stage.end_rows`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TimerOwnership:
         self._task: asyncio.Task[None] | None = None
 
     def assigned(self, partitions: frozenset[int]) -> None:
-        """Record an assignment, before its tables are recovered. All other partitions are given away."""
+        """Record an assignment, before its tables are recovered. The worker loses all other partitions."""
         self._known &= partitions
 
     def stop(self) -> None:

@@ -35,7 +35,8 @@ MAX_REQUEST = 4 * 1024 * 1024
 PAUSE = 0.05
 #: milliseconds that one fetch waits for records
 FETCH_WAIT = 200
-#: milliseconds that one fetch of a follower waits. A new record ends the wait, and the connection has no other user
+#: milliseconds that one fetch waits in a read with `follow`. A new record ends the wait. The consumer has its own
+#: connection, so the wait delays no other request
 FOLLOW_WAIT = 5_000
 #: milliseconds after which a client refreshes its metadata and sees new partitions
 METADATA_AGE = 30_000
@@ -136,8 +137,9 @@ class KafkaLog:
     async def _usable_producer(self) -> Any:
         """Return the producer; after a failure, a new one.
 
-        aiokafka also uses up a sequence number for a batch that it drops (`producer/message_accumulator.py:487`, no
-        leader and too old). The broker then refuses every later batch of that partition as out of order.
+        aiokafka drops a batch that expires while its partition has no leader (`producer/message_accumulator.py:487`),
+        but does not reuse its sequence number. The broker then refuses every later batch of the partition as out of
+        order.
         """
         if self._failed is not None and self._failed is self._producer:
             failed, self._producer = self._producer, await self._new_producer()
@@ -147,7 +149,7 @@ class KafkaLog:
         return self._started_part(self._producer)
 
     async def _end(self, producer: Any) -> None:
-        """Stop a replaced producer. The callers of its records get their errors at their time-outs at the latest."""
+        """Stop a replaced producer. An append that still waits for it raises, at the latest after its own time-out."""
         with suppress(KafkaError, OSError, TimeoutError):
             async with asyncio.timeout(self._timeout):
                 await producer.stop()

@@ -1,4 +1,4 @@
-"""Edits of existing episodes (docs/reference/edits.md). The functions return writes and write nothing."""
+"""Edits of existing episodes (docs/reference/edits.md). The functions return writes; the caller executes them."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ async def _episodes(
 
 
 def _reworded(episode: StoredEpisode, content: str, trust: Trust, scope: UpkeepEditScope) -> StoredEpisode:
-    """Return the episode with another text, trusted at most as its author. An episode that was reduced to a gist is a
-    full episode again."""
+    """Return the episode with another text. Its trust is the lower of the old trust and the trust of the new text. An
+    episode that was reduced to a gist is a full episode again."""
     label = scope.secrets.label(content, episode.subject)
     return episode.model_copy(
         update={

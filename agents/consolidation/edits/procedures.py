@@ -1,4 +1,4 @@
-"""Edits of procedures (docs/reference/edits.md). The functions return writes and write nothing."""
+"""Edits of procedures (docs/reference/edits.md). The functions return writes; the caller executes them."""
 
 from __future__ import annotations
 

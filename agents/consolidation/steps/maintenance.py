@@ -32,7 +32,7 @@ COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceStep:
-    """The maintenance run. `proposing`: the steps that propose fact changes, by the name of their count."""
+    """The maintenance run. `proposing`: the steps that propose fact changes, by the count that reports them."""
 
     reader: OwnerReader
     policy: HygienePolicy

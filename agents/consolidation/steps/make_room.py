@@ -19,7 +19,8 @@ from .janitor import delete_episodes
 
 @dataclass(frozen=True, slots=True)
 class MakeRoomStep:
-    """A step that deletes excess episodes. `kept`: episodes per owner, 0 for all. A run marks at most `READ_MAX`."""
+    """A step that deletes excess episodes. `kept`: episodes per owner; 0 means no limit. A run deletes at most
+    `READ_MAX` episodes."""
 
     reader: OwnerReader
     kept: int

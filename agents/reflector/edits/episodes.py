@@ -1,4 +1,4 @@
-"""Manually added episodes (docs/reference/edits.md). The functions return writes and write nothing."""
+"""Manually added episodes (docs/reference/edits.md). `add` returns writes; the caller executes them."""
 
 from __future__ import annotations
 

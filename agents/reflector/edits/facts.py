@@ -1,4 +1,4 @@
-"""Manual edits of facts (docs/reference/edits.md). The functions return changes and write nothing."""
+"""Manual edits of facts (docs/reference/edits.md). The functions return changes; the caller writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Edits of groups (docs/reference/edits.md), in the group's lane. The functions return writes and write nothing."""
+"""Edits of groups (docs/reference/edits.md), in the group's lane.
+
+The functions return writes; the caller executes them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits of prospective memory (docs/reference/edits.md). The functions return writes and write nothing.
+"""Edits of prospective memory (docs/reference/edits.md). The functions return writes; the caller executes them.
 
 Future due times are in a row of the owner in the table ledger (agents/reflector/timers.py).
 """

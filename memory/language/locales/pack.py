@@ -31,7 +31,7 @@ class PredicateRule:
     named: bool = False
     """True when the object must contain a proper name: a person moves to Rome, but also to another team."""
     among: frozenset[str] = frozenset()
-    """Words of which the object must contain at least one."""
+    """The object must contain at least one of these words."""
     absent: str | None = None
     """The object when the clause names none: `drinks` means alcohol."""
 
@@ -54,7 +54,7 @@ class Markers:
 
     negations: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
-    """Negations for all time."""
+    """Negations that include the past: never."""
     endings: tuple[str, ...] = ()
     """Phrases for a state that was true and is over: no longer, used to."""
     hedges: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class Locale:
     lasting: frozenset[str] = frozenset()
     """Predicates that stay true after an end: a person who drops a Dutch course still speaks Dutch."""
     ends: tuple[str, ...] = ()
-    """Phrases that end their object, whatever it was: quit, gave up, broke up with."""
+    """Phrases that end a state with their object, in any predicate: quit, gave up, broke up with."""
     ends_work: tuple[str, ...] = ()
     """Phrases that end any occupation and employment."""
     ended: tuple[str, ...] = ()
@@ -178,7 +178,8 @@ class Locale:
     turns: frozenset[str] = frozenset()
     """Base forms of verbs whose past tense reports a change: *passed* the test, *transferred* to another team."""
     over: frozenset[str] = frozenset()
-    """Values that end a state, such as divorced. They end nothing between the subject and another person."""
+    """Values that end a state, such as divorced. A state with another person stays: a person may be divorced from one
+    person and married to another."""
     fulfils: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Predicate → predicates that may end it when they begin: a person who starts a job no longer looks for one."""
     like: tuple[frozenset[str], ...] = ()
@@ -196,11 +197,11 @@ class Locale:
     sets: tuple[tuple[str, str], ...] = ()
     """Pairs of (verb, word before the value): changed the password *to* walrus."""
     becomes: tuple[str, ...] = ()
-    """Verb and preposition between X and its new V: the deadline moved to Monday."""
+    """Verb and preposition between an attribute X and its new value V: the deadline *moved to* Monday."""
     markers: Markers = Markers()
     contractions: Mapping[str, str] = field(default_factory=dict)
     copulas: frozenset[str] = frozenset()
-    """Base forms of verbs that join X and V in "X is V"."""
+    """Base forms of verbs between an attribute X and its value V: X *is* V."""
     states: frozenset[str] = frozenset()
     """Copulas whose past tense says that the state is over: was, but not became."""
     auxiliaries: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -223,7 +224,7 @@ class Locale:
     owning: str = ""
     """The predicate of "has a dog"."""
     implied: tuple[Implied, ...] = ()
-    """Second claims in an object: works at X *as* Y. When one of these predicates ends without an object, all end."""
+    """Second claims in an object: works at X *as* Y. A phrase of `ends_work` ends the predicates of all of them."""
     not_employers: frozenset[str] = frozenset()
     """Words that may be capitalised and are not employers: head of Sales."""
     occupations: frozenset[str] = frozenset()
@@ -269,7 +270,7 @@ class Locale:
     letters: Mapping[str, str] = field(default_factory=dict)
     """Letters with two spellings → the spelling in all words of the pack: ü → ue."""
     decimal_mark: str = "."
-    """The decimal mark. The other one of comma and full stop separates thousands."""
+    """The decimal mark: comma or full stop. The other character separates thousands."""
     stem_letters: Mapping[str, str] = field(default_factory=dict)
     """Letters that change between the forms of a stem → one common letter: Haeuser, Haus."""
     word_order: WordOrder | None = None

@@ -26,11 +26,13 @@ def _language(
     """Return the rules of a language.
 
     Args:
-        always: words for always, never, from now on, and when somebody asks.
-        promote: words for recommend, say, mention, in the imperative only.
-        bend: words for ignore. rules: words for the things that must not be ignored.
-        betray: words for reveal and send. treasure: words for the things that must not be revealed.
-        mine: words of a preference: me, us, the language, how long or how polite.
+        always: words for "always", "never", "from now on", "when somebody asks".
+        promote: words for "recommend", "say", "mention", in the imperative only.
+        bend: words for "ignore".
+        rules: words for things that must not be ignored.
+        betray: words for "reveal" and "send".
+        treasure: words for things that must not be revealed.
+        mine: words that make an order a preference: "me", "us", names of languages, "short", "polite".
     """
     b = r"\b" if has_spaces else ""
     gap = r"[^.!?。\n]{0,60}"

@@ -1,4 +1,4 @@
-"""English: kinds of things. The end of a kind ends its members: no alcohol, no wine."""
+"""English: kinds of things. A denied kind denies its members: a person who drinks no alcohol drinks no wine."""
 
 from __future__ import annotations
 
