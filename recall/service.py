@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import structlog
 
 from ..adapters.ports import Embedder, Payload, RerankCandidate, Reranker, VectorStore
-from ..memory.facts.similarity import words
+from ..memory.facts.similarity import overlap, words
 from ..memory.language.identification import pack_of
 from ..memory.language.locales import locales
 from ..memory.language.questions import only_asks
@@ -30,7 +30,7 @@ from ..memory.policies import RecallPolicy, TiersPolicy
 from ..memory.recall.cue_fit import fits
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
-from ..memory.recall.ranking import Score, overlap, score_composite, score_trace, weigh_fit, weigh_question
+from ..memory.recall.ranking import Score, score_composite, score_trace, weigh_fit, weigh_question
 from ..memory.recall.selection import ScoredMemory, choose, sort_by_score
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.recall import RecalledItem, Tier

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...memory.facts.conflict import Neighbours, carry_out, resolve
+from ...memory.facts.neighbour_relations import is_confirmed
 from ...memory.facts.retractions import retract
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, statement_from_observation
 from ...memory.facts.transitions import Transition
-from ...memory.facts.trust_order import is_confirmed
 from ...memory.policies import MemoryPolicy
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause

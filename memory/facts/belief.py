@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...schemas.facts import FactState
-from ..recall.ranking import overlap
-from .similarity import words
+from .similarity import overlap, words
 
 DENIED: tuple[FactState, ...] = ("superseded", "invalidated", "forgotten", "quarantined")
 """States of facts that are no longer believed. An expired fact was true while it lasted, so its episodes stay."""

@@ -19,7 +19,7 @@ from ..language.parsing import full_names
 from ..language.text import own_statement
 from ..policies import ConflictPolicy, MemoryPolicy
 from .fact_evidence import newest_evidence_time
-from .neighbour_relations import NeighbourRelation, Verdict, relate_neighbour
+from .neighbour_relations import NeighbourRelation, Verdict, heed_trust, relate_neighbour
 from .relations import SAME_STATEMENT, Relation
 from .similarity import NearFact
 from .statements import Statement
@@ -38,7 +38,7 @@ from .transitions import (
     supersede,
     told_before,
 )
-from .trust_order import heed_trust, keep_trust_order, outranks
+from .trust_order import Trusted, outranks
 
 Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
 """Kinds of resolution.
@@ -54,6 +54,7 @@ Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "his
 """
 
 _WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
+_WAITS = "its source is less trusted than the fact that it would change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,24 @@ def resolve(
     case = ConflictCase(statement, makes_fact, replace(neighbours, equal=equal), weighed, now)
     found = next(found for stage in STAGES if (found := stage(case)) is not None)
     return replace(keep_trust_order(found, statement), confirms=confirms if makes_fact else None)
+
+
+def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:
+    """Return the decision without its changes to more trusted facts: it must not close or reword them."""
+    into = found.into
+    if found.kind == "detail" and into is not None and outranks(into, statement):
+        return replace(found, kind="pending", closes=(into,), into=None, reason=_WAITS)
+    if found.kind not in ("replace", "correct"):
+        return found
+    above = tuple(row for row in found.closes if outranks(row, statement))
+    if not above:
+        return found
+    rest = tuple(row for row in found.closes if not outranks(row, statement))
+    if into is not None:
+        return replace(found, closes=rest) if rest else replace(found, kind="dedup", closes=())
+    if not found.makes_fact:
+        return replace(found, closes=rest) if rest else replace(found, kind="nothing", reason=_WAITS)
+    return replace(found, kind="pending", closes=above, overtaken_by=(), reason=_WAITS)
 
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from ..policies import ConflictPolicy
 from .relations import ClaimRelation, Relation, relate
 from .similarity import NearFact, similarity_of, zone_of
 from .statements import Statement
+from .trust_order import Trusted, outranks
 from .unread_relations import relate_unread
 
 Verdict = Literal["supersede", "reinforce", "updated", "admit", "pending"]
@@ -122,3 +123,34 @@ def _differ_in_polarity(old: Sequence[Claim], new: Sequence[Claim]) -> bool:
     """
     said = {(claim.about, claim.predicate, claim.denied) for claim in old if claim.predicate}
     return any(claim.predicate and (claim.about, claim.predicate, not claim.denied) in said for claim in new)
+
+
+def is_confirmed(known: StoredFact, statement: Trusted) -> bool:
+    """Return whether a statement of the same makes this fact believed: the fact is pending and less trusted."""
+    return known.state == "pending" and outranks(statement, known)
+
+
+def heed_trust(
+    statement: Trusted, weighed: tuple[NeighbourRelation, ...], equal: StoredFact | None
+) -> tuple[tuple[NeighbourRelation, ...], StoredFact | None, StoredFact | None]:
+    """Return the neighbours that the pipeline may look at, the equal fact, and the pending fact that is confirmed.
+
+    Two kinds of less trusted neighbours remain: facts that the statement closes, and active facts that it repeats or
+    extends. The statement does not raise the trust of a fact that says more, and it does not wait for a fact that a
+    model would have to weigh.
+    """
+    confirmed = equal if equal is not None and is_confirmed(equal, statement) else None
+    kept: list[NeighbourRelation] = []
+    for each in weighed:
+        if confirmed is not None and each.fact.fact_id == confirmed.fact_id:
+            continue
+        if not outranks(statement, each.fact) or each.verdict == "supersede":
+            kept.append(each)
+        elif each.relation is Relation.SAME:
+            if each.fact.state == "active":
+                kept.append(each)
+            elif confirmed is None and equal is None:
+                confirmed = each.fact
+        elif each.verdict == "updated" and each.fact.state == "active":
+            kept.append(each)
+    return tuple(kept), (None if equal is confirmed else equal), confirmed

@@ -22,12 +22,13 @@ from ..policies import MemoryPolicy
 from ..trust.rendered_text import observed_rule
 from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
 from .fact_evidence import adds_no_evidence
+from .neighbour_relations import is_confirmed
 from .pending import is_newer, more_trusted_rivals, settle_pending
 from .routing import OWN_WORD_ONLY
 from .similarity import words
 from .statements import Statement, statement_from_fact
 from .transitions import Stamp, Transition, invalidate, merge, prune, reinforce, supersede, update
-from .trust_order import is_confirmed, outranks
+from .trust_order import outranks
 
 STAGE = "proposal"
 

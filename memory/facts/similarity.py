@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from operator import mul
 
@@ -42,6 +43,11 @@ def jaccard(one: str, other: str) -> float:
     """Return the number of shared words divided by the number of all words, 0 to 1."""
     mine, theirs = words(one), words(other)
     return len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
+
+
+def overlap(of: AbstractSet[str], within: AbstractSet[str]) -> float:
+    """Return the share of the words `of` that are in `within`, 0–1; 0 for no words."""
+    return len(of & within) / len(of) if of else 0.0
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:

@@ -8,7 +8,6 @@ without a cue it is 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -159,8 +158,3 @@ def congruence(valence: float | None, mood: float | None) -> float:
     if valence is None or mood is None:
         return UNKNOWN_EMOTION
     return 1.0 - abs(valence - mood) / 2.0
-
-
-def overlap(of: AbstractSet[str], within: AbstractSet[str]) -> float:
-    """Return the share of the words `of` that are in `within`, 0–1; 0 for no words."""
-    return len(of & within) / len(of) if of else 0.0

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...schemas.recall import TIERS, Tier
-from ..facts.similarity import words
+from ..facts.similarity import overlap, words
 from ..policies import RecallPolicy
-from .ranking import Score, overlap
+from .ranking import Score
 
 Key = tuple[Tier, str]
 _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}

@@ -8,9 +8,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ...schemas.recall import Tier
-from ..facts.similarity import words
+from ..facts.similarity import overlap, words
 from ..policies import RecallPolicy
-from .ranking import overlap
 from .selection import ScoredMemory, may_say_the_same, sort_by_score
 
 SHORTLIST_TIERS: Final[tuple[Tier, ...]] = ("semantic", "episodic", "turns")

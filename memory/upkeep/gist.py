@@ -18,12 +18,11 @@ from ...schemas.archive import ArchivedText
 from ...schemas.cloudevents import rfc3339
 from ...schemas.episodes import StoredEpisode
 from ..decay import latest
-from ..facts.similarity import words
+from ..facts.similarity import overlap, words
 from ..language.locales import Locale
 from ..language.text import one_line
 from ..language.tokenizer import tokens
 from ..policies import GistPolicy
-from ..recall.ranking import overlap
 from .hygiene import current_strength
 
 ELLIPSIS: Final = " …"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.decay import effective_confidence, half_life_decay, strength
+from memstream.memory.facts.similarity import overlap
 from memstream.memory.policies import CompositePolicy, RecallPolicy
 from memstream.memory.recall.ranking import (
     EpisodicTrace,
@@ -21,7 +22,6 @@ from memstream.memory.recall.ranking import (
     TurnTrace,
     WorkingTrace,
     congruence,
-    overlap,
     score_composite,
     score_trace,
 )

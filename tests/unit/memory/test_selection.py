@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.facts.similarity import words
+from memstream.memory.facts.similarity import overlap, words
 from memstream.memory.policies import RecallPolicy
-from memstream.memory.recall.ranking import Score, overlap
+from memstream.memory.recall.ranking import Score
 from memstream.memory.recall.selection import ScoredMemory, choose, share, sort_by_score
 from memstream.schemas.recall import TIERS, Tier
 
