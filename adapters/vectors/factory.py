@@ -17,7 +17,8 @@ from .engine import NO_ROOM, EngineRefused
 from .errors import COMPONENT, ROOM_REMEDY
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
 from .period_store import PeriodStore
-from .remote import Address, remote_engine
+from .remote import Address
+from .server_engine import remote_engine
 
 REQUEST_SECONDS = 10
 """Time-out of one request to a remote Qdrant, in seconds. After it the outcome is unknown, so the error is

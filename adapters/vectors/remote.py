@@ -24,9 +24,6 @@ from qdrant_client.common.response_parsing import parse_response
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from yarl import URL
 
-from ...schemas.hosts import is_loopback
-from .server_engine import ServerEngine
-
 log = structlog.get_logger(__name__)
 
 CONNECTIONS: Final = 64
@@ -173,14 +170,3 @@ def _said(body: bytes) -> str:
         return ""
     status = said.get("status") if isinstance(said, dict) else None
     return str(status.get("error", "")) if isinstance(status, dict) else ""
-
-
-def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> ServerEngine:
-    """Create an engine that connects on its first call."""
-    on_this_machine = is_loopback(urlsplit(address.url).hostname or "")
-    return ServerEngine(
-        requests=RestTransport(address=address, seconds=seconds, look=look),
-        url=address.base,
-        api_key=None if on_this_machine else address.api_key,  # the client warns when a key goes over plain HTTP
-        check_compatibility=False,
-    )

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
-from urllib.parse import quote
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import quote, urlsplit
 
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from qdrant_client import AsyncQdrantClient, models
 
+from ...schemas.hosts import is_loopback
 from ..lean_imports import FASTEMBED, hidden_package
 from .engine import ReadConsistency
 from .errors import ForeignAnswer
-
-if TYPE_CHECKING:
-    from .remote import RestTransport
-
+from .remote import Address, Look, RestTransport
 
 _APART: Final = {"query", "filter"}
 
@@ -260,3 +258,14 @@ def _stored(vector: Any) -> Any:
 
 def _consistent(consistency: ReadConsistency | None) -> dict[str, str]:
     return {} if consistency is None else {"consistency": str(consistency)}
+
+
+def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> ServerEngine:
+    """Create an engine that connects on its first call."""
+    on_this_machine = is_loopback(urlsplit(address.url).hostname or "")
+    return ServerEngine(
+        requests=RestTransport(address=address, seconds=seconds, look=look),
+        url=address.base,
+        api_key=None if on_this_machine else address.api_key,  # the client warns when a key goes over plain HTTP
+        check_compatibility=False,
+    )

@@ -17,7 +17,8 @@ SHOW = """
 import sys
 from memstream.cli.main import cli
 cli.get_command(None, "worker")
-from memstream.adapters.vectors.remote import Address, remote_engine
+from memstream.adapters.vectors.remote import Address
+from memstream.adapters.vectors.server_engine import remote_engine
 remote_engine(Address("http://127.0.0.1:1"), seconds=1.0)
 {more}
 print(*sys.modules)
