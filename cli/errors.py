@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 
 from ..schemas.errors import Fatal, Poison, StageError, Transient
+
+PATIENCE: Final = 60.0
+"""Seconds that a command waits for its result."""
 
 
 class Exit(IntEnum):

@@ -9,9 +9,9 @@ import click
 from ...schemas.commands import CommandResult
 from .. import options
 from ..context import CommandContext, pass_context, run
-from ..errors import CommandFailed, Exit
+from ..errors import PATIENCE, CommandFailed, Exit
 from ..output import console
-from ..wiring.command_runs import PATIENCE, WAITING, reviewed
+from ..wiring.command_runs import WAITING, reviewed
 
 ReviewKind = Literal["facts.approve", "facts.reject"]
 

@@ -8,8 +8,7 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from ...tools.editor import EditAnswer
-from ..errors import CommandFailed, Exit
-from ..wiring.command_runs import PATIENCE
+from ..errors import PATIENCE, CommandFailed, Exit
 from . import console
 
 

@@ -28,7 +28,7 @@ from ...streams.engine.commands import CommandSender
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Log
 from ...tools.editor import ProtectedCommands
-from ..errors import usage
+from ..errors import PATIENCE, usage
 from ..output import console
 from ..output.logs import open_audit
 from ..process.account import account
@@ -36,8 +36,6 @@ from .local_stages import local_stages
 from .secret_detectors import new_secret_filter
 from .settings import Settings
 
-PATIENCE: Final = 60.0
-"""Time limit of a command, in seconds."""
 LOOK_SECONDS: Final = 0.1
 EARLY_MAX: Final = 1_000
 """Maximum number of results to keep until the run's own result arrives and names the proposals. Most are unrelated."""

@@ -15,9 +15,9 @@ from ...schemas.facts import Fact
 from ...schemas.tools import TRACE_PREFIX
 from ...streams.engine.commands import CommandSender
 from ...tools.editor import EditAnswer, EditRefused, EditTarget, MemoryEditor
-from ..errors import CommandFailed, Exit
+from ..errors import PATIENCE, CommandFailed, Exit
 from ..process.account import account
-from .command_runs import PATIENCE, start_audit, warn_without_worker
+from .command_runs import start_audit, warn_without_worker
 from .local_stages import LocalStages, local_stages
 from .secret_detectors import new_secret_filter
 from .settings import Settings
