@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, StringConstraints, WithJsonSchema
 
-from .front_door.times import read_time
+from .times import read_time
 
 TIME_ZONE_MAX: Final = 64
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

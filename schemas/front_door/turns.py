@@ -9,12 +9,12 @@ from pydantic import JsonValue, ValidationError
 
 from ..cloudevents import MAJOR_VERSION, major_of_type
 from ..errors import Poison
+from ..times import read_time
 from ..turns import MESSAGES_MAX, NO_CONTENT, TURN_MAX_BYTES, UNREAD_CONTENT, Role, Turn, TurnMessage
 from .faults import FieldFault, InvalidFields, faults_of
 from .framing import Unframed, refusal_of, unframe
 from .json_text import NotJson, repair
 from .messages import is_refused, read_messages
-from .times import read_time
 
 IDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "agent_id", "org_id", "group_id"})
 """Id fields. If their text would need a repair, the turn is refused, because two ids must not become one."""

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from memstream.schemas.errors import Poison
 from memstream.schemas.front_door.json_text import REPLACEMENT, parse_json, repair, repair_text
-from memstream.schemas.front_door.times import read_time
 from memstream.schemas.front_door.turns import ReadTurn, read_turn
+from memstream.schemas.times import read_time
 from memstream.schemas.turns import MESSAGES_MAX, Turn, turn_value
 
 SAID = "I work at Fixpoint."
