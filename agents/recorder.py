@@ -45,7 +45,8 @@ from ..schemas.periods import Period
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import TURN_MAX_BYTES, Turn
 from ..schemas.working_set import StoredMessage
-from ..streams.engine.handler import Rows, StageDecision, source_of
+from ..streams.engine.decision import Rows, StageDecision
+from ..streams.engine.handler import source_of
 from ..streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ..streams.engine.metrics import StageMetrics
 from ..streams.engine.retry import Calls

@@ -28,7 +28,8 @@ from memstream.agents.reflector.timers import TaskTimer, TaskTimers
 from memstream.memory.upkeep.consolidation import Counters
 from memstream.schemas.outcomes import Outcome, Source
 from memstream.schemas.turns import turn_value
-from memstream.streams.engine.handler import Rows, Stage
+from memstream.streams.engine.decision import Rows
+from memstream.streams.engine.handler import Stage
 from memstream.streams.faust.table import open_rows
 from memstream.streams.log.partitioner import partition_for
 from tests.support.consolidation_world import Consolidating

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from memstream.cli.output import logs
 from memstream.schemas.outcomes import Outcome, OutRecord, Source
 from memstream.schemas.topics import Topic, changelog_name
-from memstream.streams.engine.handler import Rows, StageDecision
+from memstream.streams.engine.decision import Rows, StageDecision
 from memstream.streams.engine.lane_events import QueuedEvents, RoutedEvent
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls

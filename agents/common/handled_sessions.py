@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from ...schemas.turn_number import TurnNumber
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.log.port import Record
 from .pending_index import INDEX_ROW
 from .session_ends import ENDS, SessionEnds, timed_key

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ...schemas.outcomes import Outcome, Source
 from ...schemas.row_keys import index_key
-from ...streams.engine.handler import Rows, StageDecision
+from ...streams.engine.decision import Rows, StageDecision
 from .pending_index import INDEX_ROW
 from .stored_row import StoredRow
 

@@ -21,7 +21,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from ...schemas.row_keys import AFTER_INDEX, INDEX_BUILT, INDEX_FENCE, index_key, index_prefix
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.engine.row_scan import scan
 from .stored_row import EPOCH_VERSION, StoredRow
 

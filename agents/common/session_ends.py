@@ -23,7 +23,7 @@ from ...memory.policies import RowsPolicy
 from ...schemas.row_keys import INDEX, index_key
 from ...schemas.topics import Topic
 from ...streams.engine.applied import Committed
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.engine.row_scan import scan
 from ...streams.log.port import Record
 from .pending_index import INDEX_ROW

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...schemas.base import explain
 from ...schemas.errors import LaterVersion
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.engine.parking import without_mark
 
 FIRST_VERSION = 1

@@ -12,7 +12,7 @@ from ...memory.upkeep.consolidation import split_into_commands
 from ...schemas import ids
 from ...schemas.commands import Command, CommandResult, EpisodesRecord, FactsApply, ResultError, ResultStatus
 from .rows import NOT_RETRIED, RunRecord, RunStatus
-from .steps.base import RunRequest, StepResult
+from .step import RunRequest, StepResult
 
 SOURCE: Final = "/memstream/consolidation"
 CODES: Final[dict[RunStatus, str]] = {

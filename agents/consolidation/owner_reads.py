@@ -15,7 +15,7 @@ from ...schemas.collections import EPISODES, FACTS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactState, StoredFact
 from ...streams.engine.retry import Calls
-from .steps.base import RunRequest
+from .step import RunRequest
 
 READ_MAX: Final = 2_000
 """Maximum number of records that one read of a step returns: the facts with the lowest ids, or the oldest episodes."""

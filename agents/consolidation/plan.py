@@ -11,7 +11,7 @@ from ...memory.policies.budget import Phase
 from ..common.model_call import ModelCaller
 from .owner_reads import OwnerReader
 from .rows import Kind, PartName
-from .steps.base import Step
+from .step import Step
 from .steps.compact import CompactStep
 from .steps.digest import DigestStep
 from .steps.facts import FactsStep

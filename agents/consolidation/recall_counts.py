@@ -30,7 +30,8 @@ from ...schemas.facts import StoredFact
 from ...schemas.links import StoredLinks
 from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields
 from ...schemas.recall import RecalledRef, RecallReport, Tier
-from ...streams.engine.handler import Rows, StageDecision, source_of
+from ...streams.engine.decision import Rows, StageDecision
+from ...streams.engine.handler import source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record

@@ -21,7 +21,7 @@ from ...schemas.observations import TokenUsage
 from ...schemas.row_keys import index_key, partition_key
 from ...schemas.turn_number import TurnNumber
 from ...schemas.turns import Owner, Sensitivity
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ..common.commanded_row import CommandedRow
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart

@@ -16,7 +16,7 @@ from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Write
 from ..common.tier_spending import TierSpending
 from .rows import Kind, Part, PartName, ProgressRow, RunStatus, StepStatus
-from .steps.base import RunRequest, Step, StepResult
+from .step import RunRequest, Step, StepResult
 
 Plan = Callable[[Kind, frozenset[Phase]], Sequence[Step]]
 """Function that returns the steps of a kind of run, limited to the allowed phases."""

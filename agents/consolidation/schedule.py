@@ -13,7 +13,7 @@ from ...schemas.commands import Command
 from ...schemas.turns import Owner
 from .rows import NOT_RETRIED, RUNS_KEPT, FollowUp, Kind, PendingRun, ProgressRow, RunRecord
 from .run import RunResult
-from .steps.base import RunRequest
+from .step import RunRequest
 
 
 @dataclass(frozen=True, slots=True)

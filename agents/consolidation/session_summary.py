@@ -33,7 +33,7 @@ from .owner_reads import OwnerReader, of_owner
 from .prompts.summary import TASK, SummaryPrompt
 from .prompts.text_answer import SCHEMA, parse
 from .rows import SUMMARISED_KEPT, Summary
-from .steps.base import RunRequest
+from .step import RunRequest
 
 SUMMARY_TOKENS: Final = 300
 

@@ -39,7 +39,8 @@ from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.applied import Committed
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Rows, StageDecision, source_of
+from ...streams.engine.decision import Rows, StageDecision
+from ...streams.engine.handler import source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
@@ -64,7 +65,7 @@ from .reminders import OwnerReminders
 from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index, recent_at
 from .run import RunExecutor
 from .schedule import run_record, upcoming, with_run, without_follow_up
-from .steps.base import RunRequest
+from .step import RunRequest
 from .steps.compact import counted_turns, refused_args
 from .turn_group import QUEUED_MAX, TurnGroup
 

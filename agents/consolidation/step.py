@@ -9,15 +9,15 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from ....memory.recall.links import Links
-from ....schemas.commands import Change, FactReview, SummaryProposal
-from ....schemas.errors import Poison
-from ....schemas.observations import TokenUsage
-from ....schemas.outcomes import Write
-from ....schemas.turns import Owner
-from ...common.model_call import CallStopped
-from ...common.seen_ids import SeenIds
-from ..rows import PartName, ProgressRow, StepStatus
+from ...memory.recall.links import Links
+from ...schemas.commands import Change, FactReview, SummaryProposal
+from ...schemas.errors import Poison
+from ...schemas.observations import TokenUsage
+from ...schemas.outcomes import Write
+from ...schemas.turns import Owner
+from ..common.model_call import CallStopped
+from ..common.seen_ids import SeenIds
+from .rows import PartName, ProgressRow, StepStatus
 
 
 @dataclass(frozen=True, slots=True)

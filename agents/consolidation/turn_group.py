@@ -10,7 +10,7 @@ from ...memory.policies import MemoryPolicy
 from ...memory.upkeep.consolidation import count_turn, is_run_due
 from ...memory.upkeep.summaries import add_turn
 from ...schemas.turn_number import TurnNumber
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.log.port import Record
 from ..common.handled_sessions import HandledSessions
 from ..common.seen_ids import SeenIds

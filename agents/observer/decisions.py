@@ -24,7 +24,7 @@ from ...schemas.topics import OBSERVATIONS
 from ...schemas.turns import Owner
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import StageDecision
+from ...streams.engine.decision import StageDecision
 from ...streams.log.port import Record
 from ..common.handled_until import HandledUntil
 from .batch import Batch, BatchTurn, UndecodableTurn

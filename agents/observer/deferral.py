@@ -33,7 +33,7 @@ from ...memory.working_set.observe_trigger import (
 )
 from ...schemas import ids
 from ...schemas.outcomes import OutRecord
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.log.port import PartitionBacklog
 from ..common.pending_index import forget, pending_keys
 from ..common.reminders import AT_ONCE, send_reminders

@@ -22,7 +22,7 @@ from ...schemas.row_keys import INDEX, index_key
 from ...schemas.turn_number import RowEpoch
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Role
 from ...schemas.working_set import WorkingSet
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.log.port import Position, Record
 from ..common.commanded_row import CommandedRow
 from ..common.handled_until import HandledUntil

@@ -13,7 +13,7 @@ from ...memory.tenant_policies import TenantPolicies
 from ...memory.working_set.observe_trigger import turns_that_fit
 from ...schemas.errors import Poison
 from ...schemas.turns import Turn
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ...streams.engine.lane_events import QueuedEvents
 from ...streams.engine.last_keys import LastKeys
 from ...streams.log.port import Record

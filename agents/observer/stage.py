@@ -44,7 +44,8 @@ from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...streams.engine.applied import Committed
-from ...streams.engine.handler import Rows, StageDecision, source_of
+from ...streams.engine.decision import Rows, StageDecision
+from ...streams.engine.handler import source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ..common.commanded_row import CommandedRow
 from ..common.turn_numbers import HandledTurns
 

@@ -53,7 +53,8 @@ from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.engine.applied import Committed
 from ...streams.engine.commands import result_record
-from ...streams.engine.handler import Rows, StageDecision, source_of
+from ...streams.engine.decision import Rows, StageDecision
+from ...streams.engine.handler import source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls

@@ -21,7 +21,7 @@ from ...schemas.outcomes import OutRecord
 from ...schemas.row_keys import index_key
 from ...schemas.turns import Owner
 from ...streams.engine.commands import command_record
-from ...streams.engine.handler import Rows
+from ...streams.engine.decision import Rows
 from ..common.handled_sessions import sessions_index
 from ..common.pending_index import INDEX_ROW, forget, pending_keys
 from ..common.stored_row import RowPart, StoredRow

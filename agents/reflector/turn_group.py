@@ -17,7 +17,8 @@ from ...schemas.episodes import StoredEpisode
 from ...schemas.errors import Poison
 from ...schemas.observations import Observed
 from ...schemas.outcomes import InsertPoints, Outcome, OutPoint, OutRecord
-from ...streams.engine.handler import Rows, StageDecision, source_of
+from ...streams.engine.decision import Rows, StageDecision
+from ...streams.engine.handler import source_of
 from ...streams.engine.lane_events import QueuedEvents
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE

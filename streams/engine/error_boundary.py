@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import structlog
 from aiokafka.errors import KafkaError
@@ -36,16 +36,12 @@ from aiokafka.errors import KafkaError
 from ...schemas.base import describe
 from ...schemas.errors import ContentFiltered, DeploymentFault, Fatal, Poison, StageError
 from ..log.port import Position
-
-if TYPE_CHECKING:
-    from .handler import StageDecision
-    from .shared_deaths import SharedDeaths
+from .failures import HUNG, DecisionFailed, EffectFailed
+from .shared_deaths import SharedDeaths
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-HUNG = "the event loop did not move for"
-"""Prefix of the recorded reason of a death by a hang (hangs.py)."""
 CRASHES_MAX = 3
 """Number of crashes at which a record becomes a dead letter."""
 DEAD_LETTERS_IN_A_ROW_MAX = 20
@@ -54,28 +50,6 @@ REFUSED_OF_A_TENANT_MAX = 7
 one tenant are caused by its content, refusals of every tenant by the model."""
 TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
-
-
-class DecisionFailed(Exception):
-    """An unexpected exception of decoding or of `decide`. `__cause__` is the original exception."""
-
-
-class EffectFailed(Exception):
-    """The effects of an outcome failed for a reason that affects only its key. Its row is durable."""
-
-    def __init__(self, error: Exception, decided: StageDecision) -> None:
-        super().__init__(describe(error))
-        self.error = error
-        self.decided = decided
-        self.of_refused_lane = False
-        """True when a stage without a table has already refused an event of this lane. Later failures of the lane do
-        not end the worker."""
-
-    @property
-    def source(self) -> Position:
-        """The position of the event that the outcome was decided for."""
-        source = self.decided.outcome.source
-        return Position(source.topic, source.partition, source.offset)
 
 
 def decoded(route: Callable[[], T]) -> T:

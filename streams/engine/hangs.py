@@ -31,7 +31,7 @@ from typing import IO, Final
 import structlog
 
 from ..log.port import Position
-from .error_boundary import HUNG
+from .failures import HUNG
 from .process_exit import BROKEN, ExitProcess, end_process
 from .steps import EventStep, StepScheduler
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from ...schemas.errors import Poison
 from ..log.port import Record
-from .error_boundary import DecisionFailed
+from .failures import DecisionFailed
 from .parking import retry_of
 
 W = TypeVar("W")

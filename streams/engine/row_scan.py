@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Final
 
-from .handler import Rows
+from .decision import Rows
 
 SLICE: Final = 0.005
 """Seconds of work before the event loop may run again, including the caller's work on each row."""

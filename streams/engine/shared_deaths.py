@@ -20,7 +20,7 @@ from ...schemas.outcomes import OutRecord
 from ...schemas.parking import ERROR_MAX, RecordDeaths
 from ...schemas.topics import PARKED
 from ..log.port import Log, Position
-from .error_boundary import HUNG
+from .failures import HUNG
 
 log = structlog.get_logger(__name__)
 

@@ -21,8 +21,9 @@ from ...schemas.outcomes import OutRecord
 from ...schemas.topics import TABLES, group_of
 from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
+from ..engine.decision import Rows
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
-from ..engine.handler import Handler, Rows, Stage
+from ..engine.handler import Handler, Stage
 from ..engine.hangs import Hang
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
 from ..engine.lane_events import Routed

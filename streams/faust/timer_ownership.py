@@ -10,8 +10,9 @@ from typing import Any, Final
 import structlog
 
 from ...schemas.errors import Relinquished, Transient
+from ..engine.decision import Rows
 from ..engine.error_boundary import failure_of
-from ..engine.handler import Rows, Stage
+from ..engine.handler import Stage
 
 log = structlog.get_logger(__name__)
 PAUSE: Final = 1.0

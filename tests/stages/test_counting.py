@@ -10,7 +10,8 @@ import pytest
 
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
-from memstream.streams.engine.error_boundary import CRASHES_MAX, DecisionFailed
+from memstream.streams.engine.error_boundary import CRASHES_MAX
+from memstream.streams.engine.failures import DecisionFailed
 from memstream.streams.log.port import Record
 from tests.support.counting_stage import Counting, CountRow
 from tests.support.stage_harness import Kill, StageHarness, Topics, kills

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from memstream.schemas.errors import Poison
 from memstream.schemas.outcomes import Outcome, OutPoint, OutRecord, PutPoints, Source
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS, Topic
-from memstream.streams.engine.handler import Rows, StageDecision
+from memstream.streams.engine.decision import Rows, StageDecision
 from memstream.streams.engine.lane_events import QueuedEvents, RoutedEvent
 from memstream.streams.engine.parking import without_mark
 from memstream.streams.log.port import Record

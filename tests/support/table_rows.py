@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from memstream.streams.engine.handler import Rows, Stage
+from memstream.streams.engine.decision import Rows
+from memstream.streams.engine.handler import Stage
 
 PAGE = 3
 """Rows of a page in a test: few, so that a search needs several."""

@@ -13,7 +13,7 @@ from ....schemas.base import Contract
 from ....schemas.commands import Command, ResultError
 from ....schemas.outcomes import Write
 from ....schemas.turns import Owner
-from ....streams.engine.handler import Rows
+from ....streams.engine.decision import Rows
 from ..owner_reads import OwnerReader
 
 

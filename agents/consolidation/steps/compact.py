@@ -29,7 +29,7 @@ from ....schemas.collections import EPISODES, TURNS
 from ....schemas.commands import Command, ResultError
 from ....schemas.commands import Compact as CompactArgs
 from ....schemas.episodes import SUMMARISED_MAX, StoredEpisode
-from ....streams.engine.handler import Rows
+from ....streams.engine.decision import Rows
 from ...common.model_call import CallStopped, ModelCaller
 from ...common.seen_ids import SeenIds
 from ..owner_reads import OwnerReader, of_owner
@@ -43,7 +43,7 @@ from ..session_summary import (
     with_summarised,
     without_secrets,
 )
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 FIRST_MESSAGES = ("turn_id", "first_place", "occurred_at")
 """The fields that are read from message 0 of every turn of a session."""

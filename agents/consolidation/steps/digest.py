@@ -18,7 +18,7 @@ from ..owner_reads import OwnerReader, as_episode
 from ..prompts.digest import TASK, DigestPrompt
 from ..prompts.text_answer import SCHEMA, parse
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_
 from ..owner_reads import OwnerReader, as_episode, of_owner, oldest_first
 from ..prompts.facts import SCHEMA, TASK, ConsolidatePrompt, parse
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)

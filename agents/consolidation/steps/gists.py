@@ -29,7 +29,7 @@ from ..owner_reads import READ_MAX, OwnerReader, as_episode, of_owner
 from ..prompts.gist import TASK, GistPrompt
 from ..prompts.text_answer import SCHEMA, parse
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)

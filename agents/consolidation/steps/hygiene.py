@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from ....memory.policies import HygienePolicy
 from ..rows import FollowUp, PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 from .janitor import JanitorStep
 from .maintenance import MaintenanceStep
 

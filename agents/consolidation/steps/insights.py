@@ -13,7 +13,7 @@ from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_
 from ..owner_reads import OwnerReader, as_episode
 from ..prompts.insights import SCHEMA, TASK, InsightItem, InsightsPrompt, parse
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 DERIVED_KEPT: Final = 64
 """Number of cluster names that the owner's row keeps. The model sees a cluster again only after a change."""

@@ -26,7 +26,7 @@ from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields, Write
 from ..owner_reads import OwnerReader, as_episode, of_owner
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 from .gists import GistsStep
 from .waiting_facts import RejectWaitingStep
 

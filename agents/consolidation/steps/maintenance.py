@@ -24,7 +24,7 @@ from ....memory.upkeep.hygiene import is_forgotten
 from ....schemas.outcomes import Write
 from ..owner_reads import OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, Step, StepResult
+from ..step import RunRequest, Step, StepResult
 from .janitor import delete_episodes, may_delete
 
 COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "reindexed", "duration_ms")

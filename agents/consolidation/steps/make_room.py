@@ -13,7 +13,7 @@ from ....adapters.vectors.conditions import equals, is_empty
 from ....schemas.collections import EPISODES
 from ..owner_reads import READ_MAX, OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 from .janitor import delete_episodes
 
 

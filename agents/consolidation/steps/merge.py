@@ -27,7 +27,7 @@ from ....schemas.commands import Change
 from ....schemas.facts import StoredFact
 from ..owner_reads import OwnerReader, of_owner
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 LOOKED_AT: Final = 200
 """One run searches the neighbours of this many youngest facts, and of a page of this many facts."""

@@ -22,7 +22,7 @@ from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_
 from ..owner_reads import OwnerReader, of_owner, oldest_first
 from ..prompts.judge import SCHEMA, TASK, JudgePrompt, PendingPair, parse
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 JUDGED = "judged by the model"
 """The reason when one of the two facts is secret: the other fact's event must not repeat the model's words on both."""

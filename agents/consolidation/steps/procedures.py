@@ -23,7 +23,7 @@ from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_
 from ..owner_reads import OwnerReader, as_episode, of_owner
 from ..prompts.procedures import SCHEMA, TASK, ProcedureItem, ProceduresPrompt, parse
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 FOUND_MAX: Final = 3
 """Maximum number of procedures that a run takes from an answer."""

@@ -8,7 +8,7 @@ from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.promotion import promotion_changes, select_promotable
 from ..owner_reads import OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)

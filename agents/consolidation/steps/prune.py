@@ -11,7 +11,7 @@ from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_
 from ..owner_reads import OwnerReader
 from ..prompts.prune import SCHEMA, TASK, PrunePrompt, parse
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)

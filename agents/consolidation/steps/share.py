@@ -14,7 +14,7 @@ from ....schemas.collections import FACTS
 from ....schemas.facts import StoredFact
 from ..owner_reads import READ_MAX, OwnerReader, oldest_first
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 TEXTS_MAX: Final = 100
 """Number of the owner's newest facts that one run compares with facts of other users."""

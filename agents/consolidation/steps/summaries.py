@@ -26,7 +26,7 @@ from ..session_summary import (
     with_summarised,
     without_secrets,
 )
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 SESSIONS_LOOKED_AT: Final = 3
 """Number of sessions that one run tries, because a session's turns may not be in the session log yet."""

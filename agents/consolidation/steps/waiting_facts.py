@@ -17,7 +17,7 @@ from ....schemas.commands import FactReview
 from ....schemas.facts import FactState
 from ..owner_reads import OwnerReader
 from ..rows import PartName, ProgressRow
-from .base import RunRequest, StepResult
+from ..step import RunRequest, StepResult
 
 WAITING_STATES: Final[tuple[FactState, ...]] = ("pending", "quarantined")
 

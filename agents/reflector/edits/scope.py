@@ -14,7 +14,7 @@ from ....schemas.base import Contract
 from ....schemas.commands import Command, ResultError
 from ....schemas.outcomes import OutRecord, Write
 from ....schemas.turns import Owner
-from ....streams.engine.handler import Rows
+from ....streams.engine.decision import Rows
 from ....streams.engine.retry import Calls
 from ..episodes import Episodes
 from ..fact_changes import FactChange, FactChanger

@@ -26,12 +26,12 @@ from memstream.streams.engine.error_boundary import (
     DEAD_LETTERS_IN_A_ROW_MAX,
     REFUSED_OF_A_TENANT_MAX,
     CrashCounter,
-    DecisionFailed,
     ErrorBoundary,
     decoded,
     failure_of,
     unexpected,
 )
+from memstream.streams.engine.failures import DecisionFailed
 from memstream.streams.engine.process_exit import LeaseLost
 from memstream.streams.engine.retry import Interrupted
 from memstream.streams.log.port import Position

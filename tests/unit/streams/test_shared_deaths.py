@@ -12,7 +12,8 @@ import pytest
 
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.outcomes import OutRecord
-from memstream.streams.engine.error_boundary import CRASHES_MAX, HUNG, CrashCounter, DecisionFailed, ErrorBoundary
+from memstream.streams.engine.error_boundary import CRASHES_MAX, CrashCounter, ErrorBoundary
+from memstream.streams.engine.failures import HUNG, DecisionFailed
 from memstream.streams.engine.parking import read_parked_keys
 from memstream.streams.engine.shared_deaths import SharedDeaths
 from memstream.streams.log.port import Log, Position, Record

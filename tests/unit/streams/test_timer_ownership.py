@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from memstream.schemas.errors import Fatal, Transient
-from memstream.streams.engine.handler import Rows, Stage
+from memstream.streams.engine.decision import Rows
+from memstream.streams.engine.handler import Stage
 from memstream.streams.engine.no_rows import NoRows
 from memstream.streams.faust.timer_ownership import TimerOwnership
 from tests.support.faust_fakes import spin
