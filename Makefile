@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test long faults lint types bench soak docs up down pins generate hooks clean
+.PHONY: help setup demo unit test long faults lint types bench soak docs up down pins generate hooks clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -20,6 +20,9 @@ demo: $(VENV)/.ready ## the whole pipeline on one conversation, with no server a
 	@$(BIN)/memstream demo
 
 setup: $(VENV)/.ready-dev ## everything that working on memstream needs
+
+unit: $(VENV)/.ready-dev ## the fast loop: tests in memory, without processes, brokers or waiting (tests/support/fast_loop.py)
+	$(BIN)/pytest --fast --quiet --numprocesses 2 --dist worksteal $(PYTEST_ARGS) tests/unit tests/contract tests/stages
 
 test: $(VENV)/.ready-dev ## the tests, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port); a Qdrant server by MEMSTREAM_TEST_QDRANT=http://host:port
 	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
@@ -66,8 +69,8 @@ GENERATORS = memstream.schemas.generate memstream.api.generate memstream.schemas
 generate: $(VENV)/.ready-dev ## writes the files that are made from the code anew: schemas, OpenAPI, AsyncAPI, tables of docs/reference
 	@for module in $(GENERATORS); do $(BIN)/python -m $$module || exit 1; done
 
-hooks: $(VENV)/.ready-dev ## lint and types before each commit
-	$(BIN)/pre-commit install
+hooks: $(VENV)/.ready-dev ## lint and make unit before each commit, types before each push
+	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 COMPILE = $(BIN)/pip-compile --quiet --no-header --no-annotate --strip-extras --allow-unsafe \
 	--no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host

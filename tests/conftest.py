@@ -18,6 +18,7 @@ if str(ROOT) not in sys.path:
 gc.disable()  # until all tests are collected: next to nothing of that is garbage
 
 pytest_plugins = [
+    "tests.support.fast_loop",
     "tests.support.fault_rows",
     "tests.support.kafka_fixtures",
     "tests.support.long_tests",

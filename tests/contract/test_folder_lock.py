@@ -85,6 +85,7 @@ def test_a_free_folder_is_made_and_taken_and_given_back(tmp_path: Path) -> None:
     assert FolderLock(folder=folder).try_acquire()
 
 
+@pytest.mark.slow
 async def test_another_process_is_named_and_waited_for(tmp_path: Path) -> None:
     with another_process(tmp_path) as holder:
         lock = FolderLock(folder=tmp_path)
@@ -104,6 +105,7 @@ async def test_another_process_is_named_and_waited_for(tmp_path: Path) -> None:
         lock.release()
 
 
+@pytest.mark.slow
 async def test_kill_9_frees_it_and_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
     with another_process(tmp_path) as holder:
         holder.send_signal(signal.SIGKILL)

@@ -21,6 +21,8 @@ from memstream.streams.log.port import Log, TopicSpec
 from tests.support.polling import at_least, wait_for
 from tests.support.small_app import WITHIN, SmallApp
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 2
 

@@ -47,6 +47,8 @@ APPLIER = """
 import asyncio, os, sys
 from memstream.adapters.ports import EmbedderIdentity, Point
 from memstream.adapters.vectors.factory import open_store
+
+pytestmark = pytest.mark.slow
 ID = "00000000-0000-0000-0000-000000000001"
 
 async def main(url, causes):

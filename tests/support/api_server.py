@@ -88,6 +88,19 @@ class NoCommands:
         return self.result(command)
 
 
+class CommandsOfTest:
+    """The command port of an application that several tests share: it calls the port that `of` names.
+
+    Building an application takes 0.2 s, and its routes keep no state of a command.
+    """
+
+    def __init__(self) -> None:
+        self.of = NoCommands()
+
+    async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
+        return await self.of.ask(command, patience=patience)
+
+
 class NoRecall:
     """A recall service that records requests and returns the answer that the test gives."""
 
@@ -107,7 +120,7 @@ def app_over(
     log: Log | NoLog | None = None,
     store: VectorStore | None = None,
     recall: Any = None,
-    commands: NoCommands | None = None,
+    commands: NoCommands | CommandsOfTest | None = None,
     credentials: Credentials = OPEN,
     limits: Limits = LIMITS,
     followers: TopicFanout | None = None,
@@ -140,7 +153,7 @@ def app_over(
     return create_app(services, credentials=credentials, limits=limits, publication=publication)
 
 
-def _tools(recaller: Any, reading: RecordReader, editor: MemoryEditor, sender: NoCommands) -> ToolBox:
+def _tools(recaller: Any, reading: RecordReader, editor: MemoryEditor, sender: NoCommands | CommandsOfTest) -> ToolBox:
     policies = TenantPolicies(MemoryPolicy())
     reads = ToolReads(recall=recaller, records=reading, verbatim=cast(Any, None), now=utc_now, policies=policies)
     writes = ToolWrites(editor=editor, commands=sender, records=reading, now=utc_now)

@@ -32,6 +32,7 @@ def environment(service: dict[str, Any]) -> dict[str, str]:
     return {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in service["environment"].items()}
 
 
+@pytest.mark.slow
 def test_it_is_valid() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(FILE)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -30,6 +30,7 @@ def test_rare(n): assert n != 5
         (("--faults", "all", "-m", "fault"), {"passed": 12, "failed": 1, "deselected": 1}),
     ],
 )
+@pytest.mark.slow
 def test_which_rows_run(pytester: pytest.Pytester, options: tuple[str, ...], outcomes: dict[str, int]) -> None:
     pytester.makeconftest(PLUGIN)
     pytester.makepyfile(MODULE)

@@ -254,6 +254,7 @@ def test_every_name_is_a_function() -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.slow
 def test_time_grows_with_length_alone(name: str) -> None:
     read = READERS[name]
     read("I work at Acme. My password is x1y2z3.")  # patterns are compiled

@@ -68,6 +68,7 @@ def test_an_answer_is_held_until_the_gate_opens() -> None:
         assert server.in_hand == 0
 
 
+@pytest.mark.slow
 def test_a_client_that_died_is_no_longer_in_hand() -> None:
     with ModelServer(lambda ask: held(Gate(), {})) as server:
         body = "json={'model': 'm', 'messages': []}, timeout=60, trust_env=False"
@@ -87,6 +88,7 @@ def test_a_script_that_fails_fails_its_test() -> None:
         assert post(server.base_url, observe("user: hi")).status_code == 500
 
 
+@pytest.mark.slow
 def test_as_a_process_of_its_own(tmp_path: Path) -> None:
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps({"observations": {"I work at Acme": [{"content": "Works at Acme"}]}}))

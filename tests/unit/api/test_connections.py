@@ -13,6 +13,8 @@ from memstream.api.limits import Limits
 from memstream.cli.wiring.http_connections import FEWEST, connections_that_fit
 from tests.support.api_server import app_over, served
 
+pytestmark = pytest.mark.slow
+
 FEW = Limits(connections=8, connections_per_address=4, header_seconds=0.4)
 PATIENT = Limits(connections=8, connections_per_address=4, header_seconds=60.0)
 HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"

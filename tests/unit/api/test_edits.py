@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from functools import cache
 from typing import Any, cast
 
 import pytest
+from fastapi import FastAPI
 
 from memstream.adapters.ports import StoredPoint, VectorStore
 from memstream.api.credentials import Credentials
@@ -15,7 +17,7 @@ from memstream.api.edit_routes import EDIT_ROUTES
 from memstream.schemas.command_kinds import KINDS
 from memstream.schemas.commands import Command, CommandResult, ResultError
 from memstream.schemas.topics import StageName
-from tests.support.api_server import NoCommands, app_over, called, entry
+from tests.support.api_server import CommandsOfTest, NoCommands, app_over, called, entry
 from tests.support.record_builders import NOW, episode, stored_fact
 
 FACT = stored_fact("Works at Stripe")
@@ -61,6 +63,12 @@ def refuses(code: str) -> Callable[[Command], CommandResult]:
     return answer
 
 
+@cache
+def shared_app() -> tuple[FastAPI, CommandsOfTest]:
+    port = CommandsOfTest()
+    return app_over(store=cast(VectorStore, OneOfEach()), commands=port, credentials=TOKENS), port
+
+
 async def ask(
     commands: NoCommands,
     method: str,
@@ -70,7 +78,8 @@ async def ask(
     token: str = "writer",
     headers: dict[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    app = app_over(store=cast(VectorStore, OneOfEach()), commands=commands, credentials=TOKENS)
+    app, port = shared_app()
+    port.of = commands
     async with called(app, token=token) as client:
         if method == "DELETE":
             answer = await client.request(method, path, params=body, headers=headers)

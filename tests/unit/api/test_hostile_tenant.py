@@ -23,6 +23,8 @@ from tests.support.api_server import NoCommands, app_over, bearer, entry, served
 from tests.support.polling import wait_for
 from tests.support.sse import streaming
 
+pytestmark = pytest.mark.slow
+
 SCOPES: Any = ("turns:write", "memory:read", "memory:write", "memory:admin")
 TOKENS = Credentials(
     (

@@ -112,6 +112,7 @@ def test_a_server_is_reached_where_it_listens(host: str, origin: str) -> None:
     assert origin_of(host, 80) == origin
 
 
+@pytest.mark.slow
 def test_it_imports_neither_the_other_commands_nor_their_libraries() -> None:
     """It runs every few seconds in every container."""
     program = """

@@ -60,6 +60,7 @@ print((process.memory_info().rss - before) // size if bounded else "other ways")
 """
 
 
+@pytest.mark.slow
 def test_large_pieces_go_back_at_once() -> None:
     """In a process of its own: the limits hold for a whole one."""
     told = subprocess.run([sys.executable, "-c", ANSWERS], capture_output=True, text=True, check=True).stdout.strip()

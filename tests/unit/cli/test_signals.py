@@ -26,6 +26,8 @@ from memstream.cli.output import logs
 from memstream.cli.process.signals import until_stopped
 import structlog
 
+pytestmark = pytest.mark.slow
+
 async def work(running, stopping):
     running.set()
     log = structlog.get_logger("test")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, cast
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from pydantic import BaseModel
 
 from memstream.adapters.ports import VectorStore
@@ -18,7 +20,7 @@ from memstream.client.blocking import BlockingMemory
 from memstream.client.edits import Edits
 from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.edits.facts import FactForgotten
-from tests.support.api_server import NoCommands, app_over, entry
+from tests.support.api_server import CommandsOfTest, NoCommands, app_over, entry
 from tests.unit.api.test_edits import EPISODE, FACT, OTHER, OneOfEach, answers, refuses
 
 FACT_ID, EPISODE_ID = FACT.fact_id, EPISODE.episode_id
@@ -67,9 +69,16 @@ CALLS: dict[str, Callable[[Api], Awaitable[Any]]] = {
 READS = {"holdings", "groups", "blocks", "procedures", "tasks"}
 
 
-def client_of(commands: NoCommands) -> Api:
+@cache
+def shared_app() -> tuple[FastAPI, CommandsOfTest]:
+    port = CommandsOfTest()
     token = entry("t", scopes=("memory:read", "memory:write", "memory:review", "memory:admin"))
-    app = app_over(store=cast(VectorStore, OneOfEach()), commands=commands, credentials=Credentials([token]))
+    return app_over(store=cast(VectorStore, OneOfEach()), commands=port, credentials=Credentials([token])), port
+
+
+def client_of(commands: NoCommands) -> Api:
+    app, port = shared_app()
+    port.of = commands
     http = httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://memory", headers={"Authorization": "Bearer t"}
     )

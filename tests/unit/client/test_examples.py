@@ -29,6 +29,7 @@ def test_the_known_keys_and_partitions_are_the_contracts(known: dict[str, str]) 
 
 
 @pytest.mark.parametrize("language", CHECKS)
+@pytest.mark.slow
 def test_a_language_makes_the_same_keys(language: str, tmp_path: Path) -> None:
     command = CHECKS[language]
     if shutil.which(command[0]) is None:
@@ -41,6 +42,7 @@ def test_a_language_makes_the_same_keys(language: str, tmp_path: Path) -> None:
     assert told.returncode == 1, "the check itself can fail"
 
 
+@pytest.mark.slow
 def test_the_go_producer_builds_and_its_partitions_are_the_contracts() -> None:
     if shutil.which("go") is None:
         pytest.skip("go is not installed")

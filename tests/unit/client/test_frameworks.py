@@ -37,6 +37,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize("module", MODULES)
+@pytest.mark.slow
 def test_a_framework_that_is_not_installed_is_told_with_its_extra(module: str) -> None:
     package, extra = MODULES[module]
     code = f"import sys; sys.modules['{package}'] = None; import memstream.client.frameworks.{module}"
@@ -54,6 +55,7 @@ def test_a_framework_that_is_not_installed_is_told_with_its_extra(module: str) -
         ("openai_agents", "import memstream.agents; "),
     ],
 )
+@pytest.mark.slow
 def test_an_adapter_is_imported_in_the_root_of_the_repository(module: str, before: str) -> None:
     code = f"{before}import memstream.client.frameworks.{module}; from memstream.agents import recorder"
     done = subprocess.run(
@@ -62,6 +64,7 @@ def test_an_adapter_is_imported_in_the_root_of_the_repository(module: str, befor
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_client_imports_no_framework() -> None:
     frameworks = {package for package, _ in MODULES.values()}
     code = f"import sys, memstream.client; print(sorted({frameworks} & set(sys.modules)))"

@@ -130,6 +130,7 @@ class StockEnd(StageApp):
     "kind", [pytest.param(StageApp, id="ours"), pytest.param(StockEnd, id="stock", marks=STOCK_FAILS)]
 )
 @pytest.mark.parametrize("how", ["stop", "crash"])
+@pytest.mark.slow
 async def test_a_shutdown_that_hangs_is_ended(
     kind: Any, how: str, app: StageApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +146,7 @@ async def test_a_shutdown_that_hangs_is_ended(
     assert app.exits == [UNREACHABLE if how == "stop" else BROKEN]
 
 
+@pytest.mark.slow
 async def test_a_blocked_event_loop_is_ended_too(app: StageApp) -> None:
     app.crash_grace = 0.05
     with structlog.testing.capture_logs() as logged:
@@ -157,6 +159,7 @@ async def test_a_blocked_event_loop_is_ended_too(app: StageApp) -> None:
     assert (last["event"], last["remedy"]) == ("worker_stopped", "is it up?"), "the reason is logged, too"
 
 
+@pytest.mark.slow
 async def test_a_second_stop_does_not_disarm_the_first(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app.crash_grace = 0.2
     monkeypatch.setattr(app, "_producer_flush", lambda *_: hang())
@@ -170,6 +173,7 @@ async def test_a_second_stop_does_not_disarm_the_first(app: StageApp, monkeypatc
     assert app.exits == [UNREACHABLE]
 
 
+@pytest.mark.slow
 async def test_a_timer_leaves_a_shutdown_that_ends_alone(app: StageApp) -> None:
     before = threading.active_count()
     app.stop_grace = app.crash_grace = 0.3
@@ -180,6 +184,7 @@ async def test_a_timer_leaves_a_shutdown_that_ends_alone(app: StageApp) -> None:
     assert threading.active_count() == before
 
 
+@pytest.mark.slow
 def test_a_cancelled_timer_does_not_end_the_process() -> None:
     ended: list[int] = []
     timer = ExitTimer(0.05, reason=None, exit_process=ended.append)

@@ -161,6 +161,7 @@ class World:
 
 @settings(max_examples=300, deadline=None)
 @given(STEPS)
+@pytest.mark.slow
 async def test_each_event_has_its_effects_whatever_happens(steps: Sequence[Step]) -> None:
     world = World()
     for step in steps:

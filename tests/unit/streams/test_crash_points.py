@@ -60,6 +60,7 @@ def test_only_its_own_step_arms_it() -> None:
     assert point.left == 2
 
 
+@pytest.mark.slow
 def test_the_process_ends_at_the_nth_time_without_clean_up() -> None:
     script = """
         import atexit

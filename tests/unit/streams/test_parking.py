@@ -134,6 +134,7 @@ async def test_a_worker_that_knows_nothing_of_it_refuses_the_keys_events_too(wor
     assert BAD in world.harness.handler.parked
 
 
+@pytest.mark.slow
 async def test_another_worker_may_die_at_each_step(world: World) -> None:
     probe = World()
     for _ in range(CRASHES_MAX):
