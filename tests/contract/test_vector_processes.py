@@ -27,6 +27,8 @@ from memstream.schemas.errors import Fatal, Transient
 from tests.support.qdrant import LoopbackQdrant, QdrantServer, loopback_qdrant
 from tests.support.vector_backends import EMBEDDER, make_id, make_point, make_row
 
+pytestmark = pytest.mark.slow
+
 WRITER = """
 import asyncio, sys
 from memstream.adapters.ports import EmbedderIdentity, Point
@@ -47,8 +49,6 @@ APPLIER = """
 import asyncio, os, sys
 from memstream.adapters.ports import EmbedderIdentity, Point
 from memstream.adapters.vectors.factory import open_store
-
-pytestmark = pytest.mark.slow
 ID = "00000000-0000-0000-0000-000000000001"
 
 async def main(url, causes):

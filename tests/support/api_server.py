@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import httpx
 from fastapi import FastAPI
+from fastapi.dependencies import models
 from prometheus_client import CollectorRegistry
 
 from memstream.adapters.ports import VectorStore
@@ -115,6 +116,13 @@ class NoRecall:
         return self.answer
 
 
+def forget_earlier_apps() -> None:
+    """Empty FastAPI's caches of endpoint functions: they hold the last fifty applications with their stores."""
+    for each in vars(models).values():
+        if hasattr(each, "cache_clear"):
+            each.cache_clear()
+
+
 def app_over(
     *,
     log: Log | NoLog | None = None,
@@ -129,6 +137,7 @@ def app_over(
     publication: Publication | None = None,
     **more: Any,
 ) -> FastAPI:
+    forget_earlier_apps()
     client = cast(Log, log or NoLog())
     backing = cast(VectorStore, store)
     recaller = recall or NoRecall()

@@ -30,6 +30,8 @@ def collections() -> Iterator[list[int]]:
     gc.callbacks.remove(note)
     gc.set_threshold(*before)
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as before: modules and collected tests
 
 
 def test_objects_of_events_in_flight_are_not_looked_at(collections: list[int]) -> None:

@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from memstream.adapters.lean_imports import deferred_models, hidden_package
 from memstream.cli.process.garbage_collection import collection_paused
 
+pytestmark = pytest.mark.slow
+
 SHOW = """
 import sys
 from memstream.cli.main import cli
@@ -39,8 +41,6 @@ new_selector(Settings(model="m", OPENAI_BASE_URL="http://127.0.0.1:1"), policy, 
 """
 INCOMPLETE = """
 from qdrant_client.http.models import models
-
-pytestmark = pytest.mark.slow
 made = [each for each in vars(models).values() if isinstance(each, type) and hasattr(each, "model_fields")]
 assert sum(each.__pydantic_complete__ for each in made) < len(made) / 2
 assert models.QueryRequest(filter=models.Filter(must=[]), limit=1).model_dump(exclude_unset=True)
@@ -119,3 +119,5 @@ def test_garbage_collection_passes_over_what_was_imported() -> None:
         assert not any(each is imported for each in gc.get_objects())  # those that the collector looks at
     finally:
         gc.unfreeze()
+        gc.collect()
+        gc.freeze()  # as before: modules and collected tests

@@ -18,6 +18,8 @@ import pytest
 
 from tests.support.polling import wait_for_blocking
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import asyncio
 import logging
@@ -25,8 +27,6 @@ import sys
 from memstream.cli.output import logs
 from memstream.cli.process.signals import until_stopped
 import structlog
-
-pytestmark = pytest.mark.slow
 
 async def work(running, stopping):
     running.set()
