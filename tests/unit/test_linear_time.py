@@ -38,6 +38,8 @@ from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
 from tests.support.hostile_runs import REPEATS, grows_too_fast, hostile_runs
 
+pytestmark = pytest.mark.slow
+
 PACKAGES: Final = ("memory.trust", "memory.secrets", "memory.language", "adapters.completions")
 MODULES: Final = (
     "memory.recall.prompt_framing",
@@ -254,7 +256,6 @@ def test_every_name_is_a_function() -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.slow
 def test_time_grows_with_length_alone(name: str) -> None:
     read = READERS[name]
     read("I work at Acme. My password is x1y2z3.")  # patterns are compiled

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from memstream.api.credentials import ANYONE, Credentials
 from memstream.api.limits import Limits
@@ -35,14 +37,23 @@ TOKENS = Credentials(
 )
 
 
+@cache
+def shared_app() -> tuple[FastAPI, NoLog]:
+    log = NoLog()
+    return app_over(log=log, credentials=TOKENS), log
+
+
 @pytest.fixture
 def log() -> NoLog:
-    return NoLog()
+    _, log = shared_app()
+    vars(log).update(vars(NoLog()))  # as a new one
+    return log
 
 
 @pytest.fixture
 def api(log: NoLog) -> httpx.AsyncClient:
-    return called(app_over(log=log, credentials=TOKENS), token="acme")
+    app, _ = shared_app()
+    return called(app, token="acme")
 
 
 def without(*fields: str, **changed: Any) -> dict[str, Any]:
@@ -165,7 +176,7 @@ async def test_the_tenant_is_the_tokens(api: httpx.AsyncClient, log: NoLog) -> N
 
 @pytest.mark.parametrize("token", [None, "nobody"])
 async def test_who_is_not_known_is_asked_for_a_token(log: NoLog, token: str | None) -> None:
-    answer = await called(app_over(log=log, credentials=TOKENS), token=token).post("/v1/turns", content=b"no json")
+    answer = await called(shared_app()[0], token=token).post("/v1/turns", content=b"no json")
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
 
@@ -290,7 +301,8 @@ async def test_a_log_that_is_away_is_told_with_its_remedy(api: httpx.AsyncClient
     assert "is Kafka up?" in answer.json()["detail"]
 
 
-async def test_no_later_turn_of_a_session_goes_before_one_that_failed(api: httpx.AsyncClient, log: NoLog) -> None:
+async def test_no_later_turn_of_a_session_goes_before_one_that_failed(log: NoLog) -> None:
+    api = called(app_over(log=log, credentials=TOKENS), token="acme")  # its locks belong to the loop of this test
     log.hold.clear()
     asked = asyncio.create_task(api.post("/v1/turns", json=[TURN, TURN | {"turn_id": "t2"}]))
     while not log.hold._waiters:  # type: ignore[attr-defined]

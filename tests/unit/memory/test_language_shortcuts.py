@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -177,10 +178,12 @@ def test_phrases_lie_by_length_and_then_as_in_the_pack(name: str) -> None:
         assert [phrase.words for phrase in _all(shelf, first)] == sorted(begun, key=lambda words: -len(words))
 
 
-def _take(found: list[tokenizer.Token], phrases: Sequence[str], within: int) -> bool:
-    """Remove the longest phrase that begins within the first words, as it was done without an index."""
-    for phrase in sorted(phrases, key=lambda each: -len(each.split())):
-        words = phrase.split()
+def _take(found: list[tokenizer.Token], phrases: Sequence[list[str]], within: int) -> bool:
+    """Remove the longest phrase that begins within the first words, as it was done without an index.
+
+    `phrases` are their words, the longest first.
+    """
+    for words in phrases:
         for place in range(min(within, len(found))):
             part = found[place : place + len(words)]
             if len(part) == len(words) and all(
@@ -191,17 +194,24 @@ def _take(found: list[tokenizer.Token], phrases: Sequence[str], within: int) -> 
     return False
 
 
+@cache
+def _tokens(name: str) -> list[list[tokenizer.Token]]:
+    return [tokenizer.tokens(shown, locale(name)) for shown in TEXTS[::3]]
+
+
 @pytest.mark.parametrize("name", ["en", "de"])
 @pytest.mark.parametrize("kind", ["hedges", "endings", "never", "negations", "another", "additive"])
+@pytest.mark.slow
 def test_markers_are_taken(name: str, kind: str) -> None:
     pack: Locale = locale(name)
     shelf, phrases = getattr(markers.index_markers(pack), kind), getattr(pack.markers, kind)
+    longest_first = sorted((each.split() for each in phrases), key=lambda words: -len(words))
     taken = 0
-    for shown in TEXTS[::3]:
+    for read in _tokens(name):
         for within in (2, 5, 40):
-            clause = markers.MarkedClause(tokenizer.tokens(shown, pack))
+            clause = markers.MarkedClause([*read])
             wanted = [*clause.tokens]
-            took = _take(wanted, phrases, within)
+            took = _take(wanted, longest_first, within)
             assert markers._take(clause, shelf, within=within) == took
             assert clause.tokens == wanted
             taken += took

@@ -86,6 +86,7 @@ def test_each_order_of_a_language_is_in_the_index() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_a_pattern_matches_is_a_candidate() -> None:
     index, matched = instructions._index(), set()
     for text in TEXTS:
@@ -98,6 +99,7 @@ def test_what_a_pattern_matches_is_a_candidate() -> None:
 
 
 @for_each("number", range(len(SOURCES)), ids=lambda number: SOURCES[number])
+@pytest.mark.slow
 def test_what_a_pattern_describes_is_a_candidate(number: int) -> None:
     """Texts are made from the pattern itself."""
     index, search = instructions._index(), SEARCHES[number]

@@ -42,6 +42,7 @@ def test_what_is_left_of_a_text(text: str, kept: str) -> None:
 
 
 @given(st.text(), st.text(), st.integers(0, len(FRAME)), st.integers(0, len(FRAME)))
+@pytest.mark.slow
 def test_of_a_cut_frame_no_memory_is_left(before: str, after: str, one: int, other: int) -> None:
     """Wherever a history was cut: of a piece of the frame that still has one of its lines whole, nothing is left."""
     start, end = sorted((one, other))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ def wrong(verdicts: dict[str, InvariantVerdict]) -> list[object]:
     return [violation for verdict in verdicts.values() for violation in verdict.violations]
 
 
+@pytest.mark.slow
 async def test_a_real_run_is_clean(dump: Dump) -> None:
     verdicts = await dump.verdicts()
     assert wrong(verdicts) == []
