@@ -144,6 +144,7 @@ async def same_answers_and_same_store(store: VectorStore, reference: VectorStore
         assert await state(store) == await state(reference)
 
 
+@pytest.mark.slow
 def test_concurrent_calls_answer_and_leave_what_the_same_calls_do_one_after_the_other(tmp_path: Path) -> None:
     with asyncio.Runner() as runner:
 

@@ -68,6 +68,7 @@ async def test_collections_exist_once_they_are_ensured(backend: Backend) -> None
         await store.close()
 
 
+@pytest.mark.slow
 async def test_many_processes_may_ensure_at_once(backend: Backend) -> None:
     stores = [await backend.open() for _ in range(4 if backend.many else 1)]
     try:

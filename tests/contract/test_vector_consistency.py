@@ -47,6 +47,7 @@ def kind(request: Request) -> str:
     return urlsplit(request.path).path.partition("/points")[2]
 
 
+@pytest.mark.slow
 async def test_reads_before_and_after_a_conditional_write_ask_alike(seen: tuple[PeriodStore, HttpProxy, str]) -> None:
     store, proxy, consistency = seen
     before = len(proxy.requests())

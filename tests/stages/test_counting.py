@@ -89,6 +89,7 @@ async def test_each_record_is_counted_once() -> None:
     run.check()
 
 
+@pytest.mark.slow
 async def test_a_kill_at_any_step_shows_nowhere() -> None:
     wanted = await expected()
     steps = wanted.harness.steps

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -185,6 +186,7 @@ class Play:
 
 @given(STEPS)
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
 async def test_each_turn_is_observed_once_or_refused_once(steps: list[Step]) -> None:
     play = Play()
     for step in steps:

@@ -129,6 +129,7 @@ async def played(kill: Kill | None, *, command: bool) -> tuple[ObserverWorld, in
 
 
 @pytest.mark.parametrize("command", [True, False])
+@pytest.mark.slow
 async def test_a_death_between_two_rounds_loses_and_doubles_nothing(command: bool) -> None:
     expected, steps = await played(None, command=command)
     turns = 6 if command else 7

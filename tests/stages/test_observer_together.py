@@ -179,6 +179,7 @@ def _letters(world: ObserverWorld) -> list[dict[str, str]]:
 
 @given(TEXTS)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
 def test_together_leaves_what_one_by_one_leaves(texts: list[str]) -> None:
     async def both() -> tuple[Any, Any]:
         return left(await play(texts, together=True)), left(await play(texts, together=False))

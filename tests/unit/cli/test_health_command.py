@@ -90,6 +90,7 @@ def test_the_port_comes_from_the_settings(command: InProcess, tmp_path: Path) ->
         assert command("health", env=link).code == 0, "the address of a service of Kubernetes is no setting"
 
 
+@pytest.mark.slow
 def test_it_asks_no_proxy(tmp_path: Path) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
     proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"), nowhere)
