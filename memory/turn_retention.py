@@ -61,8 +61,8 @@ def log_time(newest: datetime | None, *, now: datetime, opened: Sequence[Period]
     """Return the clock of retention: the time of the newest turn, but not after the worker's clock.
 
     `newest`: the newest `recorded_at` of this process. `opened`: the periods that turns opened; they show the time
-    reached before a restart. A fast clock of the worker alone, or of a producer alone, drops nothing early; both
-    together do. None: no turn is known, and no period ends.
+    reached before a restart. A period is dropped early only if the clock of the worker and the clock of a
+    producer are both fast. None: no turn is known, and no period ends.
     """
     known = [*(period.begins for period in opened), *([] if newest is None else [newest])]
     return min(now, max(known)) if known else None

@@ -1,4 +1,4 @@
-"""Procedures: instructions that the deep phase of consolidation found in episodes."""
+"""Procedures: steps for a recurring situation, found by the deep phase of consolidation or defined by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Procedure(Contract):
     consolidation or an earlier version of memstream wrote it."""
     reason: Reason = ""
     removed_at: Instant | None = None
-    """Time of removal. A removed procedure is only in the read of its versions."""
+    """Time of removal. A removed procedure is returned only by the read of its versions."""
     earlier: Annotated[tuple[ProcedureVersion, ...], Field(max_length=VERSIONS_KEPT)] = ()
     """Earlier versions, oldest first."""
 

@@ -1,8 +1,7 @@
 """I1: each acknowledged turn has exactly one effect in every stage; each command has one result.
 
 A turn that was neither observed nor refused is lost when its offset is below the committed offset of the observer.
-There are two exceptions: the turn waits (deferred), or a copy of it at another offset was refused after this record had
-come.
+There are two exceptions: the turn waits (deferred), or the record is a duplicate of a record that was refused later.
 """
 
 from __future__ import annotations

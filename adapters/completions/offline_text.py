@@ -403,7 +403,8 @@ def _own_lines(message: str) -> Iterator[tuple[str, str]]:
 
 def _parts(sentence: str, *, of_another: bool = False) -> Iterator[tuple[str, str | None]]:
     """Yield the clauses of an unfolded sentence without filler words and hedged clauses, each with the value that it
-    denies. `of_another`: the clause before was about another person, who may be the subject of a clause without one."""
+    denies. `of_another`: the previous clause was about another person, who may also be the subject of the next
+    clauses without a subject."""
     goes_on = _GOES_ON.match(sentence) is not None
     if match := _WHERE_I_LIVE.search(sentence):
         yield f"I live in {match['place']}", None

@@ -50,12 +50,12 @@ def _judgement(pair: ShownPair) -> JsonValue:
 def _decided(known: str, new: str) -> tuple[str, str]:
     old, fresh = attribute_of(known), attribute_of(new)
     if _words(new) <= _words(known) or (old and fresh and (old.attribute, old.value) == (fresh.attribute, fresh.value)):
-        return "duplicate", "it says nothing more"
+        return "duplicate", "the new statement adds nothing"
     if (over := _OVER.fullmatch(canonical(new))) and ends_statement(over["what"], known):
-        return "supersede", "it is over"
+        return "supersede", "the known statement is no longer true"
     if old and fresh and old.attribute == fresh.attribute and fresh.room is Cardinality.ONE:
-        return "supersede", "there is room for one, and this is the newer"
-    return "coexist", "nothing says that both cannot hold"
+        return "supersede", "the attribute has one value, and the new statement is newer"
+    return "coexist", "both statements may be true"
 
 
 # ------------------------------------------------------------------------------------------------ prune

@@ -65,8 +65,8 @@ class CrossEncoder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _scores(self, cue: str, texts: list[str]) -> list[float]:
-        """Return the score of each text, in the order of `texts`. The model reads the texts by length, so that one long
-        text does not pad all others."""
+        """Return the score of each text, in the order of `texts`. The model gets the texts sorted by length, so that
+        texts in one batch need little padding."""
         by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         try:
             model = self._model

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from ...schemas import ids
 
 SEEN_KEPT = 1_000
-"""Number of ids kept per key, the most recent ones."""
+"""Maximum number of ids kept per key. The oldest ids are dropped."""
 _HASH_BYTES = 8
 
 

@@ -7,8 +7,8 @@ scan finds that the row was written later, it moves the index row to the row's t
 row per half of a row's lifetime.
 
 A row ages by the earlier of two clocks: the worker's clock, and the newest record time that the stage has handled and
-committed in that partition. So a worker whose clock is ahead deletes nothing, and neither does a worker that reads old
-records. A record time ahead of the worker's clock does not count until that clock reaches it.
+committed in that partition. So a worker whose clock is ahead deletes nothing early. A worker that reads old records
+deletes nothing early either. A record time ahead of the worker's clock does not count until that clock reaches it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class SessionEnds:
         return not last_at or at - last_at > self._life / 2
 
     def entry(self, row_key: str, last_at: int, at: int) -> Mapping[str, bytes]:
-        """Return the index row to write before a row; empty when the row has one."""
+        """Return the index row to write before a row; empty when the row already has an index row."""
         return {timed_key(ENDS, row_key, at): INDEX_ROW} if self.needs_entry(last_at, at) else {}
 
     def is_old(self, last_at: int, partition: int) -> bool:

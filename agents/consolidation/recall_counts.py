@@ -40,7 +40,8 @@ from ..common.outcomes import OutcomeRow
 from ..common.seen_ids import SeenIds
 
 SEEN = 256
-"""Number of recall ids kept per owner. More than the recalls in flight, so a redelivery finds them all."""
+"""Number of recall ids kept per owner. It is larger than the number of unacknowledged recalls, so every redelivered
+recall is recognised."""
 COUNTED: Mapping[Tier, str] = {"semantic": FACTS, "episodic": EPISODES}
 """Tiers whose records have recall counters. Messages and the working set have none."""
 

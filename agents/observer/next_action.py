@@ -44,7 +44,7 @@ class EventProgress:
         )
 
     def one_by_one(self, turns: int) -> EventProgress:
-        """Return the progress that observes this many turns singly. Only a turn that fails alone is a dead letter."""
+        """Return the progress that observes this many turns one by one. A turn that fails alone is a dead letter."""
         return replace(self, alone=turns, queued=(), rounds=self.rounds + 1)
 
     def without_model(self, retry_after: float | None) -> EventProgress:

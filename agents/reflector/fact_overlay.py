@@ -1,7 +1,8 @@
 """Read-your-writes overlay over the stored facts of one owner.
 
 The overlay has the changes of one outcome on top of the rows in the store. So changes of one turn or command, and of
-turns decided together, see each other. Each row is written once, from the version that was read to the last version.
+turns decided together, see each other. A row that changes several times is written once, with its last version. The
+write expects the version that was read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ...streams.engine.retry import Calls
 
 Vector = Sequence[float]
 FEW: Final = 8
-"""Rows to read first from an owner who may have none. If there are this many, only the relevant rows are read."""
+"""Maximum rows of the first read for an owner who may be new. If fewer rows are found, they are all rows of the owner.
+Otherwise only the relevant rows are read."""
 SIMILARITY_DIGITS: Final = 6
 """Decimal digits of similarities. The store uses 32-bit floats and this module 64-bit floats; equally near facts must
 compare as equal."""
@@ -232,7 +234,7 @@ class FactOverlay:
         return tuple(sorted(near, key=lambda each: (-similarity[each.fact.fact_id], each.fact.fact_id))[:limit])
 
     def _known_nearest(self, statement: Statement, limit: int) -> Sequence[StoredPoint] | None:
-        """Return the nearest rows as read, or None when changed rows may have let other rows move up."""
+        """Return the nearest rows as read, or None when changes of these rows may make other rows nearer."""
         if self._has_all and not self._read:
             return ()
         known = self._nearest.get((statement.subject, statement.content))

@@ -155,7 +155,7 @@ async def _until_the_end(work: asyncio.Task[None], parts: ServerParts, stopping:
 
 
 class _Answers:
-    """Sender of answers to lines that the SDK does not read."""
+    """Sender of error answers to invalid lines, which the SDK does not get."""
 
     def __init__(self) -> None:
         self._begun = asyncio.Event()

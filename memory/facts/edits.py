@@ -217,7 +217,7 @@ def _stale(fact: StoredFact, rule: str) -> EditRefusal:
 
 
 def _is_less_trusted(fact: StoredFact, statement: Statement) -> EditRefusal | None:
-    """Refuse to reword a more trusted fact. A supersession keeps the old fact; a rewording does not."""
+    """Refuse to reword a more trusted fact. A rewording loses the old text; a supersession keeps the old fact."""
     if not outranks(fact, statement):
         return None
     message = f"fact {fact.fact_id} has the trust {fact.trust}, the new words have {statement.trust}: supersede it"

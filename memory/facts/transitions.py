@@ -34,7 +34,7 @@ READABLE: tuple[FactState, ...] = ("active", "pending")
 REVIEWED: tuple[FactState, ...] = ("quarantined", "pending")
 """States of rows that a person may approve or reject."""
 CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
-"""States of rows that were believed and no longer are."""
+"""States of rows that were believed earlier."""
 QUARANTINE = "quarantine"
 """The decision stage of an instruction."""
 
@@ -202,9 +202,9 @@ def reinforce(
 ) -> Transition | None:
     """Add evidence from other turns. Each new user turn adds 0.05 confidence (at most 1) and 1 to the count.
 
-    Return None when the statement brings no new or more trusted evidence. The row keeps its first words. Only evidence
-    of a user reinforces. In two cases the action is `updated`: evidence that raises the row's trust, and evidence that
-    is not from a user, which is only kept.
+    Return None when the statement brings no new or more trusted evidence. The row keeps its first words. Evidence of a
+    user reinforces the fact. In two cases the action is `updated`: the evidence raises the row's trust, or the evidence
+    is not from a user and is only stored.
     """
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:

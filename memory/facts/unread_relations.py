@@ -1,8 +1,8 @@
 """Relation of two statements by their words alone, when no locale pack can read one of them; pure.
 
-Without a pack the negations, the predicates and the number of their values are unknown. So two texts are one statement
-only when their words are equal. A difference closes nothing, because both may be true. Only another number closes the
-known statement.
+Without a pack, the negations, the predicates and the number of their values are unknown. So two texts are one statement
+only when their words are equal. Two different texts may both be true, so a difference does not close the known
+statement. Exception: only a number differs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ _YEAR: Final = re.compile(r"(19|20)\d\d")
 def relate_unread(old: str, new: str) -> ClaimRelation:
     """Relate two texts by their words.
 
-    - The same words: one statement.
-    - Only numbers differ: another value, unless they are years, because events of two years both hold.
-    - Only a name or a year differs: another value, or an additional one. A model judges it.
-    - The same words in another order, or any other difference: the similarity zone decides, and never merges.
+    - The words are equal: one statement.
+    - Only numbers differ: the new text has another value. Years are an exception, because events of two years may both
+      be true.
+    - Only a name or a year differs: a model judges whether the value is another or an additional one.
+    - The words have another order: a model judges.
+    - Any other difference: the similarity zone decides whether a model judges or the new fact is added.
     """
     mine, theirs = plain_words(old), plain_words(new)
     relation = _relation(mine, theirs)

@@ -38,7 +38,7 @@ _SRE: Final[Any] = importlib.import_module("re._parser")
 """The parser of `re`. Its tree is not documented; a node type that is unknown here needs no literal."""
 
 Clause = frozenset[str]
-"""Literals of which every match contains at least one."""
+"""Literals. Every match contains at least one of them."""
 
 
 def one_case(text: str) -> str:

@@ -60,7 +60,7 @@ class PhraseIndex:
 
 @dataclass(frozen=True, slots=True)
 class PhraseMatch:
-    """A phrase at the beginning of a clause, with its object: words of the clause."""
+    """A phrase that matches the beginning of a clause, and the words of the clause that are its object."""
 
     phrase: Phrase
     end: int
@@ -141,7 +141,7 @@ def _group(first: str, phrases: Iterable[Phrase]) -> Phrases:
 
 
 def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tuple[Token, ...]:
-    """Return the object: tokens that match `#` and `*` or say how, and all tokens after the phrase."""
+    """Return the object: tokens that match `#` and `*`, adverbs of manner, and all tokens after the phrase."""
     spelled = zip(found, aligned, strict=False)
     captured = [token for token, word in spelled if word in ("#", "*", "") and counts(token, pack)]
     return (*captured, *found[len(aligned) :])

@@ -150,7 +150,7 @@ class DigestPolicy:
     """The content of a digest, and its maximum length."""
 
     enabled: bool = True
-    """True: a digest is made after a consolidation run. A command always makes one."""
+    """True: a digest is made after a consolidation run. The command `digest` works with False, too."""
     facts: int = 30
     """Maximum number of facts that a digest is made from. The most reinforced facts come first."""
     episodes: int = 10

@@ -72,21 +72,21 @@ class ObservePolicy:
     """Observation of a session's turns: batches, waiting times and limits."""
 
     together: int = 8
-    """Maximum turns of a session in one call when several turns wait, up to 64; 1: one by one.
+    """Maximum turns of a session in one call when several turns wait, up to 64; 1: one turn per call.
     MEMSTREAM_OBSERVE_TOGETHER sets it."""
     patience: float = 60.0
     """Seconds that a turn waits for an unavailable model before it is deferred; also the pause before the next try."""
     unobserved_tokens: int = 0
-    """Waiting tokens of a session that start its observation, in one call as far as they fit; 0: every turn is observed
-    immediately. A token is 4 characters. 30 000 is usual."""
+    """Number of waiting tokens at which the turns of a session are observed, if possible in one call; 0: every turn is
+    observed immediately. A token is 4 characters. 30 000 is usual."""
     idle: float = 600.0
     """Seconds without a turn after which a session with fewer waiting tokens is observed."""
     round_tokens: int = 8_000
     """Maximum tokens of the turns in one call. A larger turn is shown alone."""
     backlog: int = 1_000
-    """Unread events of a partition above which its sessions wait for further turns, to observe them together. A worker
-    holds up to 1 000 events of a partition and observes these together without a wait. Above that number it does not
-    see the next turns of a session."""
+    """Number of unread events of a partition above which a session waits for more turns, to observe them in one call. A
+    worker holds up to 1 000 events of a partition. It observes the held turns of a session together without a wait; it
+    does not see later turns."""
     company: float = 600.0
     """Maximum seconds that a turn waits for further turns."""
     rounds: int = 4

@@ -1,7 +1,8 @@
 """Context windows: the text of a message with its neighbours, used to find the message; pure.
 
 An answer seldom repeats the words of its question: "Becoming Nicole, twice!" is found by the question before it. So a
-message has a second vector, of the window previous + this + next, and the words of the window are searched, too.
+message has a second vector, for its window: the previous message, the message itself and the next message. The words of
+the window are also searched.
 """
 
 from __future__ import annotations

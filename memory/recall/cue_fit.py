@@ -1,7 +1,7 @@
 """The fit of memories to a cue, compared over all tiers; pure (docs/design/recall.md).
 
-The match of a tier orders the candidates of that tier only. It does not show whether the first one is about the cue,
-because every tier has a first one. `fits` compares the candidates of all tiers, by the words of the cue that they
+The match of a tier orders the candidates of that tier only. Every tier has a best candidate, even when no candidate is
+about the cue. `fits` compares the candidates of all tiers, by the words of the cue that they
 contain and by their meaning. A word also counts, a little less, in another form, with a typing error, or as a word of
 the same topic (job, work). Words that few candidates contain count more.
 """

@@ -36,8 +36,8 @@ def fuse(
 ) -> dict[str, float]:
     """Return the best `pool` records and their match, best first. A record that is first in every list has the match 1.
 
-    Equal matches are ordered by id, so that the same read gives the same answer. `lists`: one list for each search that
-    answered, also an empty one. A search without an answer is left out, and the others decide. `preferred`: the records
+    Equal matches are ordered by id, so that the same read gives the same answer. `lists`: one list, perhaps empty,
+    for each search that answered. Searches without an answer are left out. `preferred`: the records
     of the speaker whom the cue names. They get a bonus of `policy.speaker` times the greatest rrf.
     """
     rrf: dict[str, float] = {}

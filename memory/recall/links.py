@@ -2,7 +2,8 @@
 
 Sources: Hebb 1949, "cells that fire together wire together": each recall of two records together strengthens their
 link, up to 1. Collins and Loftus 1975, A spreading-activation theory of semantic processing: a recalled record
-activates its linked records by the weight of the link. Only the first step of this spreading is made. ADR 0014.
+activates its linked records by the weight of the link. Activation does not spread further than these
+records. ADR 0014.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ class Links(BaseModel):
 def strengthen_links(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
     """Link each pair of `ids` (UUIDs), or strengthen its link by `step`, up to 1.
 
-    Above `keep` links, the weakest are dropped, links of this recall last: a new link is the weakest of all, and would
-    otherwise never see a second recall.
+    Above `keep` links, the weakest links are dropped. Links of this recall are dropped last: a new link is the weakest
+    of all, and would otherwise be dropped before a second recall.
     """
     named = dict.fromkeys(UUID(each).bytes for each in ids) if keep and step else {}
     pairs = [(min(pair), max(pair)) for pair in combinations(named, 2)]

@@ -43,12 +43,12 @@ class Speaker:
     first_person: str
     """The cue as the speaker would write it."""
     without_name: str
-    """The cue without the name, for comparing words: mostly the other speakers use a name."""
+    """The cue without the name, for the comparison of words: people seldom say their own name."""
 
 
 def possible_names(cue: str) -> tuple[str, ...]:
     """Return the possible names in a cue: capitalised words and pairs of them, each also in lower case, because
-    services may store names so. A cue without capitals names nobody."""
+    services may store names in lower case. A cue without capitals has no names."""
     plain = re.sub(_POSSESSIVE, lambda ending: " " * len(ending.group()), cue)
     found: list[str] = []
     last: tuple[str, int] | None = None  # the previous capitalised word, and where it ends

@@ -97,7 +97,7 @@ def _has_item_below(text: str, number: int, lines: _Lines) -> bool:
 
 
 def _delimiter_of_head(line: str, text: str, below: tuple[int, int]) -> str | None:
-    """Return the delimiter of a line that may be the header of a table; the next line has the same number of them."""
+    """Return the delimiter of a line that may be a table header. The next line contains it equally often."""
     for delimiter in _DELIMITERS:
         count = line.count(delimiter)
         if count and text.count(delimiter, *below) == count:

@@ -1,6 +1,7 @@
 """Wallet seed phrases: twelve or more short words in a row, after a label.
 
-The word lists are not used: they exist in ten languages and contain everyday words. Only the form decides.
+The official word lists are not used: they exist in ten languages and contain everyday words. A phrase is recognised by
+its form.
 """
 
 from __future__ import annotations

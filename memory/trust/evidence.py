@@ -131,7 +131,7 @@ class SaidText:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceJudgement:
-    """The role whose word a statement is. When `role` is None, the statement is dropped and counted under `name`."""
+    """The role that made a statement. When `role` is None, the statement is dropped and counted under `name`."""
 
     role: Role | None
     name: str | None = None

@@ -27,7 +27,7 @@ def basis_of(facts: Sequence[StoredFact], episodes: int) -> Basis:
 
 
 def is_due(last: Digest | None, now: Basis, *, forced: bool) -> bool:
-    """Return whether a digest is due. Without facts and episodes it never is."""
+    """Return whether a digest is due. Return False for an owner without facts and episodes."""
     if now.facts == 0 and now.episodes == 0:
         return False
     return forced or last is None or last.basis != now

@@ -39,7 +39,7 @@ class SummaryBacklog(BaseModel):
 
 
 def add_turn(waiting: Sequence[SummaryBacklog], recorded: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
-    """Add one reflected turn. Its session becomes the last one. When there are too many turns, the turns of the first
+    """Add one reflected turn, and move its session to the end. When there are too many turns, the turns of the first
     sessions are dropped."""
     session = recorded.user_id, recorded.session_id
     before = next((each.turn_ids for each in waiting if each.session == session), ())
@@ -64,7 +64,7 @@ def sort_by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[S
 def remove_turns(
     waiting: Sequence[SummaryBacklog], session: SummaryBacklog, turns: Collection[str]
 ) -> tuple[SummaryBacklog, ...]:
-    """Remove turns of a session that have a summary, or never get one."""
+    """Remove turns of a session, because they have a summary or will not be summarised."""
     left = []
     for each in waiting:
         if each.session == session.session:
@@ -142,7 +142,7 @@ def _to_summary_turn(turn_id: str, messages: Sequence[StoredMessage], policy: Ca
 
 
 def take_within_tokens(turns: Sequence[SummaryTurn], limit: int) -> tuple[SummaryTurn, ...]:
-    """Return the oldest turns with at most `limit` tokens together, at least one."""
+    """Return the oldest turns with at most `limit` tokens in total, but at least one turn."""
     total = 0
     for place, turn in enumerate(turns):
         total += turn.tokens

@@ -22,9 +22,10 @@ class Rows(Protocol):
         ...
 
     def applied_before(self, partition: int, topic: str, source: int) -> int | None:
-        """Return the offset of a source partition below which all events had taken effect at the last growth.
+        """Return the offset of a source partition below which all events were applied at the last growth, or None.
 
-        The growth of the topics moved rows to `partition`. None: no growth has an offset for the source partition.
+        A growth adds partitions to the topics and moves rows. `partition` is the partition of the moved row. None: no
+        growth recorded an offset for this source partition.
         """
         ...
 
@@ -41,8 +42,9 @@ class StageDecision:
     """One outcome, with the rows that store it.
 
     `row` is the value of `key` and contains the outcome. `before` are rows that are written first. A stage without a
-    table leaves all three empty. `covers`: the number of queued events, the next ones of the lane, whose effects are in
-    this outcome. They are done when it is applied. If they are delivered again, the stage must treat them as handled.
+    table leaves all three empty. `covers`: the number of queued events (the next events of the lane) whose effects
+    are in this outcome. These events are done when the outcome is applied. If they are delivered again, the stage must
+    treat them as handled.
     """
 
     outcome: Outcome

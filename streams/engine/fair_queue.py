@@ -7,8 +7,8 @@ number of places. Within a tenant the order of `push` applies. The module is pur
 These rules always hold, and a property test checks them:
 - Work waits only while no place is free. No place is reserved for a tenant without work.
 - A tenant that gets a place has no more places than any other tenant with waiting work. So a tenant with less than its
-  equal share gets the next free place, after at most one turn of each other tenant with as few places, or after turns
-  of such tenants that have used less processor time since.
+  equal share waits only for tenants that have as few places: for one turn of each, and for more turns of a tenant that
+  has used less processor time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class FairQueue(Generic[W]):
         return tenant, work
 
     def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
-        """Remove and return the tenant's next pieces of work, while `fits` accepts them, for a place that it has."""
+        """Remove and return the tenant's next pieces of work, as long as `fits` accepts them. They share one place."""
         waiting = self._waiting.get(tenant)
         joined: list[W] = []
         while waiting and fits(waiting[0]):
@@ -136,7 +136,7 @@ class FairQueue(Generic[W]):
         del self._place[tenant]  # its heap entry is now void; it is removed when it reaches the front
 
     def _next(self) -> str | None:
-        """Return the next tenant, or None when none waits."""
+        """Return the next tenant, or None when no tenant waits."""
         while self._turns:
             places = min(self._turns)
             turns = self._turns[places]

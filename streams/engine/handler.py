@@ -242,7 +242,7 @@ class Handler(Generic[W]):
         def by_itself(record: Record, lane: str) -> bool:
             """Return whether an event must be decided alone.
 
-            A record at which a worker hung must, so that no other event is blamed for the next hang.
+            This includes a record at which a worker hung, so that no other event is blamed for the next hang.
             """
             return misplaced(record, lane) or self._boundary.deaths_by_hang(record.position) > 0
 
@@ -372,7 +372,7 @@ class Handler(Generic[W]):
     async def _written_again(self, last: StageDecision) -> StageDecision:
         """Return the decision with all of its rows, so that they are written again.
 
-        Their changelog records may never have arrived: a row is readable from the call of `put` on.
+        A row is readable as soon as `put` is called, so its changelog record may never have arrived.
         """
         before = {key: value for key in last.outcome.before if (value := self._rows.row(key)) is not None}
         return StageDecision(outcome=last.outcome, key=last.key, row=last.row, before=before)

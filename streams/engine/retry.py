@@ -41,7 +41,7 @@ def is_of_a_tenant(name: str) -> bool:
 
 PAUSED_REMEDY = (
     "its turns wait, and one is tried after each pause; `memstream dlq list` shows the refused records. When the cause "
-    "is fixed, put the letters back: memstream dlq redrive --reason refused_by_model"
+    "is fixed, put them back: memstream dlq redrive --reason refused_by_model"
 )
 
 

@@ -2,8 +2,8 @@
 
 New records are read once, by one shared reader (`_Tail`). A reader that begins at earlier offsets first reads the older
 records with its own log reader, and then joins the shared one. Meanwhile new records wait in its queue, so it misses
-no record and gets no record twice. A reader whose queue is full is ended with a reason. It can start again after the
-last record that it received.
+no record and gets no record twice. When the queue of a reader is full, the reader ends with the reason `slow`. It can
+start again after the last record that it received.
 """
 
 from __future__ import annotations
@@ -232,9 +232,10 @@ class TopicFanout:
     async def follow(
         self, begin: Begin, select: Select, *, catching_up: CatchingUp | None = None
     ) -> AsyncIterator[TopicReader]:
-        """Follow the topic. `catching_up` gives a reader that is far behind its place; without it, the bound applies.
+        """Follow the topic. A reader that is far behind the end takes a place from `catching_up`.
 
-        Raises OffsetsLost, TooManyReaders, and Transient when the log does not answer.
+        Without `catching_up`, the limit `FanoutBounds.catching_up` applies. Raises OffsetsLost, TooManyReaders, and
+        Transient when the log does not answer.
         """
         starts, ends = await self._offsets()
         places = starts if begin == "beginning" else ends if begin == "now" else begin

@@ -39,7 +39,7 @@ class PruneStep:
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
-            if answer.status == "failed":  # the next call comes after the policy's number of changes
+            if answer.status == "failed":  # call the model again only after `policy.changed` more changes
                 row = row.model_copy(update={"changed_facts": 0})
             return StepResult.stopped(answer, row, **counts)
         found = prune_proposals(answer.value.removals, answer.value.merges, facts=prompt.facts, policy=self.policy)

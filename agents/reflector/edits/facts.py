@@ -138,7 +138,7 @@ async def forget(args: FactForget, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> OwnerEditResult:
-    """Remember a statement. With `alone` it is compared with equal texts only and closes no fact."""
+    """Remember a statement. With `alone`, it is compared only with facts of equal text, and closes no fact."""
     statement = statement_from_edit(
         scope.command,
         owner=scope.owner,
