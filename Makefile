@@ -42,7 +42,7 @@ lint: $(VENV)/.ready-dev ## ruff, import rules, plain words, generated files aga
 	$(BIN)/ruff format --check .
 	$(BIN)/python .ci/prose.py
 	$(BIN)/lint-imports
-	@for module in $(GENERATORS); do $(BIN)/python -m $$module --check || exit 1; done
+	$(BIN)/python -m docs.generate --check
 
 types: $(VENV)/.ready-dev ## mypy, strict
 	$(BIN)/mypy
@@ -65,9 +65,8 @@ down: ## stops them; the volumes stay
 	docker compose down
 
 # What is written from the code: JSON Schemas, api/openapi.json, docs/reference/asyncapi.yaml, tables of docs/reference.
-GENERATORS = memstream.schemas.generate memstream.api.generate memstream.schemas.asyncapi memstream.cli.reference
 generate: $(VENV)/.ready-dev ## writes the files that are made from the code anew: schemas, OpenAPI, AsyncAPI, tables of docs/reference
-	@for module in $(GENERATORS); do $(BIN)/python -m $$module || exit 1; done
+	$(BIN)/python -m docs.generate
 
 hooks: $(VENV)/.ready-dev ## lint and make unit before each commit, types before each push
 	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push

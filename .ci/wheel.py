@@ -39,7 +39,7 @@ NEEDED = (
 LIGHT_MAX = 30 * 1000 * 1000
 """Bytes that an installation without extras may take, with its dependencies and its compiled modules."""
 LIGHT = """
-import importlib.util, memstream.client, memstream.schemas.generate, sys
+import importlib.util, memstream.client, memstream.schemas.command_kinds, sys
 heavy = ("faust", "aiokafka", "qdrant_client", "openai", "fastapi", "click", "structlog", "numpy", "aiohttp", "rich")
 there = [name for name in heavy if importlib.util.find_spec(name) is not None]
 assert not there, there

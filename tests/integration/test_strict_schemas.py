@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from memstream.schemas.generate import FOLDER, STRICT
+from docs.generate.json_schemas import FOLDER, STRICT
 from memstream.schemas.topics import (
     COMMANDS,
     COMMANDS_SESSION,

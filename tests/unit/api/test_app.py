@@ -11,10 +11,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
+from docs.generate.openapi import FILE, bare_app, text
 from memstream.api.admission import Admission, HttpMetrics
 from memstream.api.credentials import Credentials
 from memstream.api.edit_routes import EDIT_ROUTES, body_model
-from memstream.api.generate import FILE, bare_app, text
 from memstream.api.limits import Limits
 from memstream.api.openapi import document
 from memstream.schemas.errors import Fatal, Transient
@@ -169,7 +169,7 @@ async def test_requests_are_counted_by_route_and_never_by_path() -> None:
 
 
 def test_the_document_is_what_the_code_says() -> None:
-    assert FILE.read_text(encoding="utf-8") == text(bare_app()), "mend: python -m memstream.api.generate"
+    assert FILE.read_text(encoding="utf-8") == text(bare_app()), "mend: make generate"
 
 
 def test_answers_are_open_for_further_fields_and_questions_are_closed() -> None:

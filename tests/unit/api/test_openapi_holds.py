@@ -17,11 +17,11 @@ import pytest
 import schemathesis
 from schemathesis.checks import CHECKS, load_all_checks
 
+from docs.generate.openapi import FILE
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
-from memstream.api.generate import FILE
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.service import RecallService
 from memstream.schemas.topics import FACTS_UPDATED, TURNS

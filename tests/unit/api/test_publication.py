@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from docs.generate.openapi import bare_app
 from memstream.api.app import Publication
 from memstream.api.credentials import Credentials
-from memstream.api.generate import bare_app
 from memstream.cli.commands.serve import OWN_SEGMENTS
 from memstream.cli.main import cli
 from tests.support.api_server import app_over, bearer, called, entry

@@ -12,9 +12,9 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
+from docs.generate.json_schemas import FOLDER, PUBLISHED, Published
 from memstream.schemas.base import Contract
 from memstream.schemas.commands import FactsApply
-from memstream.schemas.generate import FOLDER, PUBLISHED, Published
 from memstream.schemas.turns import Turn
 from tests.support.cases import for_each
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from memstream.schemas import generate
+from docs.generate import json_schemas
 from memstream.schemas.policies import TenantPolicy
 from tests.support.cases import for_each
 
@@ -19,46 +18,40 @@ GOLDEN = sorted((Path(__file__).resolve().parents[2] / "data" / "golden").glob("
 
 
 def test_files_and_code_agree() -> None:
-    assert generate.differences() == [], "python -m memstream.schemas.generate writes them anew"
+    assert json_schemas.differences() == [], "mend: make generate"
 
 
-@for_each("name", sorted(generate.expected_files()))
+@for_each("name", sorted(json_schemas.expected_files()))
 def test_each_is_a_valid_schema(name: str) -> None:
-    Draft202012Validator.check_schema(json.loads(generate.expected_files()[name]))
+    Draft202012Validator.check_schema(json.loads(json_schemas.expected_files()[name]))
 
 
 def test_drift_is_told_by_file(tmp_path: Path) -> None:
-    generate.write(tmp_path)
-    assert generate.differences(tmp_path) == []
+    json_schemas.write(tmp_path)
+    assert json_schemas.differences(tmp_path) == []
     (tmp_path / "fact.json").write_text("{}")
     (tmp_path / "turn.json").unlink()
     (tmp_path / "strict" / "old.json").write_text("{}")
-    assert generate.differences(tmp_path) == [
+    assert json_schemas.differences(tmp_path) == [
         "turn.json: missing",
         "fact.json: differs from the code",
         "strict/old.json: no contract has this name",
     ]
-    generate.write(tmp_path)
-    assert generate.differences(tmp_path) == []
-
-
-def test_the_check_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert generate.main(["--check"]) == 0
-    assert generate.main(["--wrong"]) == 2
-    assert "usage" in capsys.readouterr().err
+    json_schemas.write(tmp_path)
+    assert json_schemas.differences(tmp_path) == []
 
 
 FREE = {
     *("metadata", "args", "result", "parts", "settings"),
     *TenantPolicy.model_fields,
-    *chain.from_iterable(generate.OPENAI_FIELDS.values()),
+    *chain.from_iterable(json_schemas.OPENAI_FIELDS.values()),
 }
 """Fields of free JSON: the schemas do not say which names it has."""
 
 
 def valid_examples() -> list[tuple[str, JsonValue]]:
     """Each contract's name with its golden records, as this version writes them."""
-    named = {published.name: published for published in generate.PUBLISHED}
+    named = {published.name: published for published in json_schemas.PUBLISHED}
     return [
         (name, json.loads(named[name].contract.read(path.read_bytes()).to_bytes()))
         for path in GOLDEN
@@ -88,13 +81,13 @@ def without_later_fields(value: JsonValue) -> JsonValue:
 
 
 def validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads((generate.FOLDER / name).read_text()))
+    return Draft202012Validator(json.loads((json_schemas.FOLDER / name).read_text()))
 
 
-@for_each("published", generate.PUBLISHED, ids=lambda p: p.name)
+@for_each("published", json_schemas.PUBLISHED, ids=lambda p: p.name)
 class TestTwoSets:
     def test_readers_accept_one_more_field_at_each_level_and_writers_do_not(
-        self, published: generate.Published
+        self, published: json_schemas.Published
     ) -> None:
         readers, writers = validator(f"{published.name}.json"), validator(f"strict/{published.name}.json")
         examples = [without_later_fields(value) for name, value in valid_examples() if name == published.name]
@@ -106,20 +99,20 @@ class TestTwoSets:
                 assert not writers.is_valid(longer), longer
 
     def test_every_object_with_named_properties_is_open_for_readers_and_closed_for_writers(
-        self, published: generate.Published
+        self, published: json_schemas.Published
     ) -> None:
         for strict in (False, True):
-            schema = generate.schema_of(published, strict=strict)
+            schema = json_schemas.schema_of(published, strict=strict)
             objects = [each for each in (schema, *schema.get("$defs", {}).values()) if "properties" in each]
             assert objects
             assert {each["additionalProperties"] for each in objects} == {not strict}
 
-    def test_what_we_produce_has_every_field(self, published: generate.Published) -> None:
-        schema = generate.schema_of(published)
+    def test_what_we_produce_has_every_field(self, published: json_schemas.Published) -> None:
+        schema = json_schemas.schema_of(published)
         if published.view == "produced":
             assert set(schema["required"]) == set(schema["properties"])
 
 
 def test_the_least_of_a_turn() -> None:
-    (turn,) = (each for each in generate.PUBLISHED if each.name == "turn")
-    assert generate.schema_of(turn)["required"] == ["tenant_id", "user_id", "session_id", "turn_id", "messages"]
+    (turn,) = (each for each in json_schemas.PUBLISHED if each.name == "turn")
+    assert json_schemas.schema_of(turn)["required"] == ["tenant_id", "user_id", "session_id", "turn_id", "messages"]

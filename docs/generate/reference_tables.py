@@ -1,4 +1,4 @@
-"""Generator of tables in docs/reference: `python -m memstream.cli.reference [--check]` writes or compares them.
+"""Generated tables of the pages in docs/reference.
 
 On a page, a generated table is between `<!-- generated: NAME -->` and `<!-- end -->`. The rest is written by hand.
 """
@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 import json
 import re
-import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -21,22 +20,23 @@ import click
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
-from ..api.admission import HttpMetrics
-from ..api.generate import bare_app
-from ..api.limits import Limits
-from ..api.openapi import document
-from ..memory.policies import MemoryPolicy
-from ..recall.recall_events import PublisherMetrics
-from ..schemas import tables
-from ..schemas.base import Contract
-from ..schemas.generate import PUBLISHED
-from ..schemas.tables import table
-from ..schemas.tools import TOOLS
-from ..streams.engine.metrics import Metrics
-from .main import COMMANDS, cli
-from .wiring.settings import Settings, variable
+from memstream.api.admission import HttpMetrics
+from memstream.api.limits import Limits
+from memstream.api.openapi import document
+from memstream.cli.main import COMMANDS, cli
+from memstream.cli.wiring.settings import Settings, variable
+from memstream.memory.policies import MemoryPolicy
+from memstream.recall.recall_events import PublisherMetrics
+from memstream.schemas.base import Contract
+from memstream.schemas.tools import TOOLS
+from memstream.streams.engine.metrics import Metrics
 
-FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "reference"
+from . import contract_tables
+from .contract_tables import table
+from .json_schemas import PUBLISHED
+from .openapi import bare_app
+
+FOLDER: Final = Path(__file__).resolve().parents[1] / "reference"
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w ]+) -->\n.*?<!-- end -->", re.DOTALL)
 _PLACEHOLDERS: Final = {"time": "TIME", "integer range": "N", "float range": "X"}
 """Placeholder by type of an option. An option of another type shows its own name."""
@@ -234,12 +234,12 @@ def tools() -> str:
 
 # ------------------------------------------------------------------------------------------------ pages
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
-    "topics": tables.topics,
-    "access": tables.access,
-    "records": tables.records,
-    "kinds": tables.kinds,
-    "collections": tables.collections,
-    "tasks": tables.tasks,
+    "topics": contract_tables.topics,
+    "access": contract_tables.access,
+    "records": contract_tables.records,
+    "kinds": contract_tables.kinds,
+    "collections": contract_tables.collections,
+    "tasks": contract_tables.tasks,
     "settings": settings,
     "policy": policy,
     "limits": limits,
@@ -248,7 +248,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "routes": routes,
     "tools": tools,
 }
-"""Generators of tables by name. Tables of fields (`fields of …`) come from schemas/tables.py."""
+"""Generators of tables by name. Tables of fields (`fields of …`) come from contract_tables.py."""
 
 
 @cache
@@ -262,7 +262,7 @@ def filled(page: str) -> str:
 
     Raises KeyError or ValueError for an unknown table.
     """
-    fields = tables.Fields()
+    fields = contract_tables.Fields()
 
     def block(match: re.Match[str]) -> str:
         name = match["name"]
@@ -273,29 +273,11 @@ def filled(page: str) -> str:
 
 
 def differences(folder: Path = FOLDER) -> list[str]:
-    """Return the names of the pages whose tables differ from the code."""
-    return [page.name for page in sorted(folder.glob("*.md")) if filled(text := page.read_text("utf-8")) != text]
+    """Return the pages whose tables differ from the code, one line each."""
+    pages = {page.name: page.read_text("utf-8") for page in sorted(folder.glob("*.md"))}
+    return [f"{name}: differs from the code" for name, text in pages.items() if filled(text) != text]
 
 
 def write(folder: Path = FOLDER) -> None:
     for page in sorted(folder.glob("*.md")):
         page.write_text(filled(page.read_text("utf-8")), "utf-8")
-
-
-def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        print("usage: python -m memstream.cli.reference [--check]", file=sys.stderr)
-        return 2
-    if arguments == ["--check"]:
-        different = differences()
-        for name in different:
-            print(f"docs/reference/{name}: differs from the code", file=sys.stderr)
-        if different:
-            print("mend: python -m memstream.cli.reference", file=sys.stderr)
-        return 1 if different else 0
-    write()
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""JSON Schemas of every record: `python -m memstream.schemas.generate [--check]` writes or compares them.
+"""JSON Schemas of every record.
 
 There are two sets. `schemas/json/*.json` is for readers: every object is open, so that records with new fields of a
 later minor version are valid. `schemas/json/strict/*.json` is for writers: every object is closed, so that a misspelt
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +22,9 @@ from typing import Any, Literal
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from .base import Contract
-from .command_kinds import KINDS, CommandKind
-from .commands import (
+from memstream.schemas.base import Contract
+from memstream.schemas.command_kinds import KINDS, CommandKind
+from memstream.schemas.commands import (
     Command,
     CommandResult,
     Compact,
@@ -36,15 +35,15 @@ from .commands import (
     FlushImportant,
     SessionEnd,
 )
-from .episodes import EpisodesRecorded
-from .facts import Fact, FactUpdated
-from .observations import Observed
-from .policies import TenantPolicy
-from .prospective import TaskDue
-from .recall import RecalledItem, RecallReport
-from .turns import Turn
+from memstream.schemas.episodes import EpisodesRecorded
+from memstream.schemas.facts import Fact, FactUpdated
+from memstream.schemas.observations import Observed
+from memstream.schemas.policies import TenantPolicy
+from memstream.schemas.prospective import TaskDue
+from memstream.schemas.recall import RecalledItem, RecallReport
+from memstream.schemas.turns import Turn
 
-FOLDER = Path(__file__).resolve().parent / "json"
+FOLDER = Path(__file__).resolve().parents[2] / "schemas" / "json"
 STRICT = "strict"
 """Name of the closed set and of its folder within `FOLDER`."""
 VERSION = 1
@@ -142,7 +141,7 @@ def schema_of(published: Published, *, strict: bool = False) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:memstream:{published.name}:v{VERSION}" + (f":{STRICT}" if strict else ""),
-        "$comment": f"{published.about}; {use}; written by memstream.schemas.generate",
+        "$comment": f"{published.about}; {use}; written from the code",
         **schema,
     }
 
@@ -208,22 +207,3 @@ def write(folder: Path = FOLDER) -> None:
     for name, path in _files_in(folder).items():
         if name not in texts:
             path.unlink()
-
-
-def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        print("usage: python -m memstream.schemas.generate [--check]", file=sys.stderr)
-        return 2
-    if arguments == ["--check"]:
-        lines = differences()
-        for line in lines:
-            print(line, file=sys.stderr)
-        if lines:
-            print("mend: python -m memstream.schemas.generate", file=sys.stderr)
-        return 1 if lines else 0
-    write()
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Markdown tables of the contracts, for docs/reference: topics, records, fields, collections.
 
-`cli/reference.py` writes them into the pages.
+`reference_tables.py` writes them into the pages.
 """
 
 from __future__ import annotations
@@ -10,25 +10,35 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from .archive import ArchivedText
+from memstream.schemas.archive import ArchivedText
+from memstream.schemas.base import Contract
+from memstream.schemas.blocks import StoredBlock, StoredHoldings
+from memstream.schemas.budgets import StoredBudget
+from memstream.schemas.collections import COLLECTIONS, CollectionSpec
+from memstream.schemas.command_kinds import KINDS
+from memstream.schemas.digests import StoredDigest
+from memstream.schemas.episodes import StoredEpisode
+from memstream.schemas.facts import StoredFact
+from memstream.schemas.groups import StoredGroup
+from memstream.schemas.labels import TurnLabel
+from memstream.schemas.links import StoredLinks
+from memstream.schemas.procedures import StoredProcedure
+from memstream.schemas.prospective import StoredTask
+from memstream.schemas.tasks import TASKS
+from memstream.schemas.topics import (
+    COMMANDS,
+    COMMANDS_SESSION,
+    DEAD_LETTER_SUFFIX,
+    PARKED,
+    TOPICS,
+    Topic,
+    accesses,
+    catalogue,
+)
+from memstream.schemas.working_set import StoredMessage, StoredWorkingEntry
+
 from .asyncapi import ARGS, VALUES
-from .base import Contract
-from .blocks import StoredBlock, StoredHoldings
-from .budgets import StoredBudget
-from .collections import COLLECTIONS, CollectionSpec
-from .command_kinds import KINDS
-from .digests import StoredDigest
-from .episodes import StoredEpisode
-from .facts import StoredFact
-from .generate import PUBLISHED, file_name, schema_of
-from .groups import StoredGroup
-from .labels import TurnLabel
-from .links import StoredLinks
-from .procedures import StoredProcedure
-from .prospective import StoredTask
-from .tasks import TASKS
-from .topics import COMMANDS, COMMANDS_SESSION, DEAD_LETTER_SUFFIX, PARKED, TOPICS, Topic, accesses, catalogue
-from .working_set import StoredMessage, StoredWorkingEntry
+from .json_schemas import PUBLISHED, file_name, schema_of
 
 STORED: Final[dict[str, type[Contract]]] = {
     contract.__name__: contract

@@ -1,4 +1,4 @@
-"""AsyncAPI 3 document of the topics: `python -m memstream.schemas.asyncapi [--check]` writes or compares it.
+"""AsyncAPI 3 document of the topics.
 
 Topics become channels, with their keys, headers, Kafka settings and records. Writers and readers of a topic become
 operations. The document is self-contained: the readers' JSON Schemas of the records are components.
@@ -6,17 +6,15 @@ operations. The document is self-contained: the readers' JSON Schemas of the rec
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from .cloudevents import MAJOR_VERSION, REKEYED_HEADER, EventType
-from .command_kinds import KINDS
-from .errors import DeadLetterReason
-from .generate import PUBLISHED, Published, file_name, schema_of
-from .topics import (
+from memstream.schemas.cloudevents import MAJOR_VERSION, REKEYED_HEADER, EventType
+from memstream.schemas.command_kinds import KINDS
+from memstream.schemas.errors import DeadLetterReason
+from memstream.schemas.topics import (
     BY_NAME,
     COMMANDS,
     COMMANDS_SESSION,
@@ -37,7 +35,9 @@ from .topics import (
     group_of,
 )
 
-FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "asyncapi.yaml"
+from .json_schemas import PUBLISHED, Published, file_name, schema_of
+
+FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "asyncapi.yaml"
 KAFKA_PARTITIONS: Final = 12
 """Default partition count of a deployment on Kafka."""
 BINDING: Final = {"bindingVersion": "0.5.0"}
@@ -99,7 +99,7 @@ def document() -> Json:
             "description": (
                 "The topics of memstream: turns of conversations in, changes of facts out. "
                 "The version is that of the records. Readers ignore fields that they do not know. "
-                "Written from the code by memstream.schemas.asyncapi."
+                "Written from the code."
             ),
             "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
         },
@@ -328,19 +328,11 @@ def text() -> str:
     return yaml.dump(document(), Dumper=Plain, sort_keys=False, allow_unicode=True, width=120)
 
 
-def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        print("usage: python -m memstream.schemas.asyncapi [--check]", file=sys.stderr)
-        return 2
-    expected = text()
-    if arguments == ["--check"]:
-        if not FILE.is_file() or FILE.read_text(encoding="utf-8") != expected:
-            print(f"{FILE.name}: differs from the code\nmend: python -m memstream.schemas.asyncapi", file=sys.stderr)
-            return 1
-        return 0
-    FILE.write_text(expected, encoding="utf-8")
-    return 0
+def differences(file: Path = FILE) -> list[str]:
+    """Return the file's name if its text differs from the code."""
+    there = file.read_text(encoding="utf-8") if file.is_file() else None
+    return [] if there == text() else [f"{file.name}: differs from the code"]
 
 
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+def write(file: Path = FILE) -> None:
+    file.write_text(text(), encoding="utf-8")
