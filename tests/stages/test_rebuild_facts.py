@@ -195,7 +195,7 @@ async def test_a_store_that_is_older_than_the_log_is_refused(
     bench.sent.clear()
     await talk.tell("works at google")  # a higher version, and no new fact
     await told(bench, log)
-    with pytest.raises(DeploymentFault, match=r"does not have 1,.*older snapshot.*memstream rebuild facts"):
+    with pytest.raises(DeploymentFault, match=r"lacks 1 of .*older snapshot.*memstream rebuild facts"):
         await check_facts_present(store=empty, log=log)
     await check_facts_present(store=bench.store, log=log)
     await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
