@@ -17,6 +17,8 @@ import pytest
 LEFT_OUT = ("slow", "kafka", "semantic", "long", "fault")
 SERVER_FIXTURES = {"kafka_broker", "qdrant", "shared_qdrant", "minilm_folder"}
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
+QUICK = {("git",), ("uname",)}
+"""Commands that end at once: `git ls-files`, and `uname -p`, which the client of OpenAI runs once per process."""
 SLEEP_MAX = 0.02
 """Seconds. A test may let other threads run for a moment."""
 
@@ -57,7 +59,7 @@ class Guard:
         sys.addaudithook(self.on_event)
 
     def on_event(self, event: str, args: tuple[Any, ...]) -> None:
-        if self.test is not None and event in PROCESS_EVENTS and args[:1] != ("git",):  # `git ls-files` is quick
+        if self.test is not None and event in PROCESS_EVENTS and args[:1] not in QUICK:
             refuse(self.test, "starts a process")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
