@@ -51,6 +51,8 @@ OFFLINE = "offline"
 KAFKA_PARTITIONS = 12
 SECRETS = {"openai_api_key": "OPENAI_API_KEY", "qdrant_api_key": "QDRANT_API_KEY"}
 PLAIN = {"openai_base_url": "OPENAI_BASE_URL"}
+FOR_TESTS = frozenset({"testing", "crash_point"})
+"""Fields for fault tests. CONTRIBUTING.md documents them; the users' table of settings leaves them out."""
 TESTS_OWN = f"{PREFIX}TEST_"
 """Prefix of the test suite's variables, which settings ignore."""
 _LINK_PART = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
@@ -205,10 +207,9 @@ class Settings(BaseSettings):
     and each command of the command line. Unset: `memstream serve` writes these lines to its log, other commands write
     none."""
     testing: bool = False
-    """1 allows MEMSTREAM_CRASH_POINT."""
+    """1 allows `crash_point`."""
     crash_point: str | None = None
-    """For tests: `<stage>:<decide, table, store, publish or commit>[:n]`. The process ends immediately after the n-th
-    run of that step."""
+    """Step at which the process ends: see streams/engine/crash_points.py."""
     openai_api_key: Key = Field(default=None, validation_alias="OPENAI_API_KEY")
     """Key of the model server."""
     openai_base_url: Address | None = Field(default=None, validation_alias="OPENAI_BASE_URL")

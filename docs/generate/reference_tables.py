@@ -24,7 +24,7 @@ from memstream.api.admission import HttpMetrics
 from memstream.api.limits import Limits
 from memstream.api.openapi import document
 from memstream.cli.main import COMMANDS, cli
-from memstream.cli.wiring.settings import Settings, variable
+from memstream.cli.wiring.settings import FOR_TESTS, Settings, variable
 from memstream.memory.policies import MemoryPolicy
 from memstream.recall.recall_events import PublisherMetrics
 from memstream.schemas.base import Contract
@@ -50,6 +50,7 @@ def settings() -> str:
     rows = [
         [variable(name), _value(field.default), documented.get(name, "")]
         for name, field in Settings.model_fields.items()
+        if name not in FOR_TESTS
     ]
     return table(("variable", "default", "values"), rows)
 
