@@ -1,14 +1,15 @@
 """Calls to components (model, embedder, store): retries with full jitter behind a circuit breaker.
 
 A failing component delays only the keys whose events need it. After some failures the breaker opens, and other events
-do not call the component either (breaker.py). Tenacity does the waiting. The breaker of a tenant's model also opens
-when the model answers but refuses several of the tenant's users: the tenant is paused. Refusals of one user pause only
-that user (docs/adr/0034-a-refused-tenant-is-paused.md).
+do not call the component either (breaker.py). The breaker of a tenant's model also opens when the model
+answers but refuses several of the tenant's users: the tenant is paused. Refusals of one user pause only that user
+(docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import structlog
-import tenacity
 
 from ...schemas.errors import Poison, Relinquished, Transient
 from .breaker import Breaker, BreakerPolicy
@@ -47,14 +47,6 @@ PAUSED_REMEDY = (
 
 class Interrupted(Relinquished):
     """A wait for a component was interrupted because partitions are revoked."""
-
-
-class _GaveUp(Exception):
-    """A wrapper that passes the last `Transient` through tenacity, which retries only `Transient`."""
-
-    def __init__(self, last: Transient) -> None:
-        super().__init__(str(last))
-        self.last = last
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +190,7 @@ class Calls:
         interruptions = self._interruptions
         began = self._clock()
         last = Transient(name, f"{name} is away")
-        failed: Transient | None = None
+        longest = self._retry.first
         grace = 0.0
 
         def too_late(pause: float) -> bool:
@@ -210,41 +202,21 @@ class Calls:
             if interruptions != self._interruptions:
                 raise Interrupted(f"partitions are revoked during a wait for {name}") from last
 
-        async def attempt() -> T:
-            nonlocal last, grace, failed
-            if failed is not None:
-                first, failed = failed, None
-                raise first
+        while True:
             while (pause := self.open_for(name, user)) > 0:
                 if too_late(pause) or (give_up_after is not None and self._waited_for(name)):
-                    raise _GaveUp(last)
+                    raise last
                 await sleep(pause + grace, for_breaker=True)
             try:
                 return await self._once(name, breaker, make, tentative=tentative, user=user)
             except Transient as failure:
                 last, grace = failure, PROBE_GRACE
-                raise
-
-        def pause_after(state: tenacity.RetryCallState) -> float:
-            jitter = tenacity.wait_random_exponential(multiplier=self._retry.first, max=self._retry.cap)(state)
-            return max(jitter, self._asked(last))
-
-        try:
-            try:
-                return await attempt()  # first without tenacity: the attempt mostly succeeds, and tenacity is slow
-            except Transient as failure:
-                failed = failure
-            retrying = tenacity.AsyncRetrying(
-                retry=tenacity.retry_if_exception_type(Transient),
-                wait=pause_after,
-                stop=lambda state: too_late(state.upcoming_sleep),
-                before_sleep=lambda state: self._on_retry(name.partition(":")[0]),
-                sleep=sleep,
-                reraise=True,
-            )
-            return await retrying(attempt)
-        except _GaveUp as gave_up:
-            raise gave_up.last from gave_up.last.__cause__
+            pause = max(random.uniform(0, longest), self._asked(last))
+            if too_late(pause):
+                raise last
+            self._on_retry(name.partition(":")[0])
+            await sleep(pause)
+            longest = min(longest * 2, self._retry.cap)
 
     async def _once(
         self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]], *, tentative: bool, user: str | None
