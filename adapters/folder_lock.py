@@ -97,14 +97,6 @@ class FolderLock:
         self.release()
 
 
-def holder_pid(folder: Path) -> int | None:
-    """Return the id of the process that acquired the lock last.
-
-    Useful only while the lock is held, because a killed process leaves its id in the file.
-    """
-    return _holder(folder)[0]
-
-
 def holder_of(folder: Path) -> str:
     """Describe the holder of a folder; see `FolderLock.holder`."""
     pid, purpose = _holder(folder)

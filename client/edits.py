@@ -19,7 +19,6 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, JsonValue
 
-from ..schemas.base import Contract
 from ..schemas.blocks import OwnerBlock, SessionHoldings
 from ..schemas.edits.blocks import BlockAttached, BlockChanged, BlockRemoved
 from ..schemas.edits.episodes import EpisodeAdded, EpisodeEdited, EpisodesMarked, EpisodesMerged
@@ -39,7 +38,6 @@ KEY_HEADER = "Idempotency-Key"
 WAIT_SHARE, WAIT_MAX = 0.8, 20.0
 """Time that the server waits for a result: a share of the call's timeout, and a maximum in seconds."""
 R = TypeVar("R", bound=BaseModel)
-A = TypeVar("A", bound=Contract)
 
 
 class Accepted(BaseModel):

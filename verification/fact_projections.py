@@ -46,7 +46,7 @@ def projections_agree(history: History, expected: Expected) -> InvariantVerdict:
     current = {fact_id: event.fact for fact_id, event in folded.items()}
     current |= {fact_id: state.fact for fact_id, state in states.items() if state.fact is not None}
     current |= history.stored_facts
-    _links(history, current, erased, findings)
+    _links(current, erased, findings)
     _doubles(current, findings)
     return findings.verdict("facts", "the log's facts and the store's are the same")
 
@@ -82,7 +82,7 @@ def _same(fact_id: str, topic: str, log: FactView, stored: FactView, where: list
     findings.found(f"fact {fact_id} differs between {topic} and the store: {', '.join(names)}", *where)
 
 
-def _links(history: History, current: dict[str, FactView], erased: set[str], findings: Findings) -> None:
+def _links(current: dict[str, FactView], erased: set[str], findings: Findings) -> None:
     """Check that a fact's links name existing facts of its owner, and that no replaced fact is active."""
     for fact in current.values():
         for name, other_id in (("superseded_by", fact.superseded_by), ("supersedes", fact.supersedes)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
@@ -29,10 +28,6 @@ from .steps.prune import PruneStep
 from .steps.share import ShareStep
 from .steps.summaries import SummaryEpisodesStep, SummaryStep
 from .steps.waiting_facts import RejectWaitingStep
-
-CALLS_MAX: Final = 5
-"""Maximum number of model calls in one run, at most one per step. A call waits up to a minute for an unreachable model,
-so a run ends within minutes and delays only its owner."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from pydantic import ValidationError
 
-from ...schemas.base import Contract
 from ...schemas.episodes import EpisodesRecorded
 from ...schemas.errors import StageError
 from ...schemas.facts import FactUpdated
@@ -19,7 +17,6 @@ from ...schemas.observations import Observed
 from ...schemas.topics import EPISODES_RECORDED, FACTS_UPDATED, OBSERVATIONS, STAGES, Topic, group_of, read_by
 from ...streams.log.port import Log
 
-C = TypeVar("C", bound=Contract)
 Seen = Observed | EpisodesRecorded | FactUpdated
 LOOK_SECONDS = 0.2
 

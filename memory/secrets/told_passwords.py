@@ -179,10 +179,10 @@ def _value(
         return (start, end) if enough else None
     if is_direct is None or lexicon.UNITS.match(small, end):
         return None
-    return _whole_object(text, small, start, kind, is_direct=is_direct)
+    return _whole_object(small, start, kind, is_direct=is_direct)
 
 
-def _whole_object(text: str, small: str, start: int, kind: SecretKind, *, is_direct: bool) -> tuple[int, int] | None:
+def _whole_object(small: str, start: int, kind: SecretKind, *, is_direct: bool) -> tuple[int, int] | None:
     """Return the span from here to the end of the clause, if its words can be a secret and do not describe one."""
     most = _PHRASE_WORDS_MAX if kind == "passphrase" else _OBJECT_WORDS_MAX
     place, words = start, list[str]()

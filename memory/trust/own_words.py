@@ -123,11 +123,6 @@ def split_quotations(text: str) -> tuple[Passage, ...]:
     return tuple(passage for passage in passages if passage.text)
 
 
-def own_words(text: str) -> str:
-    """Return a message without its quotations; each is replaced with a line break."""
-    return "\n".join(passage.text for passage in split_quotations(text) if passage.own)
-
-
 def count_words(text: str) -> int:
     """Return the number of words. In scripts without spaces, two characters count as a word."""
     if text.isascii():

@@ -83,11 +83,6 @@ def items(working: WorkingSet) -> tuple[WorkingEntry, ...]:
     return _ordered(working.entries)
 
 
-def format_bullets(working: WorkingSet) -> str:
-    """Format entries as bullets by salience, without scores."""
-    return "\n".join(f"- {entry.content}" for entry in items(working))
-
-
 def find(working: WorkingSet, entry_id: str) -> WorkingEntry | None:
     """Return the entry with this id, or None."""
     return next((entry for entry in working.entries if entry.entry_id == entry_id), None)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from memstream.adapters.durable_files import write_atomically
-from memstream.adapters.folder_lock import FolderLock, holder_of, holder_pid
+from memstream.adapters.folder_lock import FolderLock, holder_of
 
 HOLD = """
 import sys
@@ -76,11 +76,11 @@ def test_a_free_folder_is_made_and_taken_and_given_back(tmp_path: Path) -> None:
         assert not lock.held
         assert lock.try_acquire()
         assert lock.held
-        assert holder_pid(folder) == os.getpid()
+        assert holder_of(folder) == f"pid {os.getpid()}"
         assert not FolderLock(folder=folder).try_acquire(), "a second instance in this process does not get it"
         assert lock.try_acquire(), "taking it again changes nothing"
     assert not lock.held
-    assert holder_pid(folder) is None
+    assert holder_of(folder) == "another process"
     lock.release()
     assert FolderLock(folder=folder).try_acquire()
 
@@ -101,7 +101,7 @@ async def test_another_process_is_named_and_waited_for(tmp_path: Path) -> None:
         assert holder.stdin is not None
         holder.stdin.close()
         assert await waiting
-        assert holder_pid(tmp_path) == os.getpid()
+        assert holder_of(tmp_path) == f"pid {os.getpid()}"
         lock.release()
 
 
@@ -110,7 +110,7 @@ async def test_kill_9_frees_it_and_leaves_nothing_to_clean_up(tmp_path: Path) ->
     with another_process(tmp_path) as holder:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        assert holder_pid(tmp_path) == holder.pid, "a killed process leaves its name"
+        assert holder_of(tmp_path).startswith(f"pid {holder.pid} "), "a killed process leaves its name"
         with FolderLock(folder=tmp_path) as lock:
             assert await lock.acquire(timeout=5)
             assert holder_of(tmp_path) == f"pid {os.getpid()}"

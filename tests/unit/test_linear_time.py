@@ -168,7 +168,6 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
 }
 """Functions that read a text of any length, by name. Each calls the functions that it is made of."""
 COVERED: Final[dict[str, str]] = {
-    "memory.trust.own_words.own_words": "split_quotations",
     **{
         f"memory.trust.rendered_text.{name}": "unsafe_text"
         for name in (

@@ -18,7 +18,6 @@ from .layout import prompt_name
 
 TASK: Final = "judge"
 VERSION: Final = "judge/v1"
-PAIRS_MAX: Final = 20
 
 RULES: Final = """\
 You keep the long-term memory of an assistant. Each pair is a fact that memory believes (known) and a newer statement

@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from memstream.agents.consolidation.plan import CALLS_MAX, Steps
+from memstream.agents.consolidation.plan import Steps
 from memstream.agents.consolidation.rows import Kind
 from memstream.agents.consolidation.steps.gists import GistsStep
 from memstream.agents.consolidation.steps.hygiene import HygieneStep
@@ -16,6 +16,8 @@ from memstream.memory.policies.budget import PHASES, Phase
 
 POLICY = MemoryPolicy()
 STEPS = Steps(cast(Any, None), cast(Any, None), POLICY)
+CALLS_MAX = 5
+"""A call waits up to a minute for an unreachable model, and the owner waits for the run."""
 SETS = [frozenset(each) for size in range(4) for each in combinations(PHASES, size)]
 
 

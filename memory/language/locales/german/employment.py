@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..pack import Implied, PredicateRule
 from .spelling import phrases, words
 
-_AT = "{bei,für,in,an,auf}"
 _POST = "{stelle,job,teilzeitjob,posten,position,anstellung,arbeit,vertrag,ausbildung,ausbildungsplatz,praktikum}"
 RULES = (
     PredicateRule(
