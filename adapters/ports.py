@@ -113,7 +113,7 @@ class Places(Protocol):
 
 class FairShares(Protocol[W]):
     """Queued work of many tenants, and the places that each tenant uses. The implementation decides which tenant is
-    next (streams/engine/fair_queue.py)."""
+    next. It is streams/engine/fair_queue.py: adapters do not import streams."""
 
     def push(self, tenant: str, work: W) -> None:
         """Add work to the queue of a tenant."""

@@ -26,6 +26,8 @@ class Reservation(Protocol):
 
 
 class Meter(Protocol):
+    """Limit of spending: none (`Unmetered`), or accounts in the store (agents/common/budget_client.py)."""
+
     async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
         """Reserve the maximum cost of one call. `input_tokens` returns an upper bound for its prompt, and is called
         only when there is a ceiling. Raise `OverBudget`, or `Transient` when the amount spent so far cannot be read."""

@@ -19,10 +19,10 @@ from ..recall.context import (
     Preset,
     Switch,
 )
+from ..recall.record_reader import RecordReader
 from ..schemas.said_at import zone_named
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
-from .memberships import Memberships
 from .openapi import body_of
 from .owner_params import SessionHeader, bounded
 from .problems import MissingPart, invalid_field, missing_parts, silent
@@ -87,7 +87,7 @@ class ContextAnswer(BaseModel):
 def router(
     *,
     contexts: ContextService,
-    memberships: Memberships,
+    memberships: RecordReader,
     credentials: Credentials,
     limits: Limits,
     now: Callable[[], datetime],

@@ -19,11 +19,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from .. import __version__
-from ..tools.mcp_server import ContextPort, MemoryResource, MemoryServer, RequestContext, session_of_meta
+from ..recall.context import ContextService
+from ..recall.record_reader import RecordReader
+from ..tools.mcp_server import MemoryResource, MemoryServer, RequestContext, session_of_meta
 from ..tools.tool_port import ToolIdentity, ToolPort
 from .credentials import Credentials, bearer_token
 from .limits import Limits
-from .memberships import Memberships, check_identity
+from .memberships import check_identity
 from .request_body import inflated
 from .revocation import Held
 from .shares import Pools, party_of
@@ -39,7 +41,7 @@ class McpServices:
     """Services that MCP calls."""
 
     tools: ToolPort
-    contexts: ContextPort
+    contexts: ContextService
     resources: Sequence[MemoryResource]
     now: Callable[[], datetime]
 
@@ -52,7 +54,7 @@ class McpEndpoint:
         services: McpServices,
         *,
         pools: Pools,
-        memberships: Memberships,
+        memberships: RecordReader,
         credentials: Credentials,
         limits: Limits,
     ) -> None:

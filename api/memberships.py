@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
 
+from ..recall.record_reader import RecordReader
 from ..schemas.turns import Owner
 from ..tools.tool_port import ToolIdentity
 from .credentials import Caller
 from .problems import forbidden
 
 
-class Memberships(Protocol):
-    """Port to group members. recall/record_reader.py implements it; tests replace it."""
-
-    async def joined_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]: ...
-
-
 async def check_groups(
-    memberships: Memberships, caller: Caller, *, tenant_id: str, user_id: str | None, groups: Collection[str]
+    memberships: RecordReader, caller: Caller, *, tenant_id: str, user_id: str | None, groups: Collection[str]
 ) -> None:
     """Check that the user is a member of every group. Raises Problem (403).
 
@@ -31,7 +25,7 @@ async def check_groups(
         raise forbidden("the user of this request is not a member of every group that it names")
 
 
-async def check_identity(memberships: Memberships, caller: Caller, identity: ToolIdentity) -> None:
+async def check_identity(memberships: RecordReader, caller: Caller, identity: ToolIdentity) -> None:
     """Check the group of a tool's caller. Raises Problem (403)."""
     groups = () if identity.group_id is None else (identity.group_id,)
     await check_groups(memberships, caller, tenant_id=identity.tenant_id, user_id=identity.user_id, groups=groups)

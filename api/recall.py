@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.policies.recall import LIMIT_MAX
 from ..memory.recall.fusion import Rank
+from ..recall.record_reader import RecordReader
 from ..recall.request import CUE_MAX, GROUPS_MAX, ReadSession, RecallRequest
 from ..recall.service import RecalledMemory, RecallPort
 from ..schemas.base import Subject
@@ -20,7 +21,7 @@ from ..schemas.recall import TIERS, RecalledItem, Tier
 from ..schemas.turns import Owner, Sensitivity
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
-from .memberships import Memberships, check_groups
+from .memberships import check_groups
 from .openapi import body_of
 from .owner_params import Ceiling, Id, Moment, SessionHeader, ShortSession, Whose, bounded, one_of, session_of
 from .problems import MissingPart, forbidden, missing_parts, silent
@@ -155,7 +156,7 @@ class RecallAnswer(BaseModel):
 def router(
     *,
     recall: RecallPort,
-    memberships: Memberships,
+    memberships: RecordReader,
     credentials: Credentials,
     limits: Limits,
     now: Callable[[], datetime],
@@ -189,7 +190,7 @@ def router(
     return routes
 
 
-async def checked(query: MemoryQuery, caller: Caller, header: str | None, memberships: Memberships) -> About:
+async def checked(query: MemoryQuery, caller: Caller, header: str | None, memberships: RecordReader) -> About:
     """Check a query and its groups against the credential."""
     about = query.about(caller, header)
     await check_groups(memberships, caller, tenant_id=about.tenant_id, user_id=about.user_id, groups=query.groups)

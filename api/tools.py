@@ -9,13 +9,14 @@ from fastapi import APIRouter, Depends, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from ..recall.record_reader import RecordReader
 from ..schemas.commands import KEY_REUSED
 from ..schemas.tool_schemas import openai_definition
 from ..tools.editor import IDEMPOTENCY_KEY_MAX
 from ..tools.tool_port import ToolError, ToolIdentity, ToolPort
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
-from .memberships import Memberships, check_identity
+from .memberships import check_identity
 from .problems import Problem, invalid_field, not_found
 from .request_body import decode_json, read_body
 from .tool_identity import (
@@ -69,7 +70,7 @@ def _identity_parameters() -> list[dict[str, Any]]:
     ]
 
 
-def router(*, tools: ToolPort, memberships: Memberships, credentials: Credentials, limits: Limits) -> APIRouter:
+def router(*, tools: ToolPort, memberships: RecordReader, credentials: Credentials, limits: Limits) -> APIRouter:
     routes = APIRouter(tags=["tools"])
     reader = Depends(caller_with(credentials, "memory:read"))
     described: dict[str, Any] = {"parameters": _identity_parameters()}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from ..memory.policies import MemoryPolicy
 from ..memory.policies.recall import LIMIT_MAX
@@ -39,8 +39,9 @@ from ..schemas.recall import Tier
 from ..schemas.said_at import zone_named
 from ..schemas.turns import Owner, Sensitivity
 from .deadline import DeadlineReads, UnansweredPart
-from .held_records import HeldRecords, owner_blocks, session_blocks, tasks_to_do
+from .held_records import owner_blocks, session_blocks, tasks_to_do
 from .recall_events import NullRecallPublisher, RecallPublisher, answered
+from .record_reader import RecordReader
 from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 
@@ -137,12 +138,6 @@ class PromptContext:
     """True when every part of memory that was read failed."""
 
 
-class DigestReader(Protocol):
-    """Port for an owner's digest, implemented by record_reader.py."""
-
-    async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None: ...
-
-
 def new_mark() -> str:
     return secrets.token_hex(MARK_LENGTH // 2)
 
@@ -154,8 +149,8 @@ class ContextService:
         self,
         *,
         recall: RecallPort,
-        digests: DigestReader | None = None,
-        held: HeldRecords | None = None,
+        digests: RecordReader | None = None,
+        held: RecordReader | None = None,
         policies: TenantPolicies | None = None,
         publisher: RecallPublisher | None = None,
         mark: Callable[[], str] = new_mark,

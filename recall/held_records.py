@@ -3,52 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, Protocol
 
 from ..memory.recall.context import ContextItem, WorkingBlock
 from ..memory.recall.task_conditions import meets_condition
 from ..schemas import ids
-from ..schemas.blocks import MemoryBlock, NamedRecord, OwnerBlock, SessionHoldings
-from ..schemas.groups import MemoryGroup
+from ..schemas.blocks import MemoryBlock, NamedRecord, OwnerBlock
 from ..schemas.procedures import Procedure
-from ..schemas.prospective import ProspectiveTask
 from ..schemas.turns import Owner, Sensitivity
-from .paging import Page
 from .record_filters import RecordSelection
+from .record_reader import RecordReader
 from .request import ReadSession
-
-TO_DO_MAX: Final = 10
-"""Maximum number of due tasks in a context."""
-
-
-class HeldRecords(Protocol):
-    """Port for these records, implemented by record_reader.py."""
-
-    async def holdings(
-        self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"
-    ) -> SessionHoldings | None: ...
-
-    async def blocks(self, selection: RecordSelection) -> Page[OwnerBlock]: ...
-
-    async def blocks_by_name(
-        self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
-    ) -> tuple[OwnerBlock, ...]: ...
-
-    async def procedures_by_name(
-        self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
-    ) -> tuple[Procedure, ...]: ...
-
-    async def groups_of(self, tenant_id: str, member: Owner) -> Sequence[MemoryGroup]: ...
-
-    async def left_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]: ...
-
-    async def pending_tasks(
-        self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal"
-    ) -> tuple[ProspectiveTask, ...]: ...
 
 
 async def session_blocks(
-    held: HeldRecords, tenant_id: str, session: ReadSession, *, ceiling: Sensitivity
+    held: RecordReader, tenant_id: str, session: ReadSession, *, ceiling: Sensitivity
 ) -> tuple[WorkingBlock, ...]:
     """Return a session's own blocks, its attached blocks of owners, and its active procedures.
 
@@ -69,7 +37,7 @@ async def session_blocks(
 
 
 async def owner_blocks(
-    held: HeldRecords, tenant_id: str, owner: Owner, *, ceiling: Sensitivity
+    held: RecordReader, tenant_id: str, owner: Owner, *, ceiling: Sensitivity
 ) -> tuple[WorkingBlock, ...]:
     """Return the blocks of an owner."""
     page = await held.blocks(RecordSelection(tenant_id=tenant_id, owner=owner, ceiling=ceiling))
@@ -77,7 +45,7 @@ async def owner_blocks(
 
 
 async def tasks_to_do(
-    held: HeldRecords, tenant_id: str, owner: Owner, *, cue: str | None, locale: str, ceiling: Sensitivity
+    held: RecordReader, tenant_id: str, owner: Owner, *, cue: str | None, locale: str, ceiling: Sensitivity
 ) -> tuple[ContextItem, ...]:
     """Return the owner's newest due tasks, and the tasks with a condition that the cue meets."""
     tasks = await held.pending_tasks(tenant_id, owner, ceiling=ceiling)
@@ -102,7 +70,7 @@ def _without(named: Sequence[NamedRecord], groups: Collection[str]) -> Sequence[
 
 
 async def _shared(
-    held: HeldRecords, tenant_id: str, member: Owner, named: Sequence[NamedRecord]
+    held: RecordReader, tenant_id: str, member: Owner, named: Sequence[NamedRecord]
 ) -> Sequence[NamedRecord]:
     """Return the procedures, except other users' procedures that no group shares with the member."""
     foreign = [each for each in named if each.owner.scope == "user" and each.owner != member]

@@ -34,7 +34,6 @@ from ..schemas.prospective import ProspectiveTask, StoredTask
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .collection_cache import CollectionCache
-from .held_records import TO_DO_MAX
 from .paging import PAGE_MAX, Page, read_page
 from .record_filters import (
     RecordSelection,
@@ -53,6 +52,8 @@ from .record_filters import (
 from .request import GROUPS_MAX
 
 PAGE_DEFAULT = 50
+TO_DO_MAX = 10
+"""Maximum number of due tasks in a context."""
 TURNS_MAX = 50
 """Maximum number of turns in a page of the session log. A turn has up to 64 messages and 256 KiB."""
 R = TypeVar("R", bound=Contract)

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from ..schemas.groups import MemoryGroup
 from ..schemas.turns import Owner
 from .deadline import DeadlineReads
+from .record_reader import RecordReader
 from .request import GROUPS_MAX, SHARED_MAX, RecallRequest
 from .service import RecallPort, RecallResult
 
@@ -27,17 +28,11 @@ OWNERS_MOST: Final = 1_000
 """Maximum number of owners whose groups are cached."""
 
 
-class GroupReader(Protocol):
-    """Port for groups, implemented by record_reader.py."""
-
-    async def groups_of(self, tenant_id: str, member: Owner) -> Sequence[MemoryGroup]: ...
-
-
 class SharedRecall:
     """`RecallPort` that adds the owner's groups to each request. When the groups do not answer, it reads only the
     owner's own memory, and `missing` contains the groups."""
 
-    def __init__(self, *, inner: RecallPort, groups: GroupReader) -> None:
+    def __init__(self, *, inner: RecallPort, groups: RecordReader) -> None:
         self._inner = inner
         self._groups = groups
         self._last: dict[tuple[str, Owner], Sequence[MemoryGroup]] = {}

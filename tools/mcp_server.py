@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -40,7 +40,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from ..recall.context import ContextRequest, PromptContext
+from ..recall.context import ContextRequest, ContextService
 from ..recall.request import ReadSession
 from ..schemas.base import CONTENT_MAX
 from ..schemas.errors import Transient
@@ -67,12 +67,6 @@ Identify = Callable[[RequestContext], Awaitable[ToolIdentity]]
 """A function that returns the identity of a request. It raises MCPError for a caller without access."""
 
 
-class ContextPort(Protocol):
-    """The source of contexts for prompts."""
-
-    async def context(self, request: ContextRequest, *, now: datetime) -> PromptContext: ...
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryResource:
     """One resource: its name and description, and the function that reads it for an identity."""
@@ -96,7 +90,7 @@ class MemoryServer:
     """
 
     tools: ToolPort
-    contexts: ContextPort
+    contexts: ContextService
     resources: Sequence[MemoryResource]
     identify: Identify
     now: Callable[[], datetime]

@@ -27,7 +27,8 @@ from ...schemas.errors import Fatal
 from ..ports import CasResult, Payload, StoredPoint
 from . import point_validation
 from .conditions import equals, same
-from .engine import DENSE, ORDERING, QdrantEngine, ReadConsistency, SyncsLater
+from .edge import EdgeEngine
+from .engine import DENSE, ORDERING, QdrantEngine, ReadConsistency
 from .errors import foreign_answer, translate_errors
 from .filters import each_of, either, of_points, of_tenants
 from .shards import ShardKeys, Shards
@@ -113,7 +114,7 @@ class RequestBatcher:
     """Batched requests to one engine. Where tenants have shards, one request for each shard (shards.py).
 
     Within one call, no two members may name the same point, except in reads. All reads have the same `consistency`,
-    including the reads of a compare and set. Writes do not wait for an engine that syncs later; the caller waits for
+    including the reads of a compare and set. Writes do not wait for an embedded engine; the caller waits for
     `synced`.
     """
 
@@ -121,7 +122,7 @@ class RequestBatcher:
         self._engine = engine
         self._consistency = consistency
         self._shards = shards
-        self._wait = not isinstance(engine, SyncsLater)
+        self._wait = not isinstance(engine, EdgeEngine)
 
     async def read(
         self,

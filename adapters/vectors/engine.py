@@ -8,7 +8,7 @@ both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 
 from qdrant_client import models
 
@@ -81,15 +81,6 @@ class QueryAnswer(Protocol):
 
     @property
     def points(self) -> Sequence[EngineHit]: ...
-
-
-@runtime_checkable
-class SyncsLater(Protocol):
-    """Engine in this process. A write with `wait=False` is applied when it returns, and durable after `synced`."""
-
-    async def synced(self, collection_name: str) -> None:
-        """Return when every earlier write of this collection is durable."""
-        ...
 
 
 class QdrantEngine(Protocol):

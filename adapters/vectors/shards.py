@@ -42,7 +42,7 @@ ShardKeys = models.ShardKeyWithFallback | None
 
 @runtime_checkable
 class HasShards(Protocol):
-    """An engine whose collections can have several shards."""
+    """An engine whose collections can have several shards: `AsyncQdrantClient`."""
 
     async def cluster_status(self) -> models.ClusterStatus: ...
 

@@ -32,7 +32,8 @@ from ..ports import (
 from . import point_validation
 from .batch_requests import CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher
 from .collections import check_version, ensure_collections
-from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, QdrantEngine, SyncsLater
+from .edge import EdgeEngine
+from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, QdrantEngine
 from .errors import translate_errors
 from .filters import of_tenant
 from .paged_reads import PagedReads
@@ -362,7 +363,7 @@ class QdrantStore:
         together = self._together.get()
         if together is not None:
             together.add(collection)
-        elif isinstance(self._engine, SyncsLater):
+        elif isinstance(self._engine, EdgeEngine):
             await self._engine.synced(collection)
 
     def _spec(self, collection: str) -> CollectionSpec:

@@ -375,9 +375,7 @@ class Reflector:
             return self._policies.deployment
         return policy
 
-    def _facts_of_turn(
-        self, observed: Observed, owner_key: str, *, overlay: FactOverlay, count: Callable[[str], None]
-    ) -> FactChanger:
+    def _facts_of_turn(self, observed: Observed, overlay: FactOverlay, count: Callable[[str], None]) -> FactChanger:
         """Return the fact changer for one observed turn."""
         session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
         cause = ids.observed_id(session, observed.turn_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from ...adapters.ports import VectorStore
 from ...schemas.collections import TASKS
@@ -41,14 +41,10 @@ waits for the effects of all."""
 TOGETHER_BYTES: Final = MAX_VALUE // 8
 """Size in bytes of the owner's row above which fewer turns are decided together: the next event reads the row."""
 TurnRecord = tuple[ObservedTurn, Record]
-
-
-class FactsOfTurn(Protocol):
-    """Factory of the fact changer for one turn, with the turn's policy."""
-
-    def __call__(
-        self, observed: Observed, owner_key: str, *, overlay: FactOverlay, count: Callable[[str], None]
-    ) -> FactChanger: ...
+Counting = Callable[[str], None]
+"""Function that adds one to the metric of a name."""
+FactsOfTurn = Callable[[Observed, FactOverlay, Counting], FactChanger]
+"""Function that makes the fact changer for one turn, with the turn's policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,7 @@ class TurnDecider:
                 counted["duplicate"] += 1
                 continue
             reflected[key] = self.sessions.added(reflected[key], observed.number, record)
-            facts = self.facts(observed, work.owner_key, overlay=overlay, count=lambda what: counted.update({what: 1}))
+            facts = self.facts(observed, overlay, lambda name: counted.update({name: 1}))
             routed.append(RoutedObservations.of(observed, facts))
         after: dict[str, bytes] = {}
         for key, changed in reflected.items():

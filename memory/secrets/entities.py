@@ -25,7 +25,7 @@ _OF_A_BUSINESS: Final = re.compile(
 
 
 class Entity(Protocol):
-    """An entity that a recognizer found, with its position in the text."""
+    """An entity that a recognizer found, with its position in the text. memory/ imports no adapter."""
 
     @property
     def name(self) -> str: ...
@@ -36,7 +36,7 @@ class Entity(Protocol):
 
 
 class EntityRecognizer(Protocol):
-    """An external recognizer of entities, such as Presidio's analyzer."""
+    """An external recognizer of entities: adapters/presidio.py, which memory/ does not import."""
 
     def recognize(self, text: str) -> Sequence[Entity]: ...
 

@@ -39,7 +39,7 @@ class ChangelogSource(Protocol):
 
 
 class LoadTarget(Protocol):
-    """The receiver of the rows (`bulk_writes.BulkWrites`)."""
+    """The receiver of the rows: `bulk_writes.BulkWrites`, and rows in memory in the tests of the load."""
 
     async def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None: ...
 

@@ -155,7 +155,7 @@ class Log(Protocol):
 
 
 class Drainable(Protocol):
-    """The part of the lanes (streams/engine/lanes.py) that the app and its consumer use."""
+    """The part of the lanes (streams/engine/lanes.py) that the app and its consumer use. Tests of both replace it."""
 
     def has_room(self, tp: tuple[str, int]) -> bool:
         """Return whether the consumer may fetch more of a partition. Other threads may call it."""

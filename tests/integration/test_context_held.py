@@ -16,8 +16,7 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.context import ContextRequest, ContextService, PromptContext
-from memstream.recall.held_records import TO_DO_MAX
-from memstream.recall.record_reader import RecordReader
+from memstream.recall.record_reader import TO_DO_MAX, RecordReader
 from memstream.recall.request import ReadSession
 from memstream.recall.service import RecallService
 from memstream.schemas.blocks import NamedRecord

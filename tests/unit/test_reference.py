@@ -14,7 +14,7 @@ from memstream.agents.reflector.timers import TIMERS_MAX
 from memstream.cli.main import COMMANDS
 from memstream.cli.wiring.settings import Settings, load, variable
 from memstream.memory.policies import MemoryPolicy
-from memstream.recall.held_records import TO_DO_MAX
+from memstream.recall.record_reader import TO_DO_MAX
 from memstream.schemas import ids
 from memstream.schemas.edits.blocks import BLOCKS_MAX
 from memstream.schemas.edits.common import MERGED_MAX
