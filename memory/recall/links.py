@@ -12,7 +12,7 @@ import base64
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import combinations
 from uuid import UUID
 
@@ -37,7 +37,6 @@ class Link:
     one: str
     other: str
     weight: float
-    grown_at: datetime
 
 
 class Links(BaseModel):
@@ -47,12 +46,6 @@ class Links(BaseModel):
 
     packed: str = ""
 
-    def all(self) -> tuple[Link, ...]:
-        return tuple(
-            Link(str(UUID(bytes=one)), str(UUID(bytes=other)), weight, datetime.fromtimestamp(at, tz=UTC))
-            for one, other, weight, at in self.unpacked()
-        )
-
     def unpacked(self) -> Iterator[tuple[bytes, bytes, float, int]]:
         """Yield the links in packed form."""
         return _LINK.iter_unpack(base64.b64decode(self.packed))
@@ -60,9 +53,9 @@ class Links(BaseModel):
     def among(self, ids: Collection[str]) -> Iterator[Link]:
         """Yield the links with both ends among these UUIDs. Other links are not decoded."""
         known = {UUID(each).bytes: each for each in ids} if self.packed else {}
-        for one, other, weight, at in self.unpacked():
+        for one, other, weight, _ in self.unpacked():
             if one in known and other in known:
-                yield Link(known[one], known[other], weight, datetime.fromtimestamp(at, tz=UTC))
+                yield Link(known[one], known[other], weight)
 
     def weighs_as(self, other: Links) -> bool:
         """Return whether a read gives the same result with both. The times of growth may differ."""

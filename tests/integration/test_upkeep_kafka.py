@@ -356,9 +356,9 @@ async def memory_once(
     table = await changelog_rows(pipeline)
     ids_of = await episodes_of(pipeline)
     for key, owner in owners.items():
-        (link,) = RecallRow.read(table[recall_row_key(key)]).links.all()
-        assert (link.one, link.other) == tuple(sorted(ids_of[owner.id, content] for content in TOGETHER))
-        assert link.weight == pytest.approx(0.1), "it grew once"
+        ((one, other, weight, _),) = RecallRow.read(table[recall_row_key(key)]).links.unpacked()
+        assert (one, other) == tuple(sorted(uuid.UUID(ids_of[owner.id, content]).bytes for content in TOGETHER))
+        assert weight == pytest.approx(0.1), "it grew once"
     return facts, episodes, digests
 
 

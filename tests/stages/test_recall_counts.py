@@ -92,7 +92,7 @@ class Recalled:
         return StoredEpisode.from_payload(found[one.episode_id].payload)
 
     def weights(self) -> list[float]:
-        return [link.weight for link in recall_row(self.bench.rows, KEY).links.all()]
+        return [weight for _, _, weight, _ in recall_row(self.bench.rows, KEY).links.unpacked()]
 
     async def stored(self) -> list[StoredLinks]:
         """Return the links that readers find, of all owners of the tenant."""
@@ -180,7 +180,7 @@ async def test_the_links_of_an_owner_are_one_point_and_are_kept_once_in_the_row(
         await bench.run(it.recall(*cast(list[tuple[Tier, str]], together)))
     [stored] = await it.stored()
     assert (stored.links_id, stored.owner_key) == (ids.links_id(KEY), KEY)
-    assert [link.weight for link in Links(packed=stored.packed).all()] == it.weights() == [0.2, 0.1, 0.1]
+    assert [weight for _, _, weight, _ in Links(packed=stored.packed).unpacked()] == it.weights() == [0.2, 0.1, 0.1]
     assert bench.rows.rows[recall_row_key(KEY)].count(stored.packed[:60].encode()) == 1
 
 

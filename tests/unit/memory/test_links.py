@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.recall.links import Links, activation, strengthen_links
+from memstream.memory.recall.links import Link, Links, activation, strengthen_links
 
 T0 = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 IDS = [str(uuid.uuid5(uuid.NAMESPACE_URL, str(n))) for n in range(8)]
@@ -20,8 +20,12 @@ MATCHES = st.dictionaries(st.sampled_from(IDS), st.floats(0, 1))
 STEPS = st.floats(0.01, 1)
 
 
+def every(links: Links) -> list[Link]:
+    return list(links.among(IDS))
+
+
 def weights(links: Links) -> dict[tuple[str, str], float]:
-    return {(link.one, link.other): link.weight for link in links.all()}
+    return {(link.one, link.other): link.weight for link in every(links)}
 
 
 def after(recalls: list[list[str]], *, step: float = 0.1, keep: int = 100) -> Links:
@@ -47,7 +51,7 @@ def test_a_weight_is_the_number_of_recalls_together_times_the_step_and_never_abo
 
 @given(RECALLS, st.integers(0, 10))
 def test_the_number_of_links_is_bounded(recalls: list[list[str]], keep: int) -> None:
-    assert len(after(recalls, keep=keep).all()) <= keep
+    assert len(every(after(recalls, keep=keep))) <= keep
 
 
 def test_the_weakest_goes_and_of_equal_ones_the_one_that_rested_longest() -> None:
@@ -87,14 +91,14 @@ def test_how_many_have_grown_since() -> None:
 
 def test_a_lower_bound_takes_effect_at_the_next_recall() -> None:
     links = after([IDS[:5]])
-    assert len(strengthen_links(links, (), at=T0, step=0.1, keep=3).all()) == 3
-    assert strengthen_links(links, IDS[:5], at=T0, step=0.1, keep=0).all() == ()
+    assert len(every(strengthen_links(links, (), at=T0, step=0.1, keep=3))) == 3
+    assert every(strengthen_links(links, IDS[:5], at=T0, step=0.1, keep=0)) == []
 
 
 @given(RECALLS, st.sets(st.sampled_from(IDS)))
 def test_those_among_some_are_those_with_both_ends_there(recalls: list[list[str]], ids: set[str]) -> None:
     links = after(recalls)
-    assert list(links.among(ids)) == [link for link in links.all() if {link.one, link.other} <= ids]
+    assert list(links.among(ids)) == [link for link in every(links) if {link.one, link.other} <= ids]
 
 
 @given(RECALLS, st.lists(st.sampled_from(IDS), max_size=3))
