@@ -18,8 +18,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     A reader sees the old content or the new content, never a mixture, also after a crash. The new content is durable
     when this function returns.
 
-    `mode` is the permissions of the new file. By default only the owner may read it, because files with tokens and
-    addresses are written here.
+    `mode` has the permissions of the new file. By default, only the owner may read the file, because callers write
+    tokens and addresses.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -50,7 +50,7 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable: created, renamed and deleted entries."""
+    """Make the creation, renaming and deletion of entries in `folder` durable."""
     _synced(folder, os.fsync)
 
 

@@ -19,7 +19,8 @@ TOKENIZER_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "sp
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model to load. fastembed finds a model in a folder under the name `registered_as`."""
+    """A model to load. `registered_as` is its name in fastembed. `folder` has its files; None: fastembed downloads
+    them."""
 
     registered_as: str
     folder: Path | None = None
@@ -93,9 +94,10 @@ class ModelClass:
 
 
 def model_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
-    """Return the errors of a model that cannot be loaded or run (damaged files, another model type), with `more`.
+    """Return the error types of a model that cannot be loaded or run (damaged files, another model type), and the types
+    in `more`.
 
-    The errors of onnxruntime have no common base class.
+    The result lists each error type of onnxruntime, because these types have no common base class.
     """
     runtime = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
     its = (each for each in runtime.values() if isinstance(each, type) and issubclass(each, Exception))

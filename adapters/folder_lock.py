@@ -1,7 +1,8 @@
 """Lock on a folder: one process at a time holds it.
 
-The lock is the operating system's (`flock`). `kill -9` frees it, so no cleanup is necessary. A file next to the lock
-has the holder's name, for error messages of other processes.
+The lock is a lock of the operating system (`flock`). The operating system releases the lock when its process ends, also
+after `kill -9`, so no cleanup is necessary. A file next to the lock describes the holder, for error messages of other
+processes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _make_private(folder: Path) -> None:
 
 
 class FolderLock:
-    """Exclusive right to use a folder, among processes and among instances within one process.
+    """Exclusive right to use a folder. It excludes other processes and other instances in the same process.
 
     The folder is created when it is missing. The lock is not re-entrant: acquire it once and pass the instance on.
     """

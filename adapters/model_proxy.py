@@ -12,8 +12,9 @@ HTTP = ("http", "https")
 
 
 def leaves_out_proxy(base_url: str | None) -> bool:
-    """Return whether calls bypass the environment's proxy, because the server is on this machine. A proxy would resolve
-    a loopback address to itself. Raise ValueError when the environment has a proxy that model calls cannot use."""
+    """Return whether calls bypass the environment's proxy, because the server is on this machine. A proxy on another
+    machine would connect a loopback address to that machine. Raise ValueError when the environment has a proxy that
+    model calls cannot use."""
     url = urlsplit(base_url or f"https://{DEFAULT_HOST}")
     host, proxies = url.hostname or "", getproxies_environment()
     if not proxies:

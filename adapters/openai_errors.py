@@ -1,6 +1,6 @@
-"""Conversion of error responses from OpenAI-compatible servers to this package's errors, and `Retry-After`.
+"""Conversion of error responses from OpenAI-compatible servers to this package's errors. It also parses `Retry-After`.
 
-Completions and embeddings use the same kind of server, so one table decides which errors are transient. Retries happen
+Completions and embeddings use the same kind of server, so both use these rules about transient errors. Retries happen
 in streams/engine/error_boundary.py, not here.
 """
 
@@ -105,7 +105,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
 
 
 class ServerFailed(Transient):
-    """Server error that may be temporary, or that a change of the settings fixes."""
+    """Error response of a server. The error may be temporary, or the user can fix it by changing a setting."""
 
     def __init__(
         self, component: str, message: str, *, status: int, retry_after: float | None = None, remedy: str = ""
@@ -115,17 +115,18 @@ class ServerFailed(Transient):
 
 
 class RateLimited(ServerFailed):
-    """Request for a pause (429). The model still counts as available."""
+    """Response 429: the server asks the client to wait. The model still counts as available."""
 
 
 def is_refusal(failure: Failure) -> bool:
-    """Return whether the server will never accept this request. A wrong key or model that is reported with status 400
-    is not a refusal."""
+    """Return whether the server will never accept this request. A wrong key or a wrong model name is not a refusal,
+    even when the server reports it with status 400."""
     return failure.status in REFUSED_STATUSES and failure.code not in _SETTINGS_CODES
 
 
 def is_filtered(failure: Failure) -> bool:
-    """Return whether a content filter or policy refused the request. Then no other form of the request is accepted."""
+    """Return whether a content filter or policy refused the request. The server then refuses every form of this
+    request."""
     named = any(name in _letters(kind) for kind in (failure.code or "", *failure.kinds) for name in _FILTER_CODES)
     said = _letters(shorten(failure.message))  # the same part of the message that `without_echo` checks
     return is_refusal(failure) and (named or any(phrase in said for phrase in _FILTER_PHRASES))
@@ -182,7 +183,8 @@ def without_echo(failure: Failure, body: Mapping[str, JsonValue]) -> Failure:
 
 
 def _user_texts(body: Mapping[str, JsonValue]) -> list[str]:
-    """Return the texts of a request that come from users: messages except rules and answers, and texts to embed."""
+    """Return the texts of a request that come from users: texts to embed, and messages of roles other than system and
+    assistant."""
     messages, texts = body.get("messages"), body.get("input")
     said = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
     found = [each.get("content") for each in said if each.get("role") not in ("system", "assistant")]

@@ -1,11 +1,11 @@
 """Client for an OpenAI-compatible server: it posts JSON and returns the bytes of the response, over persistent
 connections.
 
-Address, keys and headers come from the `openai` client. Requests use its aiohttp transport directly, because the
-client's own `post` takes twice as long (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). The first call
-imports `openai` in a thread, because the import takes 0.25 s and would slow down each start. Where a read would wait
-for this import, cli/wiring/reranker.py does it earlier. Other modules decode the responses.
-streams/engine/error_boundary.py retries.
+Address, keys and headers come from the `openai` client. Requests use the aiohttp transport of that client directly,
+because the client's own `post` takes twice as long (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). The first
+call imports `openai` in a thread, because the import takes 0.25 s and would slow down each start. A reranker that calls
+a model imports `openai` at start instead, because a read has too little time for the import. Other modules decode the
+responses. streams/engine/error_boundary.py repeats failed calls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RequestRefused(Exception):
 
 
 class ContentRefused(RequestRefused):
-    """A content filter or policy of the server refuses this request. No other form of it is accepted."""
+    """A content filter or policy of the server refuses this request. The server refuses every form of this request."""
 
 
 class NoAnswer(Transient):
@@ -70,10 +70,10 @@ class OpenAIServer:
     """One model server.
 
     Error messages contain `component` (`model`, `embedder`) and `setting` (the variable that names the model).
-    `timeout` is in seconds for one call, from the first byte to the last; it excludes the wait for a free connection.
-    `concurrency` is the maximum number of connections. `places` limits the concurrent calls; None: `concurrency` calls
-    in arrival order. `headers` and `query` are sent with each request. If the query has `api-version`, the key is also
-    sent as `api-key`, because Azure OpenAI requires it.
+    `timeout` is in seconds for one call, from the start of the request to the end of the response. It excludes the wait
+    for a place in `places`. `concurrency` is the maximum number of connections. `places` limits the concurrent calls;
+    None: `concurrency` calls in arrival order. `headers` and `query` are sent with each request. If the query has
+    `api-version`, the key is also sent in the header `api-key`, because Azure OpenAI requires this header.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class OpenAIServer:
         """Return the connection. The first call creates it."""
         if self._connection is None:
             await asyncio.to_thread(importlib.import_module, "openai")
-            self._connection = self._connection or self._connect()  # another call may have been faster
+            self._connection = self._connection or self._connect()  # another call may have connected
         return self._connection
 
     def _connect(self) -> _Connection:
@@ -201,15 +201,14 @@ class OpenAIServer:
 
 
 def _check_settings(base_url: str | None, api_key: str | None) -> None:
-    """Check at start-up that the settings can be used in a request. Otherwise the first turn would fail because of
-    them."""
+    """Check at start-up that a request can contain these settings. Without this check, the first turn would fail."""
     key = (api_key or "").strip()
     if not (key.isascii() and key.isprintable()):
         raise ValueError("OPENAI_API_KEY has characters that no key has: copy it again")
     try:
         httpx2.URL(base_url or "")
     except httpx2.InvalidURL as error:
-        why = "" if "@" in (base_url or "") else f": {error}"  # the error repeats a part of the address
+        why = "" if "@" in (base_url or "") else f": {error}"  # with "@", the error may repeat a password
         raise ValueError(f"OPENAI_BASE_URL is not a valid address{why}") from None
 
 

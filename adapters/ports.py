@@ -30,8 +30,8 @@ class EmbedderIdentity:
     other."""
 
     name: str
-    """Name as in MEMSTREAM_EMBEDDER, with only the last part of a folder: `hashing`,
-    `fastembed:all-minilm-l6-v2-int8`."""
+    """Name as in MEMSTREAM_EMBEDDER: `hashing`, `fastembed:all-minilm-l6-v2-int8`. For a model in a folder, the name
+    has only the last part of the path."""
     dimension: int
     version: str = "1"
     mostly_zeros: bool = field(default=False, compare=False)
@@ -113,7 +113,8 @@ class Places(Protocol):
 
 class FairShares(Protocol[W]):
     """Queued work of many tenants, and the places that each tenant uses. The implementation decides which tenant is
-    next. It is streams/engine/fair_queue.py: adapters do not import streams."""
+    next. streams/engine/fair_queue.py is the only implementation. This Protocol exists because adapters may not import
+    streams."""
 
     def push(self, tenant: str, work: W) -> None:
         """Add work to the queue of a tenant."""
@@ -135,7 +136,7 @@ class FairShares(Protocol[W]):
 class Completions(Protocol):
     @property
     def model(self) -> str:
-        """The name recorded in `cause.model`."""
+        """The name of the model. Stored rows record it in `cause.model`."""
         ...
 
     @property
@@ -163,16 +164,16 @@ class RerankCandidate:
 
 
 class Reranker(Protocol):
-    """Reranker of search results: it compares each candidate with the cue. Without a reranker, only Reciprocal Rank
-    Fusion orders the candidates."""
+    """Reranker of search results: it compares each candidate with the cue. Without a reranker, the candidates keep the
+    order of recall (Reciprocal Rank Fusion)."""
 
     async def rerank(
         self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str, as_speaker: str | None = None
     ) -> list[int]:
         """Return indexes of `candidates`, best first, each at most once. The candidates are in recall's own order, best
-        first. A missing index means a worse fit than all returned indexes. `as_speaker` is the cue in the words of the
-        speaker whom it names ("Ann's plans" becomes "my plans"), for comparison with messages. None: the cue names no
-        speaker.
+        first. A missing index means a worse fit than all returned indexes. `as_speaker` is the cue in the first person
+        of the speaker whom the cue names ("Ann's plans" becomes "my plans"), for comparison with messages. None: the
+        cue names no speaker.
 
         Raise `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
         """
@@ -205,7 +206,8 @@ class NewWindow:
 
 class StoredPoint(NamedTuple):
     """A stored record. `score` is the cosine similarity to the vector of a search. `dense` is set only when requested.
-    `collection` is the period's collection when the collection is partitioned by period; `get` and `last` set it."""
+    `collection` is set by `get` and `last` for a collection that is partitioned by period. It is the name of the
+    period's collection that has the record."""
 
     id: str
     payload: Payload
@@ -215,8 +217,8 @@ class StoredPoint(NamedTuple):
 
 
 class RankedPoint(Protocol):
-    """One entry of a ranking, as the engine returns it, unconverted: a read has hundreds. Scores are comparable within
-    one answer only."""
+    """One entry of a ranking. It is the engine's own object: a read has hundreds of entries, and converting them takes
+    time. Scores are comparable within one answer only."""
 
     @property
     def id(self) -> str: ...
@@ -296,9 +298,9 @@ class VectorStore(Protocol):
         from_id: str | None = None,
         fields: Sequence[str] | None = None,
     ) -> list[StoredPoint]:
-        """Return all matching records, read in pages. The order is by the indexed field `order_by`, or by id from
-        `from_id` on. With `fields`, payloads contain only these fields and `tenant_id`, for large reads that need
-        little data."""
+        """Return all matching records, read in pages. With `order_by`, they are in the order of this indexed field.
+        Otherwise they are in the order of their ids, beginning with `from_id`. With `fields`, payloads contain only
+        these fields and `tenant_id`, for large reads that need little data."""
         ...
 
     async def nearest(
@@ -324,10 +326,10 @@ class VectorStore(Protocol):
         limit: int,
     ) -> list[Sequence[RankedPoint]]:
         """Run several rankings of the same records in one request. Return ids and scores of the best `limit` records of
-        each ranking, as in `nearest` and `lexical`. If one ranking fails, all fail.
+        each ranking. The scores are the same as in `nearest` and `lexical`. If one ranking fails, the call fails.
 
-        Load the needed records with `select`: the lists contain more records than a caller needs, and many records
-        twice.
+        The result has no payloads, because the lists contain more records than a caller needs, and many records twice.
+        Load the needed records with `select`.
         """
         ...
 
@@ -356,7 +358,7 @@ class VectorStore(Protocol):
         ...
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
-        """Insert or replace whole points. Used by projections."""
+        """Insert or replace whole points, without a version check."""
         ...
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
@@ -374,9 +376,9 @@ class VectorStore(Protocol):
     ) -> CasResult:
         """Write `point` if the stored row has `expected_version` (None: no row exists) and was not yet changed by
         `cause`. The payload has the new `version`, and `cause` in `applied`. Counter fields of another stage
-        (`CollectionSpec.counted`) keep their stored values, whatever the payload has.
+        (`CollectionSpec.counted`) keep their stored values; their values in the payload are ignored.
 
-        Return `applied` when the row has the cause, from this call or an earlier one; `conflict` when it does not.
+        Return `applied` when the row has the cause, from this call or an earlier call. Otherwise return `conflict`.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Entity recognizer on Presidio's analyzer (`memstream[presidio]`). Presidio is imported when an analyzer is loaded.
+"""Entity recognizer that uses Presidio's analyzer (`memstream[presidio]`). `load_analyzer` imports Presidio.
 
 Source: https://microsoft.github.io/presidio/analyzer/
 """
@@ -32,7 +32,7 @@ class Analyzer(Protocol):
 
 
 class PresidioRecognizer:
-    """Recognizer that runs one analyzer in each of its languages."""
+    """Recognizer that runs one analyzer once for each language that the analyzer supports."""
 
     def __init__(self, *, analyzer: Analyzer, score: float) -> None:
         self._analyzer = analyzer
@@ -47,9 +47,9 @@ class PresidioRecognizer:
 
 
 def load_analyzer(configuration: str) -> Analyzer:
-    """Create an analyzer from a YAML file of Presidio, or with Presidio's own configuration (`default`).
+    """Create an analyzer from a YAML file for Presidio, or with Presidio's own configuration (`default`).
 
-    Raise ValueError if the package, the file or a model that it names is missing.
+    Raise ValueError if the package or the file is missing, or a model that the file names.
     """
     setting = f"{SETTING} = {configuration!r}"
     file = None if configuration == DEFAULT else Path(configuration).expanduser()

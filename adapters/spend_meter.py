@@ -1,7 +1,7 @@
-"""Port for spending limits: a model reserves the cost before each call, and reports the usage afterwards.
+"""Port for spending limits: a model's client reserves the cost before each call, and reports the usage afterwards.
 
-Calls are counted at the connection, not in the stages. Only the connection knows how many calls an answer takes (a
-repair, a retry, a fallback with another price), and whether a failed call may have been charged.
+The client counts the calls, not the stage. Only the client knows how many calls an answer takes (a repair, a retry, a
+fallback with another price), and whether the server may have charged for a failed call.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class Meter(Protocol):
     """Limit of spending: none (`Unmetered`), or accounts in the store (agents/common/budget_client.py)."""
 
     async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
-        """Reserve the maximum cost of one call. `input_tokens` returns an upper bound for its prompt, and is called
-        only when there is a ceiling. Raise `OverBudget`, or `Transient` when the amount spent so far cannot be read."""
+        """Reserve the maximum cost of one call. `input_tokens` returns an upper bound for the tokens of the prompt. It
+        is called only when there is a ceiling. Raise `OverBudget` when the cost exceeds a ceiling, and `Transient` when
+        the amount spent so far cannot be read."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Coalescer: it joins the calls of concurrent callers into batches. Each caller gets its own answer or its own error.
+"""Queue that joins the calls of concurrent callers into batches. Each caller gets its own answer or its own error.
 
 When no call is running, items are sent in the next iteration of the event loop. While a call is running, new items wait
 until that call ends, a batch is full, or `linger` has passed, whichever comes first. Therefore an idle worker adds no
@@ -63,10 +63,10 @@ class Coalescer(Generic[T, A]):
 
     `run` gets the items of one batch, all of one kind, and returns one answer for each item in the same order. When
     `run` raises `Poison` or `Fatal`, each half of the batch is tried separately, so that only the faulty member fails.
-    `Transient` goes to all members. `run` must accept an item again when an earlier call with it failed half way.
+    `Transient` goes to all members. Because of the halving, `run` may get an item again after a call that failed.
 
-    Items are sent in arrival order. With `shares`, the next batch belongs to the tenant with the fewest running calls;
-    then `kind` is the tenant, and `keys` must be empty.
+    Items are sent in arrival order. With `shares`, the next batch belongs to the tenant with the fewest running calls.
+    In this case, `kind` must be the tenant, and `keys` must be empty.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Coalescer(Generic[T, A]):
         """Return the answer for one item. Only items of one `kind` share a batch. Items with a common key in `keys`
         never run at the same time; they are sent in arrival order.
 
-        When a caller is cancelled, its item is removed if it has not been sent.
+        When a caller is cancelled before its item is sent, the item is not sent.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
@@ -231,7 +231,7 @@ class Coalescer(Generic[T, A]):
                 member.answer.set_exception(_own(outcome))
             else:
                 member.answer.set_result(outcome)
-        self._look_soon(loop)  # runs after the callers, because their next items may join the batch
+        self._look_soon(loop)  # after the callers have continued: their next items may join the batch
 
 
 def _own(error: StageError) -> StageError:

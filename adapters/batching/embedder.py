@@ -23,7 +23,7 @@ LOCAL: Final = CoalescePolicy(items=64, weight=CHARACTERS, at_once=1)
 
 class BatchingEmbedder:
     """`Embedder` that batches the calls to another embedder. Texts of two tenants never share a call, because usage is
-    counted by tenant. Therefore a server that mixes up answers cannot mix up tenants.
+    counted by tenant. Thus a server that confuses the vectors of a call cannot give a tenant another tenant's vector.
 
     `shares` selects the tenant of the next call. Without it, texts are sent in arrival order, for a program that serves
     one tenant at a time.

@@ -186,7 +186,7 @@ class _Found:
     follows: bool = False
     """True when only separators are between this value and the value before it."""
     in_damaged: bool = False
-    """True when it may be a part of a value that could not be decoded."""
+    """True when an earlier bracket could not be decoded, so that this value may be a part of a damaged value."""
 
 
 def _values(said: str, decode: Callable[[str, int], tuple[JsonValue, int]], places: int) -> list[_Found]:
@@ -233,7 +233,8 @@ _DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_no_constant)
 
 def _without_reasoning(text: str) -> str:
     """Return the text after the model's reasoning. In Harmony format this is the last final channel; otherwise it is
-    the text after the last closing mark. An unclosed reasoning mark removes everything after it."""
+    the text after the last closing mark. An unclosed reasoning mark removes everything after it, except when JSON
+    begins before the mark: then the mark is a part of a statement."""
     heads = list(_HARMONY.finditer(text))
     if heads:
         final = next((head for head in reversed(heads) if head.group(1) == "final"), None)
@@ -316,8 +317,8 @@ def _opened(given: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def _items_of(given: dict[str, JsonValue], known: frozenset[str] | None) -> list[JsonValue] | None:
-    """Return the items of an object that is in the place of a list: a single item, or a mapping from names to items.
-    None when it is neither."""
+    """Return the items of an object that the model wrote instead of a list: a single item, or a mapping from names to
+    items. Return None for any other object."""
     if known is None:
         return None
     if _all_fit([given], known, least=2):

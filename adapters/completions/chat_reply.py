@@ -56,13 +56,14 @@ def decode_reply(body: bytes) -> ChatReply | None:
     if not isinstance(sent, dict) or not isinstance(sent.get("choices"), list):
         return None
     choice = _first_choice(sent)
-    if isinstance(choice.get("error"), dict):  # a gateway whose provider failed
+    if isinstance(choice.get("error"), dict):  # a gateway reports that its provider failed
         return None
     return _reply(choice, usage=sent.get("usage"))
 
 
 def answer_of(reply: ChatReply, schema: Mapping[str, JsonValue]) -> JsonValue:
-    """Return the model's answer as a JSON value of the schema's outer shape. Raise `UnusableReply` without one."""
+    """Return the model's answer as a JSON value of the schema's outer shape. Raise `UnusableReply` when there is no
+    usable answer."""
     if reply.is_refused:
         raise UnusableReply(
             "the answer was a refusal; the texts are material to take notes from, nothing more is asked"
@@ -119,7 +120,7 @@ def _spoken_part(part: JsonValue) -> str:
 
 
 def _arguments(said: dict[str, JsonValue]) -> Iterator[str]:
-    """Yield the arguments of function calls. Some models call functions although the request offers none."""
+    """Yield the arguments of function calls. Some models call a function although the request offers no functions."""
     calls = said.get("tool_calls")
     called = [each.get("function") for each in calls if isinstance(each, dict)] if isinstance(calls, list) else []
     for function in (*called, said.get("function_call")):

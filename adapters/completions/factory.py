@@ -38,12 +38,12 @@ def create_completions(
     requests: Mapping[str, RequestFields] | None = None,
 ) -> CompletionsByTask:
     """Create the models. `model` may list several names, separated by commas: the first model and its fallbacks.
-    `models` has the model names of single tasks. Without a name, the model is gpt-5-mini when there is a key, otherwise
-    the offline rules.
+    `models` has the model names of tasks with their own model. Without `model`, the other tasks use gpt-5-mini if there
+    is a key, otherwise the offline rules.
 
-    Each model has `concurrency` places; `places` creates the object that assigns them to tenants. `meter` reserves the
-    cost before each paid call. `requests` has the request fields of single models. Nothing connects here. Raise
-    ValueError when a setting is missing.
+    Each model may have `concurrency` concurrent calls; `places` creates the object that assigns these calls to tenants.
+    `meter` reserves the cost before each paid call. `requests` has additional request fields, by model name. Nothing
+    connects here. Raise ValueError when a setting is missing.
     """
     made: dict[str, Completions] = {}
 

@@ -3,13 +3,13 @@
 - unavailable (no answer in time, no connection, 5xx, 401, 402, 403, 404): the next model is called immediately
 - busy (429): the call is retried (streams/engine/retry.py); after `patience`, which includes the wait that the server
   asks for, the model counts as unavailable
-- unavailable, and the next model is free of charge: treated as busy, because the offline rules replace a model only
-  during an outage, not after a single error
-- the model refuses the request or gives an unusable answer: it is available, and no other model is called
+- unavailable, and the next model is free of charge (the offline rules): treated as busy, because the offline rules
+  replace a model only during an outage, not after a single error
+- the model refuses the request or gives an unusable answer: the model counts as available, and no other model is called
 
-An unavailable model is not called for ten seconds, or longer if its server asks for it or the failed call took longer.
-Then one call tests it, while other calls go to the next model. When the test call gets an answer, all calls return to
-the model.
+An unavailable model is not called for ten seconds. This time is longer if its server asks for a longer wait or the
+failed call took longer. Then one call tests the model, while other calls go to the next model. When the test call gets
+an answer, all calls return to the model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ A = TypeVar("A")
 log = structlog.get_logger(__name__)
 
 PROBE_AFTER: Final = 10.0
-"""Minimum seconds without calls to an unavailable model; the same as for a circuit breaker."""
+"""Minimum seconds without calls to an unavailable model. Circuit breakers use the same value."""
 
 
 class _Link:
@@ -81,8 +81,8 @@ class _Link:
 
 
 class FallbackCompletions:
-    """`Completions` of the first available model. The last model is always called. `patience`: seconds that a call is
-    retried when the model is busy or its fallback is free of charge."""
+    """`Completions` of the first available model. The last model is called whenever no earlier model answers.
+    `patience`: seconds that a call is retried when the model is busy or its fallback is free of charge."""
 
     def __init__(
         self, models: Sequence[Completions], *, patience: float, clock: Callable[[], float] = time.monotonic

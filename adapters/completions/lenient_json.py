@@ -1,9 +1,9 @@
 """Decoder of damaged JSON from models.
 
-It tolerates other quotes, quotes inside a string, line breaks, names without quotes, Python's literals, comments, and
-missing or extra commas and outer brackets. A text that ends inside a value is an error, because the missing end of a
-statement may reverse its meaning. Libraries for this task complete such a text, and some take quadratic time for some
-texts. This decoder takes linear time.
+It tolerates single and typographic quotes, quotes inside a string, line breaks, names without quotes, Python's
+literals, comments, extra commas, and missing commas and outer brackets. A text that ends inside a value is an error,
+because the missing end of a statement may reverse the statement's meaning. Libraries for damaged JSON accept such a
+text and complete it. Some of these libraries take quadratic time; this decoder takes linear time.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class _Reader:
     def _ends(self, own: str, other: str, depth: int) -> bool:
         """Return whether a list or an object ends here, and skip its closing bracket.
 
-        The bracket may be missing before the other kind of bracket, or, for the two outer levels, at the end of the
-        text.
+        The bracket may be missing before a closing bracket of the other kind. At the end of the text, it may also be
+        missing for the outermost value and for a list directly inside this value.
         """
         sign = self._next()
         if sign == ",":

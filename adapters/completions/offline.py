@@ -1,8 +1,8 @@
-"""Offline model: rules for plain English as people type it. They ignore all other text.
+"""Offline model: rules for plain English as people type it. The rules ignore all other text.
 
-It reads the same prompts as any model, and its answers go through the same parser, so the rest of the pipeline works as
-in production. tests/data/offline.jsonl measures its quality. It lets a user try the pipeline without a key; it does not
-replace a language model.
+The offline model reads the same prompts as other models, and the same parser reads its answers. Therefore a user can
+try the whole pipeline without a key. The offline model does not replace a language model. tests/data/offline.jsonl
+measures its quality.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 NAME: Final = "offline-rules/1"
 REPORT_EVERY: Final = 600.0
-"""Minimum seconds between two log events about the read counts."""
+"""Minimum seconds between two log events with the counts of `_ReadCount`."""
 
 
 class OfflineCompletions:
@@ -83,8 +83,8 @@ class OfflineCompletions:
 
 
 class _ReadCount:
-    """Counts of statements that the rules read and did not read. It logs counts only, at most every `REPORT_EVERY`
-    seconds and on close."""
+    """Counts of all statements, and of the statements from which the rules read an observation. It logs the counts, but
+    no text, at most every `REPORT_EVERY` seconds and on close."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -46,7 +46,7 @@ _YES: Final = re.compile(
 )
 MAX_WORDS: Final = 7
 MAX_NOTES: Final = 24
-"""Maximum number of notes in one sentence. A longer list enumerates something else."""
+"""Maximum number of notes in one sentence. A longer list is not a list of notes about the speaker."""
 
 
 def answered(message: str, asked: str) -> Iterator[tuple[str, str]]:
@@ -96,9 +96,10 @@ _NOTES: Final = tuple(
 
 def noted(text: str) -> list[str]:
     """Return the sentences that a list of notes about the speaker implies; empty when the text is not such a list.
-    `text` has plain spelling.
+    `text` is without contractions and short forms.
 
-    At least two notes must be readable, including the first, so that an ordinary sentence is not read as a list.
+    The rules must be able to read the first note and at least one other note. Otherwise the text may be an ordinary
+    sentence with commas.
     """
     if not 0 < text.count(",") + text.count(" / ") + text.count("|") < MAX_NOTES:
         return []

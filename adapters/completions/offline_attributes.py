@@ -1,7 +1,8 @@
 """Attribute and value of a statement in the third person, and the cardinality of the attribute.
 
-The offline rules write such statements, and the working set, episodes and facts contain them. One table reads all of
-them, so that "Works at Stripe" is recognised as the replacement of "Works at Google".
+The offline rules write statements in the third person. Working entries, episodes and facts repeat these statements. One
+table reads the attribute of all of them, so that "Works at Stripe" is recognised as the replacement of "Works at
+Google".
 """
 # ruff: noqa: E501 - a row of the table stays on one line
 

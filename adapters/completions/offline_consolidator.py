@@ -1,7 +1,8 @@
 """Offline consolidator: it proposes changes of facts from episodes and known facts.
 
-It recognises texts with the same statement, stable statements that are not yet facts, and explicit corrections of a
-fact. It infers nothing, because stale facts are worse than missing facts.
+It proposes to reinforce a fact that an episode repeats, to add a statement with a known attribute as a new fact, and to
+update or end a fact that the user corrects or ends. It infers nothing, because stale facts are worse than missing
+facts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _OVER: Final = re.compile(r"(?:no longer|does not) (?P<what>.+?)(?: any ?more)?\
 
 
 def consolidate(prompt: Prompt) -> list[JsonValue]:
-    """Propose changes by subject, with episodes in the order shown. Each change names its source episodes."""
+    """Propose at most one change for each different statement, in the order of the prompt. Episodes with the same
+    subject and statement support one change together."""
     groups: dict[tuple[str, str], list[ShownItem]] = {}
     for episode in prompt.episodes:
         groups.setdefault((episode.subject, canonical(episode.content)), []).append(episode)

@@ -1,4 +1,5 @@
-"""Checks of the object of an offline rule: a place, a name, an occupation … When in doubt, a check returns False."""
+"""Checks of the words that an offline rule found: are they a place, a name, an occupation …? When in doubt, a check
+returns False."""
 # ruff: noqa: E501 - a pattern stays on one line
 
 from __future__ import annotations
@@ -361,7 +362,8 @@ def is_dated(value: str) -> bool:
 
 
 def is_origin_place(value: str) -> bool:
-    """Accept a place of origin. A bare word in small letters may be anything: "I come from java"."""
+    """Accept a place of origin. Reject a bare word in small letters, because it may not be a place: "I come from
+    java"."""
     return is_somewhere(value) and (is_proper(value) or _has_word(value, PLACES))
 
 

@@ -66,7 +66,7 @@ class _Found:
     ends: bool = False
     """True for an observation that only ends the replaced statement: an event of this session, not a fact."""
     pinned: bool = False
-    """True when the speaker asks to remember it."""
+    """True when the speaker asks memory to keep the statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ def _by_speaker(turn: ShownTurnText) -> Iterator[tuple[str, tuple[SaidMessage, .
 
 
 def _seen_by(speaker: str, held: Sequence[_Held]) -> list[_Held]:
-    """Return the statements as a speaker sees them. A speaker's statements have the subject `user`. The user's
-    statements are left out for other speakers."""
+    """Return the known statements from the point of view of a speaker. Statements about the speaker get the subject
+    `user`. For a speaker other than the user, statements about the user are left out."""
     if speaker == USER:
         return list(held)
     others = (each for each in held if each.subject != USER)
@@ -237,7 +237,7 @@ def _linked(statement: SpokenStatement, clause: SpokenClause, held: Sequence[_He
     ]
     if any(item.form is not None and item.form.value == form.value for item in same):
         return _Found(statement, clause)
-    changes = CHANGES.search(clause.sentence) is not None  # unfolding removed "now" from the clause
+    changes = CHANGES.search(clause.sentence) is not None  # the clause has lost words such as "now"
     named_wrong = [item for item in same if clause.wrong is not None and _mentions(item.content, clause.wrong)]
     if named_wrong:
         return _Found(statement, clause, replaces=named_wrong[0], is_correction=not changes)

@@ -189,8 +189,8 @@ def is_kin(words: str) -> bool:
 def statements_about_people(
     clause: str, *, subjects: Collection[str], talk: Talk | None = None
 ) -> list[SpokenStatement]:
-    """Find statements about people. A bare first name counts when it is in `subjects`, when the talk introduced the
-    person, or when the phrase applies to people only."""
+    """Find statements about people. A bare first name counts as a person in three cases: it is in `subjects`, an
+    earlier sentence introduced the person, or the words after the name apply to people only."""
     talk = talk if talk is not None else Talk()
     for pattern in _NAMED:
         if (match := pattern.fullmatch(clause)) and is_kin(match["kin"]) and is_name(match["name"]):

@@ -40,7 +40,7 @@ class ShownItem:
     subject: str
     content: str
     speaker: str = USER
-    """The subject of the speaker, for an earlier message of a user."""
+    """For an earlier message of a user: the subject name of its speaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Prompt:
     episodes: tuple[ShownItem, ...]
     facts: tuple[ShownItem, ...]
     context: tuple[ShownItem, ...] = ()
-    """Earlier messages, oldest first. Their subject is the role. Nothing is extracted from them."""
+    """Earlier messages, oldest first. Their `subject` is the role of the message. No observation comes from them."""
 
 
 def read_prompt(messages: Sequence[Message]) -> Prompt:
@@ -140,7 +140,7 @@ def _speaker_of(heading: str) -> str:
 
 
 def _without_name(text: str, name: str) -> str:
-    """Remove the speaker's name from the beginning of a text. Chat relays add it."""
+    """Remove the speaker's name from the beginning of a text. Some chat bridges put the name there."""
     begins = re.match(rf"\s*{re.escape(name)}\s?:\s+", text, re.IGNORECASE) if name else None
     return text if begins is None else text[begins.end() :]
 

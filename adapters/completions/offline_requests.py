@@ -26,14 +26,16 @@ _WORDS_MIN: Final = 3
 
 
 def to_remember(plain: str) -> str | None:
-    """Return the text that an unfolded sentence asks memory to keep; None when it does not ask for this."""
+    """Return the text that a sentence asks memory to keep; None when it does not ask for this. `plain` is a sentence
+    without contractions."""
     match = _REMEMBER.fullmatch(plain)
     what = match["what"].strip(" .!") if match else ""
     return what if len(what.split()) >= _WORDS_MIN else None
 
 
 def to_forget(plain: str) -> str | None:
-    """Return the text that an unfolded sentence asks memory to forget; None when it does not ask for this."""
+    """Return the text that a sentence asks memory to forget; None when it does not ask for this. `plain` is a sentence
+    without contractions."""
     match = _FORGET.fullmatch(plain)
     what = _FROM_MEMORY.sub("", match["what"]).strip(" .!") if match else ""
     return what or None

@@ -1,7 +1,8 @@
 """Statements that the speaker ends: "I quit my job at Acme", "I don't have a dog any more".
 
-The rules for positive statements read the ended statement, and the result is its negation. The prompt does not have to
-show the statement, because it may come from an earlier session.
+The rules for positive statements read the statement that ends: "I work at Acme". The result is the negation of this
+statement: "No longer works at Acme". The prompt need not contain the ended statement, because an earlier session may
+have stored it.
 """
 # ruff: noqa: E501 - a pattern stays on one line
 
@@ -75,7 +76,8 @@ _IN_OWN_WORDS: Final[tuple[tuple[str, str, Category], ...]] = (
 _OWN_WORDS: Final = tuple(
     (re.compile(pattern, re.I), content, category) for pattern, content, category in _IN_OWN_WORDS
 )
-"""Endings without a known positive statement. The conflict pipeline finds the facts that they end."""
+"""Phrases that end something without naming the ended statement: "I got fired". A later stage of the pipeline finds the
+facts that such a phrase ends."""
 _STOPPED: Final = re.compile(
     rf"{_BEGINS}(?:stopped|quit|given up|gave up) (?P<doing>[a-z]{{2,}})ing(?P<x> .+)?", re.IGNORECASE
 )
@@ -96,8 +98,8 @@ class Beside:
                 self._attributes.add((each.subject, form.attribute))
 
     def gives_new_value(self, over: SpokenStatement) -> bool:
-        """Return whether a statement has a new value of the ended attribute, and the attribute allows one value
-        only."""
+        """Return whether an added statement has a new value for the attribute that `over` ends. False for an attribute
+        that allows several values."""
         mine = attribute_of(_positive(over.content))
         if mine is None or mine.room is Cardinality.MANY:
             return False
@@ -105,8 +107,9 @@ class Beside:
 
 
 def endings(clause: str, *, beside: Beside) -> list[SpokenStatement]:
-    """Return the statements that a clause without hedges ends; empty when no rule fits. If a statement in `beside`
-    gives the new value, that statement replaces the old one instead: "I left Acme and joined Globex"."""
+    """Return the negations of the statements that a clause ends; empty when no rule fits. An ending is left out when a
+    statement in `beside` gives the new value, because the new value replaces the old value: "I left Acme and joined
+    Globex"."""
     return [each for each in _over(clause) or _in_own_words(clause, beside) if not beside.gives_new_value(each)]
 
 

@@ -1,8 +1,8 @@
 """Rules that convert first-person English clauses into statements in the third person. They read simple sentences only.
 When in doubt, they return nothing.
 
-A rule has a pattern for an unfolded clause, the statement in the third person, and the category of the statement. Rules
-are general: no rule may exist for a single sentence of a test.
+A rule has a pattern for a clause without contractions, the statement in the third person, and the category of the
+statement. Rules are general: no rule may exist for a single sentence of a test.
 """
 # ruff: noqa: E501 - a rule stays on one line, with its pattern and its meaning
 
@@ -93,7 +93,7 @@ class SentenceRule:
     permanent: bool = False
     keep_tail: bool = False
     own: bool = False
-    """True when its clauses begin with "I" or "we"."""
+    """True when the pattern matches only clauses that begin with "I" or "we"."""
 
 
 # ------------------------------------------------------------------------------------------------ rules
@@ -313,7 +313,8 @@ _RULES: Final = (
 
 
 def statements(clause: str, *, introduces: bool = False) -> list[SpokenStatement]:
-    """Return the statements about the speaker in a clause without hedges; empty when no rule fits.
+    """Return the statements about the speaker in a clause; empty when no rule fits. Clauses with plans and doubts
+    ("maybe", "will") must be filtered before.
 
     `introduces`: the clause may introduce the speaker, so "I am Maria" counts as a name.
     """

@@ -18,21 +18,20 @@ KEPT_MESSAGE: Final = 1_000
 MAX_LOOK: Final = 16_384
 """Maximum code points of a message that are read. A longer message is a pasted document."""
 MAX_READ: Final = 6_000
-"""Code points after which no further sentence of a message, and no further message of a turn, is read. The longest
-conversation in the tests has half of it."""
+"""Code points of a turn after which reading stops. The longest conversation in the tests has half of this number."""
 MAX_SENTENCES: Final = 60
 """Maximum number of sentences of a message that are read. A longer message is a document, and only a few statements are
 kept."""
 MAX_SENTENCE: Final = 400
-"""Maximum code points of a sentence. Evidence has at most 500, and a longer sentence is not simple."""
+"""Maximum code points of a sentence. A longer sentence is not simple, and evidence has at most 500 code points."""
 MAX_CLAUSES: Final = 16
 """Maximum number of clauses of a sentence that are read. People write at most nine; more clauses are an enumeration."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenClause:
-    """A part of a sentence with its own subject, unfolded. `sentence` is the whole sentence verbatim, for the
-    evidence."""
+    """A part of a sentence with its own subject, without contractions. `sentence` is the whole sentence verbatim, for
+    the evidence."""
 
     text: str
     sentence: str
@@ -314,7 +313,7 @@ def unfolded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SpokenSentence:
-    """A sentence in the speaker's own words. `plain` is its unfolded text without quotations."""
+    """A sentence in the speaker's own words. `plain` is its text without contractions and quotations."""
 
     verbatim: str
     plain: str
@@ -379,8 +378,8 @@ def clauses(message: str) -> Iterator[SpokenClause]:
 
 
 def _own_lines(message: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence verbatim, and in the form to read. Quoted lines and code are left out. List items get the
-    words that introduce the list: "I speak:" and "- Urdu" are read as "I speak Urdu"."""
+    """Yield two forms of each sentence: verbatim, and the form that the rules read. Quoted lines and code are left out.
+    List items get the words that introduce the list: "I speak:" and "- Urdu" are read as "I speak Urdu"."""
     head = shown = ""
     for line in _CODE.sub("\n", message).splitlines():
         item = _ITEM.match(line)
@@ -402,9 +401,9 @@ def _own_lines(message: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(sentence: str, *, of_another: bool = False) -> Iterator[tuple[str, str | None]]:
-    """Yield the clauses of an unfolded sentence without filler words and hedged clauses, each with the value that it
-    denies. `of_another`: the previous clause was about another person, who may also be the subject of the next
-    clauses without a subject."""
+    """Yield the clauses of a sentence, each with the value that it denies. `sentence` is without contractions. Filler
+    words and clauses with plans or doubts are left out. `of_another`: the previous clause was about another person, who
+    may also be the subject of the next clauses without a subject."""
     goes_on = _GOES_ON.match(sentence) is not None
     if match := _WHERE_I_LIVE.search(sentence):
         yield f"I live in {match['place']}", None

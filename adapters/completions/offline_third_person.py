@@ -47,8 +47,8 @@ def third_person(text: str) -> str:
 
 
 def without_tail(text: str) -> str:
-    """Remove time and reason at the end of a text (since, until, because), because they belong to the turn, not to the
-    statement."""
+    """Remove the time and the reason at the end of a text (since, until, because). They describe this turn, and are not
+    a part of the lasting statement."""
     text = text.strip(" ,;:.!…-–—\"'")
     for _ in range(MAX_TAILS):
         shorter = _TAIL.sub("", text)

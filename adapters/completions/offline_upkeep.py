@@ -1,7 +1,7 @@
 """Offline rules for upkeep: judging pairs of facts, pruning, digests and summaries.
 
-Each rule compares words only: two values of a single-valued attribute, a text inside another, equal texts. In all
-other cases a pair coexists and a fact is kept. A digest repeats facts and adds nothing.
+The rules compare words only. They recognise two values of an attribute that allows one value, a text whose words are
+all in another text, and equal texts. In all other cases, the facts are kept. A digest repeats facts and adds nothing.
 """
 
 from __future__ import annotations

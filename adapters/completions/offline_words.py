@@ -225,7 +225,7 @@ COMMON_WORDS: Final = _words(
     spring summer autumn winter weekend week month year day morning evening night school
     """
 )
-"""Words that are not a name in small letters after "I am" or "my brother"."""
+"""Words in small letters that are not a name, even after "I am" or "my brother"."""
 
 FIELDS: Final = _words(
     """
@@ -261,7 +261,7 @@ MADE: Final = _words(
     tractor barn clock dissertation jumper sweater blanket library
     """
 )
-"""Things that people build, restore or write for weeks: a project, not a moment."""
+"""Things that people build, restore or write for weeks, so that a statement about them is not only about a moment."""
 
 HOBBYISTS: Final = (
     "runner|swimmer|hiker|climber|cyclist|gamer|reader|birdwatcher|birder|knitter|surfer|skier|sailor|smoker|non-smoker"

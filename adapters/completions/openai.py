@@ -1,9 +1,9 @@
 """Chat completions from any OpenAI-compatible server, with structured outputs, fallback formats and one repair.
 
-A request waits for a free place (the limit of concurrent calls). It is sent in the best format that the server accepts.
-The answer is decoded and passed to `request.parse`. After an unusable answer, the model is asked once more; a second
-unusable answer raises `Poison`. A request that a content filter refuses raises `Poison` immediately. See
-docs/reference/models.md and docs/design/model-answers.md.
+A request waits for a free place (the limit of concurrent calls). The request is sent in the best format that the server
+accepts. The answer is decoded and passed to `request.parse`. After an unusable answer, the model is called once more
+with the problem; a second unusable answer raises `Poison`. A request that a content filter refuses raises `Poison`
+immediately. See docs/reference/models.md and docs/design/model-answers.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FORMAT_STATUSES: Final = frozenset({403, 404, 500, 501})
 FORMAT_FAILURES: Final = 2
 """Consecutive failures before the next format is tried. Counted only while no format has worked."""
 _STREAM_ONLY: Final = re.compile(r"\bstream", re.IGNORECASE)
-"""Word in a refusal of a call that is not a stream."""
+"""Word in the error message of a server that accepts only streamed calls."""
 STREAM: Final[Mapping[str, JsonValue]] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -55,9 +55,10 @@ class AnswerFormat(IntEnum):
 class OpenAICompletions:
     """`Completions` over the chat completions protocol.
 
-    `timeout` is in seconds for one call, from the first byte to the last; it excludes the wait for a free place.
-    `concurrency` is the maximum number of concurrent calls in this process; `places` assigns them to tenants. `meter`
-    reserves the cost before each call, and receives its usage. `fields` are added to each request.
+    `timeout` is in seconds for one call, from the start of the request to the end of the response. It excludes the wait
+    for a free place. `concurrency` is the maximum number of concurrent calls in this process; `places` assigns these
+    calls to tenants. `meter` reserves the cost before each call, and receives the call's usage. `fields` are added to
+    each request.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class OpenAICompletions:
         return self._fields.names
 
     def answer_format(self, task: str) -> AnswerFormat | None:
-        """Return the format that worked first for a task. None: no format has worked."""
+        """Return the format that calls of the task begin with. None: no format has worked."""
         return self._formats.get(task)
 
     def _count_repairs(self, task: str, answer_format: AnswerFormat, *, repaired: bool) -> None:
@@ -165,7 +166,7 @@ class OpenAICompletions:
                 if not self._may_be_format_error(request.task, error):
                     raise failure from error
                 continue
-            # The first format that works is kept: a later refusal concerns one request, not the format.
+            # Keep the first format that works. A later refusal concerns one request, not the format.
             self._formats.setdefault(request.task, answer_format)
             self._format_failures.pop(request.task, None)
             return answer_format, reply
@@ -194,7 +195,7 @@ class OpenAICompletions:
             reply = await self._metered(request, body)
         except ContentRefused as refused:
             why = f"a content filter or policy of {self._model} refused the request for {request.task}: {refused}"
-            raise ContentFiltered(why) from None  # a dead letter would report the cause instead of this message
+            raise ContentFiltered(why) from None  # a dead letter reports the deepest cause
         if reply is None:
             raise Transient(
                 MODEL,
@@ -221,7 +222,7 @@ class OpenAICompletions:
         except NoAnswer:
             raise
         except (Transient, RequestRefused):
-            used = Usage()  # no call was made, or the server refused it
+            used = Usage()  # nothing to pay: no call, or an error response
             raise
         finally:
             reserved.settle(used)
@@ -273,8 +274,9 @@ def _response_format(request: CompletionRequest[A], answer_format: AnswerFormat)
 
 
 def _wire_messages(request: CompletionRequest[A], answer_format: AnswerFormat, problem: str) -> list[JsonValue]:
-    """Build the messages to send. Additions go to the end of the first system message. Many chat templates reject a
-    second system message or two consecutive messages of one role, and the last user message must stay unchanged."""
+    """Build the messages to send. Notes for the model go to the end of the first system message. Many chat templates
+    reject a second system message or two consecutive messages of one role, and the last user message must stay
+    unchanged."""
     notes: list[str] = []
     if problem or answer_format is not AnswerFormat.JSON_SCHEMA:  # some servers ignore a format without an error
         schema = json.dumps(request.json_schema, ensure_ascii=False)

@@ -36,7 +36,8 @@ class RequestFields:
 
 
 def request_fields(table: object, *, path: str) -> tuple[RequestFields, list[str]]:
-    """Read the fields from a table. Return them and a list of problems, each with its name."""
+    """Read the fields from a table. Return the fields and a list of problems. Each problem begins with the path of its
+    field."""
     if not isinstance(table, Mapping):
         return RequestFields(), [f"{path}: expected a table [{path}]"]
     problems: list[str] = []

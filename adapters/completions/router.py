@@ -13,8 +13,8 @@ A = TypeVar("A")
 
 
 class CompletionsByTask:
-    """`Completions` that uses a task's own model, or `default` when the task has none. `made` has every model once;
-    `close` closes them."""
+    """`Completions` that uses a task's own model, or `default` for a task without its own model. `made` has every model
+    once; `close` closes these models."""
 
     def __init__(
         self, *, default: Completions, by_task: Mapping[Task, Completions], made: Sequence[Completions]
@@ -34,12 +34,12 @@ class CompletionsByTask:
 
     @property
     def model(self) -> str:
-        """The model of tasks without their own model."""
+        """The name of the default model."""
         return self._default.model
 
     @property
     def costs_money(self) -> bool:
-        """True when the default model costs money. `of` returns the model of a task."""
+        """True when the default model costs money. For a task, use `of(task).costs_money`."""
         return self._default.costs_money
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
 MAX_TEXT: Final = 8_000
-"""Maximum code points of a text that are embedded. Such models read at most 512 tokens, so the limit loses nothing."""
+"""Maximum code points of a text that are embedded. Sentence encoders read at most 512 tokens, which is less."""
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 """Possible paths of the model file in the folder of a sentence encoder."""
 THREADS: Final = 1
-"""Threads of a model. More threads wait for each other actively. With two, a batch took twice the processor time, and
-took longer when other work shared the cores."""
+"""Threads of a model. Several threads wait for each other actively. With two threads, a batch took twice the processor
+time, and took longer when other work shared the cores."""
 BATCH: Final = 16
 """Texts in one batch of the model. Larger batches are not faster on a CPU, and need more padding."""
 
@@ -89,7 +89,7 @@ def _embedding_models() -> ModelClass:
 
 
 def model_in_folder(models: ModelClass, folder: Path, *, setting: str) -> tuple[ModelSource, int]:
-    """Return the model in this folder and its dimension. The pooling method and the dimension come from its files."""
+    """Return the model in this folder and its dimension. The folder's files define the pooling and the dimension."""
     from fastembed.common.model_description import PoolingType
 
     model_file = models.model_file(folder, setting=setting)
@@ -102,8 +102,8 @@ def model_in_folder(models: ModelClass, folder: Path, *, setting: str) -> tuple[
 
 
 def _pools_first_token(folder: Path) -> bool:
-    """Return whether the model uses the first token as the pooled vector, as the file from sentence-transformers says.
-    Without that file, assume mean pooling, which most such models use."""
+    """Return whether the model uses the vector of the first token as the vector of the text. A file in the format of
+    sentence-transformers states this. Without that file, assume mean pooling, which most sentence encoders use."""
     try:
         pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,8 +1,9 @@
 """Embedder by feature hashing, without a download, server or model. It compares words, not meanings.
 
 Each word is hashed to one of 2 048 dimensions and a sign. A text's vector is the sum over its words. The square root of
-the count damps repeated words, and the sum is scaled to length 1. Word order is ignored. Words with a similar meaning
-have nothing in common. Source: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
+the count damps repeated words, and the sum is scaled to length 1. Word order is ignored. Two different words get
+unrelated dimensions, even if their meanings are similar. Source: Weinberger et al. 2009, "Feature Hashing for Large
+Scale Multitask Learning".
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from ..unicode import replace_surrogates
 DIMENSION: Final = 2048
 WORDS_KEPT: Final = 32_768
 WORD_MAX: Final = 32
-"""Maximum number of cached words, and the maximum length of a cached word in code points. The cache has about 5 MB, the
-common words of a language."""
+"""Maximum number of cached words, and the maximum length of a cached word in code points. A full cache takes about
+5 MB and has room for the common words of a language."""
 _WORD: Final = re.compile(r"\w+")
 
 

@@ -18,15 +18,15 @@ SETTING: Final = "MEMSTREAM_EMBEDDER"
 TASK: Final = "embedding"
 
 BATCH: Final = 32
-"""Maximum number of texts in one call: the default limit of Hugging Face's text-embeddings-inference, which is the
-lowest of the common servers."""
+"""Maximum number of texts in one call: the default limit of Hugging Face's text-embeddings-inference. Other common
+servers have a higher limit."""
 MAX_TEXT: Final = 8_000
 """Maximum code points of a text that are embedded; the rest is cut off. Most models accept 8 192 tokens."""
 SHORT_TEXT: Final = 2_000
-"""Code points of a shortened text, for the second attempt after a server refuses a call. At four tokens per code point,
-it fits into 8 192 tokens in any language."""
+"""Code points of a shortened text, for the second attempt after a server refuses a call. Even at four tokens per code
+point, a shortened text fits into 8 192 tokens."""
 _EMPTY: Final = "-"
-"""Replacement for a text without a visible character, because servers refuse such a text."""
+"""Replacement for a text without a visible character, because servers refuse an empty text."""
 
 
 class _Vector(BaseModel):
@@ -47,9 +47,9 @@ class OpenAIEmbedder:
     """`Embedder` over the embeddings protocol. `timeout` is in seconds for one call; `concurrency` is the maximum
     number of concurrent calls.
 
-    The first answer sets the dimension. If nothing was embedded before, `identity` makes one blocking call. This
-    happens once, at start-up, because a store needs the dimension to open. A later answer with another dimension raises
-    `Fatal`.
+    The first answer sets the dimension. A later answer with another dimension raises `Fatal`. If no text was embedded
+    before, `identity` makes one blocking call to learn the dimension. This happens at start-up, because a store needs
+    the dimension to open.
     """
 
     def __init__(

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 COMPONENT: Final = "reranker"
 SETTING: Final = "memory.recall.cross_encoder"
 MAX_TEXT: Final = 2_000
-"""Maximum code points of a candidate that are read. Such models read 512 tokens, including the cue."""
+"""Maximum code points of a candidate that are read. A cross-encoder reads 512 tokens, including the cue."""
 BATCH: Final = 16
-"""Pairs in one batch of the model. It pads each pair to the longest pair, so larger batches cost more than they
-save."""
+"""Pairs in one batch of the model. The model pads each pair to the longest pair of the batch, so larger batches are
+slower."""
 _REMEDY: Final = f"does {SETTING} name a cross-encoder, and are its files complete?"
 
 
 class CrossEncoder:
     """`Reranker` on the CPU. `name` is a cross-encoder of fastembed or a folder with one.
 
-    The constructor raises ValueError for a wrong name, an incomplete folder or a missing package. The first read loads
-    the model, in the thread that reranks. There is only one such thread, because onnxruntime uses all cores for a
-    batch. A cancelled read also leaves that thread's queue, unless its work has started.
+    The constructor raises ValueError for a wrong name, an incomplete folder or a missing package. One thread does all
+    work, because onnxruntime uses all cores for a batch. The first read loads the model in this thread. A cancelled
+    read leaves the queue of the thread, unless the thread already works on it.
     """
 
     def __init__(self, name: str) -> None:

@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 COMPONENT: Final = "reranker"
 SETTING: Final = "memory.recall.late_encoder"
 MAX_TEXT: Final = 2_000
-"""Maximum code points of a text that are read. Such models read at most 512 tokens."""
+"""Maximum code points of a text that are read. Sentence encoders read at most 512 tokens."""
 BATCH: Final = 16
 """Texts in one batch of the model. Larger batches need more padding."""
 HELD_BYTES: Final = 50_000_000
-"""Maximum bytes of the cache of token vectors, for the texts read last: some 9 000 messages with 384 dimensions."""
+"""Maximum bytes of the cache of token vectors: about 9 000 messages with 384 dimensions. The least recently used texts
+are evicted."""
 PRODUCT_MAX: Final = 2**17
-"""Maximum multiplications in one matrix product. For twice as many, OpenBLAS starts its other threads, which cost more
-than they save."""
+"""Maximum multiplications in one matrix product. For larger products, OpenBLAS uses several threads, and the product
+takes longer."""
 PLACE_K: Final = 10.0
-"""Decay of the weight of recall's rank, as k of the rank fusion."""
+"""Constant k in the weight of a candidate's rank from recall: k / (k + rank)."""
 SPEAKER: Final = 0.3
-"""Bonus for a message of the speaker whom the cue names, as `fusion.speaker` in recall's own order."""
+"""Bonus for a message of the speaker whom the cue names. Recall's own order has the same bonus, `fusion.speaker`."""
 _REMEDY: Final = f"does {SETTING} name a sentence encoder, and are its files complete?"
 
 
@@ -59,13 +60,14 @@ class Tokens(NamedTuple):
 class LateInteraction:
     """`Reranker` on the CPU. `name` is a sentence encoder of fastembed or a folder with one.
 
-    A score is half the rank from recall and half the similarity of the tokens. By similarity alone, candidates that
-    were found by exact words or by their neighbours would lose their place. Messages are compared with the cue in the
-    words of the speaker whom it names, and messages of this speaker get a bonus.
+    A score is the sum of two values between 0 and 1: the weight of the rank from recall, and the similarity of the
+    tokens. By similarity alone, candidates that recall found by exact words or by their neighbours would move too far
+    down. If the cue names a speaker, messages are compared with the cue in the first person of this speaker, and
+    messages of this speaker get a bonus.
 
-    The constructor raises ValueError for a wrong name, an incomplete folder or a missing package. The first read loads
-    the model, in the one thread that reranks. The token vectors of the texts read last are cached, so a read encodes
-    only the cue and new texts.
+    The constructor raises ValueError for a wrong name, an incomplete folder or a missing package. One thread does all
+    work. The first read loads the model in this thread. The token vectors of recently read texts are cached, so a read
+    encodes only new texts.
     """
 
     def __init__(self, name: str) -> None:
@@ -139,7 +141,8 @@ class LateInteraction:
         there = output.attention_mask.astype(bool)
         if not np.isfinite(vectors[there]).all():
             raise Transient(COMPONENT, "the sentence encoder returned a vector that is not finite", remedy=_REMEDY)
-        # The vectors of [CLS] and [SEP] are similar in all texts. A text without a word keeps them.
+        # The vectors of [CLS] and [SEP] are removed, because they are similar in all texts. A text without a word keeps
+        # them, so that it has at least one vector.
         words = there & ~np.isin(output.input_ids, list(model.model.special_token_to_id.values()))
         shown = np.where(words.any(axis=1, keepdims=True), words, there)
         return [_int8(of_text[tokens]) for of_text, tokens in zip(vectors, shown, strict=True)]
