@@ -1,4 +1,7 @@
-"""Filter for episodes and working entries whose statement is not believed, based on the facts with them as evidence."""
+"""Search for episodes and working entries that memory no longer believes.
+
+A fact decides about a record when the fact's evidence names the record's observation, or a turn that a summary covers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from .request import RecallRequest
 
 UNDECIDED: tuple[FactState, ...] = ("pending",)
 FACTS_MAX = 1_000
-"""Maximum number of facts to read. An observation makes one fact and is evidence of few others."""
+"""Maximum number of facts to read. One observation is usually evidence of only a few facts."""
 
 
 Key = tuple[Tier, str]
@@ -33,9 +36,9 @@ async def find_disbelieved(
     now: datetime,
     policy: RecallPolicy,
 ) -> frozenset[Key]:
-    """Return the keys of episodes and entries that are not believed (memory/facts/belief.py). Store errors are raised.
+    """Return the keys of the episodes and entries that are not believed (rules: memory/facts/belief.py).
 
-    When the request wants settled records only, statements of pending facts are not believed either.
+    With `request.settled`, a statement is also not believed while its fact is pending. Raises the store's errors.
     """
     observations = {identity: observation_of(payload) for identity, payload in records.items()}
     summaries = {identity: turns for identity, payload in records.items() if (turns := summarised_by(payload))}

@@ -1,7 +1,7 @@
-"""Reads of one key's records from its partition of the log, limited in records and seconds.
+"""Reads of one key's records from the log, with a maximum number of records and seconds.
 
-A read that stops early is reported. After an increase of the partition count, the key's earlier records are in its
-former partition.
+A read that stops early is reported as a missing part. After an increase of the partition count, the key's older records
+are still in a former partition. This partition is then read, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ..streams.log.port import Log, Record
 from .deadline import UnansweredPart
 
 MARGIN_MILLIS = 60 * 60 * 1000
-"""Milliseconds by which clocks of producers, stages and brokers may differ: one hour."""
+"""Milliseconds by which clocks of producers, stages and brokers may differ: one hour. A read from a time starts this
+much earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class FormerCounts:
     _known: frozenset[int] = frozenset()
 
     async def before(self, count: int) -> frozenset[int]:
-        """Return the counts before the current `count`. Raises Transient."""
+        """Return the former partition counts. `count` is the current partition count. Raises Transient."""
         if self._of != count:
             self._known = await former_counts(self.log)
             self._of = count
@@ -76,11 +77,12 @@ class BoundedLogReads:
         since: datetime | None = None,
         begin: int | None = None,
     ) -> None:
-        """Pass the records of `key` to `take` in order, until it returns True: then no later record is needed.
+        """Pass the records of `key` to `take` in order. `take` returns True when it needs no later record.
 
-        Records are read from the time `since`, or from the offset `begin` when it is known. If `whole` then reports
-        missing data, earlier records are read, and after them the key's former partitions. When a read stops early or
-        the log does not answer, `missing` gets an entry with `part`.
+        The read starts at the offset `begin`, or else at the time `since`, or else at the first record. If `whole`
+        returns False after this read, the records before the start are read. If `whole` still returns False, the key's
+        former partitions are read. When a read stops early or the log does not answer, `missing` gets an entry with
+        `part`.
         """
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self.policy.seconds
@@ -92,7 +94,7 @@ class BoundedLogReads:
                 partition = partition_for(key, count)
                 first, end = (await self.log.starts(topic))[partition], (await self.log.ends(topic))[partition]
                 if begin is None and since is not None:
-                    millis = int(since.timestamp() * 1000)  # may be negative: producers may send the year 1
+                    millis = int(since.timestamp() * 1000)  # negative before 1970; producers may send the year 1
                     begin = await self.log.offset_at(topic, partition, millis - MARGIN_MILLIS)
                 middle = min(max(first, first if begin is None else begin), end)
                 await self._stretch(topic, partition, key, middle, end, take)

@@ -1,4 +1,8 @@
-"""Cache of existing collections. A stage may create one while a reader runs; no collection is ever deleted."""
+"""Cache of existing collections.
+
+A stage may create a collection while a reader runs, so the store is asked again about a missing collection. No
+collection is ever deleted, so an existing collection stays in the cache.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ LOOK_SECONDS = 1.0
 
 
 class CollectionCache:
-    """The existing collections of one store. A collection that exists is not requested again."""
+    """The existing collections of one store."""
 
     def __init__(self, *, store: VectorStore) -> None:
         self._store = store
@@ -26,9 +30,10 @@ class CollectionCache:
         return collection in self._seen
 
     async def of(self, collections: Collection[str]) -> frozenset[str]:
-        """Return the collections that exist, requested in parallel.
+        """Return the collections that exist. The store is asked about all unknown collections in parallel.
 
-        A collection counts as existing when its request fails; reading it then reports the missing part.
+        When the store does not answer, the collection counts as existing. The later read of the collection then fails
+        and reports the missing part.
         """
         unseen = [each for each in collections if each not in self._seen]
         answers = await asyncio.gather(*(self._may_be(each) for each in unseen))

@@ -46,7 +46,7 @@ from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 
 Switch = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic", "recall"]
-"""The sections, and `recall`, which offers that tool in addition to the text."""
+"""Names of the sections. `recall` is not a section: it adds the tool `recall` to the answer."""
 Preset = Literal["default", "full", "small"]
 PRESETS: Mapping[Preset, frozenset[Switch]] = {
     "default": frozenset((*DEFAULT_SECTIONS, "recall")),
@@ -55,16 +55,16 @@ PRESETS: Mapping[Preset, frozenset[Switch]] = {
 }
 TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
 INSTEAD_TIERS: tuple[Tier, ...] = ("semantic", "episodic")
-"""The tiers of the second recall, without the cue, when the first finds no fact."""
+"""The tiers of the second recall, which has no cue. It runs when the first recall finds no fact."""
 EPISODES_INSTEAD = 10
-"""Maximum number of episodes in place of missing facts."""
+"""Maximum number of episodes that replace missing facts."""
 TOKENS_DEFAULT = 2_000
 TOKENS_MAX = 32_000
 DIGEST_PATIENCE = 2.0
 """Seconds that a context waits for the digest."""
 DRAWS = 8
-"""Maximum number of boundary marks to draw. With 64 random bits the first mark is practically always unused, so
-reaching the limit means a broken source."""
+"""Maximum number of boundary marks to draw until one mark does not occur in the memories. A mark has 64 random bits and
+practically never occurs there. Reaching the maximum means that the source of random bits is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class ContextService:
         self._count = count
 
     async def context(self, request: ContextRequest, *, now: datetime) -> PromptContext:
-        """Return the context. Slow and failed parts are listed in it. Raises Fatal when an invariant is broken."""
+        """Return the context. Its `missing` lists slow and failed parts. Raises Fatal when an invariant is broken."""
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
         digest, blocks, tasks, recalled = await asyncio.gather(
@@ -212,7 +212,10 @@ class ContextService:
         )
 
     async def _digested(self, request: ContextRequest, digest: Digest | None, now: datetime) -> RecallResult:
-        """Return the facts behind the digest when the facts section is off: the digest counts as showing them."""
+        """Return the owner's facts when the digest is shown without the facts section, otherwise nothing.
+
+        The digest already contains these facts, so the working entries and episodes in the text must not repeat them.
+        """
         if digest is None or "semantic" in request.switches or not request.sections & {"working", "episodic"}:
             return RecallResult((), ())
         return await self._recalled(replace(request, cue=None), ("semantic",), now)
@@ -255,7 +258,8 @@ class ContextService:
         return await parts.ask("tasks", read) or ()
 
     def _reads_digest(self, request: ContextRequest) -> bool:
-        """Return whether the digest is read. A read of the past has none: only the current digest exists."""
+        """Return whether the digest is read. A context of the past has no digest, because only the current digest is
+        stored."""
         return self._digests is not None and "digest" in request.switches and _is_of_now(request)
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> RenderedContext:
@@ -271,12 +275,13 @@ class ContextService:
 
 
 def _is_of_now(request: ContextRequest) -> bool:
-    """Return whether the context is about the present. Records without history exist only in the present."""
+    """Return whether the context is about the present. Blocks, tasks and the digest have no history, so a context of
+    the past omits them."""
     return request.as_of is None and request.known_at is None
 
 
 def _joined(first: RecallResult, instead: RecallResult) -> RecallResult:
-    """Return the first result with the new items of a recall without the cue."""
+    """Add new items of the recall without a cue to the first result: facts, or episodes when there are no facts."""
     known = {each.item.id for each in first.items}
     episodes = [each for each in instead.items if each.item.tier == "episodic"][:EPISODES_INSTEAD]
     facts = [each for each in instead.items if each.item.tier == "semantic"]
@@ -302,7 +307,8 @@ def _memories(
 
 
 def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextItem, ...]:
-    """Return the items of a tier. A start in the future is left out, because the statement itself contains it."""
+    """Convert recalled memories to context items. A start date in the future is omitted, because the statement itself
+    contains this date."""
     return tuple(
         ContextItem(
             each.item.content,

@@ -13,7 +13,7 @@ T = TypeVar("T")
 EMBEDDER = "embedder"
 LINKS = "links"
 HELPERS = frozenset((EMBEDDER, LINKS))
-"""Parts without memories of their own, which support search or ranking."""
+"""Parts that contain no memories. They only support search or ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class UnansweredPart:
 
 
 class DeadlineReads:
-    """The parts of one read. They share `patience`, in seconds from the creation of this object."""
+    """The parts of one read. Their common deadline is `patience` seconds after the creation of this object."""
 
     def __init__(self, *, patience: float) -> None:
         self._patience = patience
@@ -46,10 +46,10 @@ class DeadlineReads:
     async def ask(
         self, name: str, ask: Callable[[], Awaitable[T]], *, also: Sequence[str] = (), share: float = 1.0
     ) -> T | None:
-        """Return the answer of `ask`, or None when it fails, refuses or is slow. Then `name` is a missing part.
+        """Return the answer of `ask`. When `ask` fails, refuses or is slow, return None and add `name` to `missing`.
 
-        `also`: further parts in the same request. `share`: fraction of the patience for this part, because other parts
-        wait for it.
+        `also`: names of further parts that the same request answers. `share`: fraction of the patience for this part.
+        It is below 1 when later steps wait for this part.
         """
         try:
             async with asyncio.timeout_at(self._begun + share * self._patience):

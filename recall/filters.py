@@ -1,4 +1,4 @@
-"""Qdrant filters for the stored records that a read may see. Pure functions. The store adds the tenant."""
+"""Qdrant filters for the stored records that a read may see. Pure. The store adds the condition on the tenant."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter
 
 
 def _facts(request: RecallRequest, now: datetime) -> models.Filter:
-    """Match active facts that have not ended. For a past time, match facts that were valid then, including facts
-    replaced later. Invalidated facts were never true."""
+    """Match active facts that have not ended.
+
+    With `as_of`, match facts that were valid at that time, including facts that were replaced later. Invalidated facts
+    do not match, because they were never true. With `known_at`, `believed` decides.
+    """
     conditions = _of_owners(request, shared=request.shared_facts) + _about(request)
     if request.known_at is not None:
         conditions += believed(request.known_at, valid=request.as_of or request.known_at)
@@ -42,11 +45,11 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
 
 
 def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
-    """Match facts that were believed at `known_at` to be true at `valid`, as far as the rows record it.
+    """Match facts that memory believed at `known_at` and that were valid at `valid`, as far as the rows record it.
 
-    The stage sets `expired_at` when it invalidates or prunes a fact. It sets `closed_at` when it replaces a fact;
-    before that time the end of the fact was unknown. Rows without `closed_at` (rebuilt, or from an older version) count
-    as closed at `valid_to`.
+    The stage sets `expired_at` when it invalidates or prunes a fact. It sets `closed_at` when it replaces a fact.
+    Before `closed_at`, memory did not know that the fact ends. Rows without `closed_at` (rebuilt, or from an older
+    version) count as closed at `valid_to`.
     """
     then = models.Filter(must=[is_empty("closed_at"), after("valid_to", min(valid, known_at))])
     ended = models.Filter(must=[until("closed_at", known_at), after("valid_to", valid)])
@@ -63,7 +66,7 @@ def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
 
 
 def _working(request: RecallRequest) -> models.Filter | None:
-    """Match the session's current working set. A read of the past or without a session has none."""
+    """Match the session's current working set. Return None for a read of the past and for a read without a session."""
     if request.session is None or request.past is not None:
         return None
     session = [equals("user_id", request.session.user_id), equals("session_id", request.session.session_id)]
@@ -81,7 +84,11 @@ def _episodes(request: RecallRequest) -> models.Filter:
 
 
 def _turns(request: RecallRequest) -> models.Filter | None:
-    """Match messages in all sessions of the owner. Messages have no subject, no category, and no rank without a cue."""
+    """Match messages in all sessions of the owner.
+
+    Return None without a cue, because only a cue ranks messages. Return None for a subject or a category, because
+    messages have neither.
+    """
     if request.search_text is None or request.subject is not None or request.category is not None:
         return None
     conditions: list[models.Condition] = [
@@ -95,7 +102,7 @@ def _turns(request: RecallRequest) -> models.Filter | None:
 
 
 def said_by(names: Sequence[str], turns: models.Filter) -> models.Filter:
-    """Match the messages of a filter that have one of these speaker names."""
+    """Match the messages that match `turns` and have one of these speaker names."""
     return models.Filter(must=[turns, any_of("name", names)])
 
 
@@ -122,7 +129,7 @@ def valid_at(moment: datetime) -> models.Filter:
 
 
 def _of_owners(request: RecallRequest, *, shared: Sequence[str] = ()) -> list[models.Condition]:
-    """Match records of the owner and the groups, and shared records."""
+    """Match records of the owner and the groups, and records with the ids `shared`."""
     owned = any_of("owner_key", request.owner_keys)
     if not shared:
         return [owned, _ceiling(request)]

@@ -1,4 +1,4 @@
-"""Records that a context shows without recall: blocks, active procedures, due tasks."""
+"""Records that a context shows without a search: blocks, active procedures, due tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .request import ReadSession
 async def session_blocks(
     held: RecordReader, tenant_id: str, session: ReadSession, *, ceiling: Sensitivity
 ) -> tuple[WorkingBlock, ...]:
-    """Return a session's own blocks, its attached blocks of owners, and its active procedures.
+    """Return a session's own blocks, the owners' blocks that are attached to it, and its active procedures.
 
     Records of a group, and records of other users shared by a group, are shown only to members of the group.
     """
@@ -39,7 +39,7 @@ async def session_blocks(
 async def owner_blocks(
     held: RecordReader, tenant_id: str, owner: Owner, *, ceiling: Sensitivity
 ) -> tuple[WorkingBlock, ...]:
-    """Return the blocks of an owner."""
+    """Return the first page of an owner's blocks."""
     page = await held.blocks(RecordSelection(tenant_id=tenant_id, owner=owner, ceiling=ceiling))
     return tuple(map(_owner_block, page.items))
 
@@ -47,7 +47,7 @@ async def owner_blocks(
 async def tasks_to_do(
     held: RecordReader, tenant_id: str, owner: Owner, *, cue: str | None, locale: str, ceiling: Sensitivity
 ) -> tuple[ContextItem, ...]:
-    """Return the owner's newest due tasks, and the tasks with a condition that the cue meets."""
+    """Return the owner's newest due tasks, and the open tasks whose condition the cue meets."""
     tasks = await held.pending_tasks(tenant_id, owner, ceiling=ceiling)
     return tuple(
         ContextItem(

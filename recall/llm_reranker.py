@@ -1,5 +1,8 @@
-"""Selection by a chat model, which sees candidates and names those that answer the cue (docs/reference/models.md). It
-implements `Reranker` and chooses the answer of the tool `recall` (model_choice.py)."""
+"""Selection of memories by a chat model (docs/reference/models.md).
+
+The model sees candidates and names the candidates that answer the cue. `LlmReranker` implements `Reranker`. It also
+chooses the answer of the tool `recall` (model_choice.py).
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,8 @@ SCHEMA: dict[str, JsonValue] = {
 
 
 class LlmReranker:
-    """`Reranker` with a chat model, one call per read. Candidates that the answer does not name follow the named ones
-    in their original order."""
+    """`Reranker` with a chat model, one call per read. It returns only the places of the candidates that the model
+    names. The caller puts the other candidates after them, in their original order."""
 
     def __init__(self, *, completions: Completions) -> None:
         self._completions = completions
@@ -74,7 +77,8 @@ class LlmReranker:
 
 @dataclass(frozen=True, slots=True)
 class SelectionAnswer:
-    """Distinct places of candidates, best first, and the number of answer items that named no candidate."""
+    """Parsed answer: the distinct places of the named candidates, best first. `dropped` counts items of the answer with
+    an unknown or repeated id."""
 
     places: tuple[int, ...]
     dropped: int
@@ -82,7 +86,7 @@ class SelectionAnswer:
 
 @dataclass(frozen=True)
 class SelectionPrompt:
-    """The prompt of one call, and the candidates of its short ids."""
+    """The prompt of one call. It shows each candidate with a short id."""
 
     cue: str
     candidates: tuple[RerankCandidate, ...]

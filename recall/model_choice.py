@@ -1,5 +1,7 @@
-"""Answers of the tool `recall` chosen by a chat model: one call about facts, episodes, and messages with the exact
-phrase (docs/design/recall.md)."""
+"""Answers of the tool `recall`, chosen by a chat model (docs/design/recall.md).
+
+One call shows the model facts, episodes, and messages that contain the words of the cue as a phrase.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,19 @@ from .service import RecalledMemory, RecallPort, RecallResult, RecallService
 log = structlog.get_logger(__name__)
 
 PART: Final = TASK
-"""Name of the missing part when the model chose nothing."""
+"""Name of the missing part when the model gave no usable answer."""
 SHOWN_CEILING: Final[Sensitivity] = "internal"
-"""The highest sensitivity shown to the model, independent of the reader's permission. So no chosen answer is secret."""
+"""The highest sensitivity shown to the model, even if the reader may see more. A chosen answer is therefore never
+secret."""
 
 
 class ModelChoice:
     """`RecallPort` with answers chosen by a model. It returns only the records that the model names, in the model's
     order. An item is cut to `CHARS_MAX` characters and keeps its score from ranking.
 
-    The answer is ranked instead when there is no cue, no tier of facts or episodes in the request, or no record found.
-    It is also ranked when the model is away, silent for `tool.patience` seconds, over its budget, or gives an unusable
-    answer. Then `missing` contains `selection`.
+    The port `ranked` answers instead when the request has no cue, when it has no tier of facts or episodes, or when no
+    record is found. `ranked` also answers when the model is unreachable, gives no answer within `tool.patience`
+    seconds, is over its budget, or gives an unusable answer. In these cases `missing` contains `selection`.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class ModelChoice:
         policy: RecallPolicy,
         locale: str = "en",
     ) -> None:
-        """`ranked`: the recall for answers without a choice. It must read the same store."""
+        """`ranked`: the port that answers when the model does not choose. It must read the same store."""
         wide = replace(policy, pool=max(policy.pool, policy.tool.facts, policy.tool.episodes))
         self._candidates = RecallService(store=store, embedder=embedder, policy=wide, locale=locale)
         self._ranked = ranked

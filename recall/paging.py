@@ -1,5 +1,8 @@
-"""Keyset pages of stored records: newest first, equal times by id. A cursor names the first record of a page, so new
-records do not move pages. Each page takes at most three reads."""
+"""Keyset pages of stored records: newest first; records with equal times are in the order of their ids.
+
+A cursor names the first record of a page, so new records do not move pages. Each page takes at most three requests to
+the store.
+"""
 
 from __future__ import annotations
 
@@ -110,8 +113,8 @@ class _Keyset:
         return found
 
     async def _older(self, order_by: str, than: datetime | None, count: int) -> list[StoredPoint]:
-        """Read records older than a time. The store orders only by time, so records with the last returned time are
-        read again by id."""
+        """Read records older than `than`. The store orders records only by time, and the page may end between records
+        with equal times. So the records with the last returned time are read again, in the order of their ids."""
         older = None if than is None else before(order_by, than)
         found = await self.store.select(
             self.collection,

@@ -1,5 +1,5 @@
-"""Decoding of stored records for reads. The store returns only the fields named here. Ranking decodes a few fields of
-all candidates; the other fields are decoded for the chosen items only."""
+"""Decoding of stored records for reads. A read requests only the fields named here. Ranking decodes a few fields of all
+candidates. The other fields are decoded only for the chosen items."""
 
 from __future__ import annotations
 
@@ -183,7 +183,8 @@ def observation_of(payload: Payload) -> str:
 
 
 def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
-    """Return the turns of a summary with their session; empty for other episodes."""
+    """Return the turns that a summary covers, as pairs of session id and turn id. For other records, return an empty
+    set."""
     turns = payload.get("turn_ids")
     if not isinstance(turns, list):
         return frozenset()
@@ -191,7 +192,7 @@ def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
 
 
 def saying_of(payload: Payload, *, valid: datetime, known: datetime, not_yet: Collection[FactState] = ()) -> FactClaim:
-    """Return the claim of a fact. A fact in a state of `not_yet` is not believed."""
+    """Return the claim of a fact. The claim is not believed when the fact is in one of the states `not_yet`."""
     evidence = payload.get("evidence")
     said = [each for each in evidence if isinstance(each, dict)] if isinstance(evidence, list) else []
     return FactClaim(

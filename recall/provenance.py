@@ -38,7 +38,7 @@ from .record_reader import RecordReader, Sees, said_in_order, sees_all
 VERSIONS_DEFAULT = 50
 VERSIONS_MAX = 200
 NAMED_MAX = 256
-"""Maximum number of observations in a trace, the newest ones."""
+"""Maximum number of observations in a trace. Older observations are omitted."""
 C = TypeVar("C", bound=Contract)
 
 
@@ -97,7 +97,8 @@ class ProvenanceChain:
     turns: tuple[StoredMessage, ...]
     missing: tuple[UnansweredPart, ...] = ()
     turns_gone: tuple[tuple[str, str], ...] = ()
-    """Session and turn of evidence without a stored message, visible or not."""
+    """Turns of the evidence without any stored message, as pairs of session id and turn id. A message that the caller
+    may not see counts as stored."""
 
     def payload(self) -> dict[str, JsonValue]:
         """Encode the chain for the output of `memstream trace --json`."""
@@ -139,8 +140,8 @@ class FactTracer:
         self._former = FormerCounts(log)
 
     async def fact(self, ref: FactRef) -> Fact | None:
-        """Return the fact as stored in Qdrant. When the collection does not exist because it waits for a rebuild,
-        return the fact from memory.facts."""
+        """Return the fact as stored in Qdrant. When the collection does not exist (before a rebuild), return the fact
+        from memory.facts."""
         found = await self._reading.fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
         if found is not None or await self._store.exists(FACTS):
             return found
@@ -298,7 +299,8 @@ class _Changes:
         """The offset after the last collected event."""
 
     def take(self, record: Record) -> bool:
-        """Take one record. Versions come in order, so only repetitions follow the last requested version."""
+        """Collect the event of one record. Return True at the last requested version. Versions are in order in the log,
+        so no later record is needed."""
         event = _read(FactUpdated, record)
         if event is None or (event.tenant_id, event.fact.fact_id) != (self._fact.tenant_id, self._fact.fact_id):
             return False

@@ -35,19 +35,19 @@ SOURCE = "/memstream/recall"
 WAITING_MAX = 1_000
 """Maximum number of queued answers, enough for some seconds of many readers. A reader never waits for space."""
 LINGER_SECONDS = 0.1
-"""Seconds that an answer waits for others. They are appended together, with one sync of a folder log."""
+"""Seconds that an answer waits for further answers. All are appended together, so that a folder log syncs only once."""
 AT_ONCE_MAX = 64
-"""Maximum number of answers appended together, because the same log also receives turns."""
+"""Maximum number of answers appended together. More answers would delay turns, which are written to the same log."""
 PAUSE_SECONDS = 5.0
-"""Seconds to pause after the log did not accept a record. Answers in this time are dropped, so that other users of the
-log do not wait behind them."""
+"""Seconds to pause after the log did not accept a record. Answers are dropped during the pause, so that they do not
+delay other writers of the log."""
 CLOSE_SECONDS = 2.0
 """Seconds for sending queued answers at shutdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRecall:
-    """An answer that a reader received. `items`: tier and id, best first. `owners`: owners of the memory read."""
+    """An answer that a reader received. `items`: tier and id, best first. `owners`: owners whose memory was read."""
 
     tenant_id: str
     owners: tuple[Owner, ...]
@@ -89,7 +89,7 @@ def answered(request: RecallRequest, items: Iterable[RecalledMemory], at: dateti
 
 @dataclass(frozen=True, slots=True)
 class PublisherMetrics:
-    """Counters of sent and dropped records; the reason for a drop is `full` or `away`."""
+    """Counters of sent and dropped records. The reason for a drop is `full` (queue) or `away` (log)."""
 
     sent: Counter
     dropped: Counter

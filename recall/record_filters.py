@@ -22,14 +22,18 @@ from .filters import believed, valid_at
 
 ALL: Literal["all"] = "all"
 EVERY: Literal["every"] = "every"
-"""Like `ALL`, including the states of `SHOWN_BY_NAME`, for operators of the memory."""
+"""All states, including the states in `SHOWN_BY_NAME`. Only operators use it."""
 SHOWN_BY_NAME: frozenset[FactState] = frozenset(("forgotten", "quarantined"))
-"""States whose facts are listed only on request by name. `trace` shows them too."""
+"""States that a list of facts contains only when the caller names the state. `trace` also shows facts in these states.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Selection of records to read. Omitted parameters do not restrict it. Raises ValueError for invalid ones."""
+    """Selection of records to read. A parameter that is None or empty does not restrict it, except `state`.
+
+    Raises ValueError for an invalid parameter.
+    """
 
     tenant_id: str
     owner: Owner | None = None
@@ -44,9 +48,10 @@ class RecordSelection:
     subject: str | None = None
     category: Category | None = None
     as_of: datetime | None = None
-    """World time: facts and episodes that were valid then, including facts replaced later."""
+    """World time: select facts and episodes that were valid then, including facts that were replaced later."""
     known_at: datetime | None = None
-    """Recording time: facts that were believed then, as far as the rows record it, and episodes recorded by then."""
+    """Recording time: select facts that memory believed then, as far as the rows record it, and episodes that were
+    recorded until then."""
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that may be read."""
     min_confidence: float | None = None
@@ -57,7 +62,7 @@ class RecordSelection:
     """Metadata values that facts must have."""
     recorded_from: datetime | None = None
     recorded_to: datetime | None = None
-    """The recording time of facts and episodes must be in this range, bounds included."""
+    """`recorded_from` and `recorded_to` limit the recording time of facts and episodes. Both bounds are included."""
 
     def __post_init__(self) -> None:
         if not self.tenant_id:
@@ -120,7 +125,7 @@ def procedures_filter(selection: RecordSelection) -> models.Filter:
 
 
 def procedures_of_filter(selection: RecordSelection, owner_keys: Sequence[str], shared: Sequence[str]) -> models.Filter:
-    """Match procedures of these owners and procedures with the ids `shared`."""
+    """Match procedures of these owners, and procedures with the ids `shared`."""
     owned: list[models.Condition] = [any_of("owner_key", owner_keys)]
     by_id = [models.HasIdCondition(has_id=list(shared))] if shared else []
     return models.Filter(must=[procedures_filter(selection), models.Filter(should=[*owned, *by_id])])
@@ -142,8 +147,8 @@ def messages_filter(selection: RecordSelection) -> models.Filter:
 
 # ------------------------------------------------------------------------------------------------ conditions
 def _states(selection: RecordSelection) -> tuple[FactState, ...]:
-    """Return the states to match. `all` excludes states that are listed only by name. A read of the past matches facts
-    that are active now or were replaced later."""
+    """Return the states to match. `all` excludes the states in `SHOWN_BY_NAME`. A read with `as_of` but without a state
+    matches facts that are active now or were replaced later."""
     if selection.state == EVERY:
         return get_args(FactState)
     if selection.state == ALL:

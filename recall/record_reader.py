@@ -125,8 +125,8 @@ class RecordReader:
     async def working(
         self, selection: RecordSelection, *, limit: int = ENTRIES_MAX, cursor: str | None = None
     ) -> Page[StoredWorkingEntry]:
-        """Read a page of working entries by id. The page is sorted by session, most salient entry first. The entries of
-        one session fit into one page."""
+        """Read a page of working entries. The pages are in the order of the ids. Inside a page, the entries are sorted
+        by session, the most salient entry first. The entries of one session fit into one page."""
         page = await self._page(_ENTRY, selection, limit, cursor)
         return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
 
@@ -238,7 +238,8 @@ class RecordReader:
     async def procedures_for(
         self, tenant_id: str, member: Owner, *, ceiling: Sensitivity = "internal"
     ) -> tuple[Procedure, ...]:
-        """Return the procedures of a user or agent, then procedures that groups own or share with it, at most 200."""
+        """Return at most 200 procedures of a user or agent: first its own procedures, then the procedures that its
+        groups own or share."""
         if not await self._existing.has(PROCEDURES):
             return ()
         groups = await self.groups_of(tenant_id, member)
@@ -252,14 +253,14 @@ class RecordReader:
     async def blocks_by_name(
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
     ) -> tuple[OwnerBlock, ...]:
-        """Return the existing blocks among these that may be read, in the given order."""
+        """Return the named blocks that exist and that the caller may read, in the given order."""
         wanted = [block_id_of(each.owner.key(tenant_id), each.name) for each in named]
         return await self._by_ids(_BLOCK, tenant_id, wanted, ceiling)
 
     async def procedures_by_name(
         self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
     ) -> tuple[Procedure, ...]:
-        """Return the existing procedures among these that may be read, in the given order."""
+        """Return the named procedures that exist and that the caller may read, in the given order."""
         wanted = [procedure_id_of(each.owner.key(tenant_id), each.name) for each in named]
         found = await self._by_ids(_PROCEDURE, tenant_id, wanted, ceiling)
         return tuple(each for each in found if each.removed_at is None)
@@ -293,7 +294,7 @@ class RecordReader:
     async def groups(
         self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[MemoryGroup]:
-        """Read a page of the tenant's groups by id, or of the groups that have the owner as a member."""
+        """Read a page of groups by id: all groups of the tenant, or the groups with `selection.owner` as a member."""
         return await self._page(_GROUP, selection, limit, cursor)
 
     async def groups_of(self, tenant_id: str, member: Owner) -> tuple[MemoryGroup, ...]:
@@ -305,12 +306,13 @@ class RecordReader:
         return tuple(_GROUP.record(each.payload) for each in found)
 
     async def left_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]:
-        """Return the existing groups among these without the member. The member may not see their records."""
+        """Return the ids of the groups that exist but do not have this member. The member may not see records of these
+        groups."""
         groups = await self._groups_by_id(tenant_id, group_ids)
         return frozenset(each.group_id for each in groups if member not in each.members)
 
     async def joined_groups(self, tenant_id: str, member: Owner, group_ids: Collection[str]) -> frozenset[str]:
-        """Return the groups among these of which a user or an agent is a member."""
+        """Return the ids of the groups that exist and have this member."""
         groups = await self._groups_by_id(tenant_id, group_ids)
         return frozenset(each.group_id for each in groups if member in each.members)
 
@@ -327,7 +329,7 @@ class RecordReader:
     ) -> SessionHoldings | None:
         """Return a session's blocks, attachments and active procedures, without blocks that the caller may not read.
 
-        Return None when the session never had any.
+        Return None when the session never had a block, an attachment or a procedure.
         """
         if not await self._existing.has(HOLDINGS):
             return None
@@ -412,7 +414,7 @@ class RecordReader:
     async def _further(
         self, selection: RecordSelection, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
     ) -> list[StoredMessage]:
-        """Read the messages of these turns after the first message."""
+        """Read all messages of these turns except the first message of each turn."""
         if not turns:
             return []
         users, sessions, turn_ids = zip(*turns, strict=True)

@@ -1,4 +1,4 @@
-"""Parameters of a recall, validated here so that later code can rely on them."""
+"""Parameters of a recall. They are validated on creation, so that later code can rely on them."""
 
 from __future__ import annotations
 
@@ -46,13 +46,14 @@ class RecallRequest:
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that may be read."""
     as_of: datetime | None = None
-    """World time: memories valid then. None means `known_at`, or now when that is None too."""
+    """World time: return memories that were valid then. None means `known_at`, or now when `known_at` is None."""
     known_at: datetime | None = None
-    """Recording time: memories believed then, as far as the rows record it. None means now."""
+    """Recording time: return memories that were believed then, as far as the rows record it. None means now."""
     mood: float | None = None
     """The caller's valence, -1 to 1, for the profile `composite`."""
     settled: bool = False
-    """True to also omit working entries and episodes whose statement waits for a decision or is quarantined."""
+    """True to omit episodes and working entries whose fact is pending, and working entries whose fact is not believed.
+    Episodes whose fact is not believed are always omitted."""
     shared_facts: tuple[str, ...] = ()
     """Ids of single facts of other owners that groups share with the owner."""
 

@@ -1,9 +1,9 @@
 """Searches of one recall: the rankings of each tier, then the records of the candidates. All tiers run concurrently.
 
-The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) are sent
-in one request, so they succeed or fail together. They are lists of ids. After fusion, the fields that a read needs
-(payloads.py) are read for the best candidates: thirty messages, or a hundred records of another tier (docs/adr/0056).
-Each part has the read's deadline and can fail separately.
+All texts are embedded in one request. The rankings of a tier (by meaning, by meaning with neighbouring messages, by
+words) are sent in one request, so they succeed or fail together. Each ranking is a list of ids. After fusion, the
+fields in payloads.py are read for the best candidates: thirty messages, or a hundred records of another tier
+(docs/adr/0056). Each part can fail separately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ORDERS: dict[Tier, tuple[str, ...]] = {
 are needed: in a new memory no record is reinforced yet, and in an old memory the best records are not among the
 newest."""
 NOBODY = ""
-"""Result for no speaker. Every speaker has a name, so no message matches the empty name."""
+"""Result of `_one_of` when no message has one of the names. The name of a speaker is never empty."""
 SPEAKER_SHARE = 0.25
 EMBEDDER_SHARE = 0.5
 """The embedder's share of the patience. All searches wait for its answer; searches by words work without it."""
@@ -58,8 +58,8 @@ class Pool:
 
     payloads: dict[str, Payload] = field(default_factory=dict)
     fused: Mapping[str, float] | None = None
-    """The candidates of the ranked lists with their match, best first, or None when no list was requested. A candidate
-    that was deleted in the meantime has no payload."""
+    """The ids of the candidates in the ranked lists, each with its match, best first. None when no ranked list was
+    requested. A candidate that was deleted after the search has no entry in `payloads`."""
     lists: Sequence[RankedList] = ()
     preferred: frozenset[str] = frozenset()
     """Messages of the speaker named in the cue."""
@@ -102,7 +102,8 @@ class MemorySearch:
         self.links: Sequence[Links] = ()
         """The co-recall links of all owners whose memory is read, if links are used. Set by `run`."""
         self.as_speaker: str | None = None
-        """The cue in the first person of the speaker it names, or None when it names no known speaker. Set by `run`."""
+        """The cue as the speaker named in it would write it: "my" instead of "Ann's". None when the cue names no known
+        speaker. Set by `run`."""
 
     async def run(self) -> dict[Tier, Pool]:
         """Run all searches and return the candidates by tier. Raises Fatal when an invariant is broken."""
@@ -160,7 +161,7 @@ class MemorySearch:
 
     # -------------------------------------------------------------------------------------------- for a cue
     async def _for_cue(self, cue: str) -> None:
-        """Search by the cue: find the speaker it names, embed it, then search every tier."""
+        """Search by the cue: find the speaker that the cue names, embed the cue, then search every tier."""
         tiers = [tier for tier in self._where if tier != "working"]
         if not tiers:
             return
@@ -174,8 +175,8 @@ class MemorySearch:
                 group.create_task(self._search(tier, each, vectors.get(each.meaning)))
 
     async def _speaker(self, cue: str) -> Speaker | None:
-        """Return the speaker named in the cue, if exactly one speaker of these turns matches. Without a possible name
-        in the cue no search runs."""
+        """Return the speaker named in the cue, or None unless exactly one speaker of the owner's messages matches. When
+        the cue contains no possible name, the store is not asked."""
         possible = possible_names(cue) if self._policy.fused.speaker > 0 else ()
         known = await self._one_of(possible)
         if not known:
@@ -254,7 +255,7 @@ class MemorySearch:
         )
 
     async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
-        """Return the found messages that the speaker named in the cue has said."""
+        """Return the ids of the found messages whose speaker has one of these names."""
         found = list(dict.fromkeys(identity for each in lists for identity in each.ids))
         rows = await self._rows("turns", found, said_by(sorted(names), self._where["turns"]), ())
         return frozenset(each.id for each in rows)
@@ -307,14 +308,14 @@ def _first(failed: BaseExceptionGroup) -> BaseException:
 
 
 def uses_links(request: RecallRequest, policy: RecallPolicy) -> bool:
-    """Return whether links can raise a score. Without a cue no record activates another. Links have no history, so a
-    read with `known_at` ignores them."""
+    """Return whether links can raise a score. Without a cue, no record activates another record. Links have no history,
+    so a read with `known_at` ignores them."""
     return policy.links > 0 and request.search_text is not None and request.known_at is None
 
 
 async def load_links(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:
-    """Load the co-recall links of every requested owner, one point each. When the store does not answer, `links` is a
-    missing part."""
+    """Load the co-recall links of every requested owner. Each owner has one stored point with all links. When the store
+    does not answer, `links` is a missing part."""
     named = [links_id(owner_key) for owner_key in request.owner_keys]
     found = await parts.ask(PART, lambda: store.get(LINKS, tenant_id=request.tenant_id, ids=named), share=SEARCH_SHARE)
     return tuple(Links(packed=StoredLinks.from_payload(each.payload).packed) for each in (found or {}).values())

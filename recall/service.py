@@ -3,9 +3,9 @@
 filter   the visible records                                filters.py
 search   all tiers concurrently, each with a deadline       search.py
 fuse     the ranked lists of a tier into one match          memory/recall/fusion.py
-link     activation between candidates, if composite        memory/recall/links.py
+link     activation between candidates (only `composite`)   memory/recall/links.py
 fit      how well candidates of all tiers fit the cue       memory/recall/cue_fit.py
-rank     match, fit and record into a score with its parts  memory/recall/ranking.py
+rank     a score from match, fit and the stored values      memory/recall/ranking.py
 rerank   the best candidates by a reranker, if configured   adapters/rerankers/, llm_reranker.py
 select   the best of all tiers, without duplicates          memory/recall/selection.py
 check    remove episodes whose fact is not believed         belief_filter.py
@@ -91,15 +91,16 @@ class RecallPort(Protocol):
 
 Key = tuple[Tier, str]
 Pick = Callable[[Sequence[ScoredMemory]], tuple[ScoredMemory, ...]]
-"""Selection from candidates in the order of `sort_by_score`. It keeps this order."""
+"""Function that selects from candidates in the order of `sort_by_score`. It keeps this order."""
 LEXICAL_EMBEDDER = "hashing"
 """The embedder whose cosine similarities compare words, not meanings."""
 RERANKER_SHARE = 0.9
 """Share of the patience after which the reranker is abandoned, to leave time for the check of believed episodes."""
 MESSAGES_MIN = 30
 MESSAGES_A_PLACE = 3
-"""Number of the best messages to read: at least `MESSAGES_MIN`, and `MESSAGES_A_PLACE` per item of the answer. Some are
-dropped, because they only ask a question, are old, or repeat a fact of the answer; further messages replace them."""
+"""Number of the best messages to read: at least `MESSAGES_MIN`, and `MESSAGES_A_PLACE` per item of the answer. Some
+messages are dropped, because they only ask a question, are old, or repeat a fact of the answer. Further messages
+replace them."""
 BEHIND = 32
 """Number of further episodes to check in one request after an episode of the answer was removed."""
 
@@ -112,9 +113,9 @@ class _Found(NamedTuple):
     """The result of `content_of` for the payload, computed once for all steps."""
     match: float
     lists: Sequence[RankedList]
-    """The ranked lists of its tier."""
+    """The ranked lists of the candidate's tier."""
     similarity: float | None = None
-    """Its cosine similarity with the cue, if the search by meaning found it."""
+    """The cosine similarity with the cue, if the search by meaning found the candidate."""
     by_speaker: bool = False
     """True for a message of the speaker named in the cue."""
     reranked: int | None = None
@@ -223,11 +224,12 @@ class RecallService:
         *,
         facts: bool,
     ) -> tuple[ScoredMemory, ...]:
-        """Select the answer and remove episodes that are not believed. With `facts` False, nothing is checked.
+        """Select the answer and remove episodes that are not believed. `facts` is False when there is no collection of
+        facts; then nothing is checked.
 
-        When the request wants settled records only, working entries are checked too. Each round checks the unchecked
-        records of the answer. After a removal, a round also checks further candidates, so that a memory with many
-        removed episodes needs few rounds.
+        With `request.settled`, working entries are checked, too. Each round checks the unchecked records of the answer.
+        After a removal, a round also checks `BEHIND` further candidates, so that a memory with many removed episodes
+        needs few rounds.
         """
         checked: tuple[Tier, ...] = ("episodic", "working") if request.settled else ("episodic",)
         left, seen, behind = sort_by_score(scored), frozenset[Key](), 0
@@ -259,7 +261,7 @@ class RecallService:
         lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
         fit = self._fits(found, request)
         scored = []
-        for key, each in found.items():  # hundreds of candidates
+        for key, each in found.items():  # hot loop: hundreds of candidates
             tier, identity = key
             score = self._score(tier, each, lifted.get(identity, 0.0), fit.get(key), request, now)
             scored.append(ScoredMemory(tier, identity, each.content, score, subject_of(each.payload)))
@@ -301,7 +303,7 @@ class RecallService:
         return score if fit is None else weigh_fit(score, fit, weight=weight)
 
     def _own_score(self, tier: Tier, found: _Found, links: float, request: RecallRequest, now: datetime) -> Score:
-        """Return the score of the profile's formula only."""
+        """Return the score by the profile's formula, before the weights for fit and for questions."""
         if self._policy.profile == "composite":
             return score_composite(
                 impression_of(tier, found.payload, now=now, policy=self._policy),
@@ -356,7 +358,7 @@ def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
 
 @dataclass(frozen=True, slots=True)
 class TierFilter:
-    """`RecallPort` that removes disabled tiers from every request. They count as empty even if requested."""
+    """`RecallPort` that removes disabled tiers from every request. A disabled tier counts as empty."""
 
     inner: RecallPort
     tiers: TiersPolicy

@@ -1,7 +1,8 @@
-"""Recall over memory that groups share with their members: a read of a member's memory includes it.
+"""Recall with shared memory: a read for a member of a group also reads the memory that the group owns or shares.
 
-Membership is read in every request, so a detached record is missing from the next read. It is read in parallel with the
-memory: the searches start with the groups of the owner's last read, and restart when the groups have changed.
+The owner's groups are read in every request, so that the next read no longer returns a record that a group stopped
+sharing. The groups and the memory are read in parallel: the searches start with the groups of the owner's last read,
+and restart when the groups have changed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MEMBERS: Final = ("user", "agent")
 """Owner scopes that can be members."""
 PART: Final = "groups"
 PATIENCE: Final = 1.5
-"""Seconds that a recall waits for the groups: the same as for the searches, which run concurrently."""
+"""Seconds that a recall waits for the groups. The searches run concurrently and have the same limit."""
 OWNERS_MOST: Final = 1_000
 """Maximum number of owners whose groups are cached."""
 
@@ -36,7 +37,8 @@ class SharedRecall:
         self._inner = inner
         self._groups = groups
         self._last: dict[tuple[str, Owner], Sequence[MemoryGroup]] = {}
-        """The last groups of owners in at least one group, most recently read owner last."""
+        """The groups of each owner at the owner's last read. Owners without groups are not in it. The most recently
+        read owner is last."""
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         tenant_id, owner = request.tenant_id, request.owner

@@ -1,7 +1,7 @@
 """Trace of a turn: its words, the observations made from it, and the parts that were left out.
 
-The words come from Qdrant, the observer's record from the log. A turn without a record was not observed yet, or its
-record is older than the retention of the topic.
+The words come from Qdrant, and the observer's record comes from the log. When the log has no record of a turn, the turn
+was not observed yet, or the record is older than the retention of the topic.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TurnOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcomes:
-    """The turns with one id, by user and session."""
+    """The turns with one id, sorted by user and session."""
 
     turns: tuple[TurnOutcome, ...]
     missing: tuple[UnansweredPart, ...] = ()
@@ -87,7 +87,8 @@ class TurnTracer:
         self._former = FormerCounts(log)
 
     async def trace(self, ref: TurnRef) -> TurnOutcomes:
-        """Return the outcomes of the turns. A turn without stored messages is found only by its user."""
+        """Return the outcomes of the turns. A turn without stored messages is found only when `ref` names its user,
+        because the user is part of the key in the log."""
         reads = BoundedLogReads(self._log, self._policy, self._former)
         messages = await self._messages(ref)
         owners = {each.owner_key for each in messages}

@@ -1,8 +1,8 @@
 """Reader of the original text of an episode that was reduced to a gist. Used by CLI, HTTP and tools.
 
-A read writes nothing to the store. Before it returns the text, it publishes a durable record on memory.recalled, and
-consolidation then extends the retention of the archived text. A text is returned only if its SHA-256 is the archived
-one (docs/design/gist.md).
+A read writes nothing to the store. Before it returns the text, it publishes a durable record on memory.recalled.
+Consolidation then extends the retention of the archived text. A text is returned only if its SHA-256 equals the
+archived SHA-256 (docs/design/gist.md).
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from .record_reader import Sees, sees_all
 
 log = structlog.get_logger(__name__)
 WITHHELD: tuple[FactState, ...] = ("forgotten", "quarantined")
-"""States of facts that no read shows. An episode with the same statement as such a fact is not returned either."""
+"""States of facts that no read shows. An episode with the same statement as a fact in one of these states is not
+returned either."""
 Nothing = Literal["whole", "gone", "damaged"]
-"""Reason for a missing text. whole: the episode was never reduced, so its own text is complete. gone: its retention in
-the archive is over. damaged: the archived text differs from the stored one."""
+"""Reason for a missing text. whole: the episode was never reduced, so its own text is complete. gone: the retention of
+the text in the archive is over. damaged: the archived text does not match its SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class VerbatimResult:
     archived_at: datetime | None = None
     sha256: str | None = None
     kept_until: datetime | None = None
-    """End of the retention, counted from this access."""
+    """End of the retention of the archived text, counted from this access."""
 
 
 class VerbatimReader:
@@ -125,7 +126,8 @@ class VerbatimReader:
         return ArchivedText.from_payload(found[archive_id].payload) if archive_id in found else None
 
     async def _may_be_shown(self, row: ArchivedText) -> bool:
-        """Return whether the text may be shown: not when a fact in a state of `WITHHELD` has the same statement."""
+        """Return whether the text may be shown. The text is withheld when facts have the same statement and all these
+        facts are in a state of `WITHHELD`."""
         if not await self._existing.has(FACTS):
             return True
         found = await self._store.select(
