@@ -1,4 +1,4 @@
-"""Limits and timeouts of every request, before any route runs. Pure ASGI, so that streams are not buffered."""
+"""Middleware for the limits and the timeout of every request. It is pure ASGI, so that streams are not buffered."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ class HttpMetrics:
 
 
 class Admission:
-    """Middleware that limits concurrent requests. A request counts until its answer ends, a stream until it begins."""
+    """Middleware that limits concurrent requests and their time.
+
+    A request holds a place until its answer ends. An event stream that answers a GET gives the place back when the
+    stream begins, because open streams have their own limit.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,7 @@ class Admission:
             await passage.refuse(of_port(none, retry_after=self._limits.retry_seconds), receive)
 
     async def _admitted(self, scope: Scope, receive: Receive, passage: _Passage, give_back: Callable[[], None]) -> None:
-        if scope["method"] == "GET":  # the stream of a POST is a tool's answer, and keeps its place
+        if scope["method"] == "GET":  # a stream that answers a POST is a tool call: it keeps its place
             passage.when_streaming = give_back
         try:
             async with asyncio.timeout(self._limits.request_seconds) as time_out:
@@ -87,7 +91,7 @@ class Admission:
             await passage.refuse(unavailable(why, retry_after=self._limits.retry_seconds), receive)
 
     def _party(self, scope: Scope) -> Party:
-        """Return the party whose share the request uses. The route checks the token."""
+        """Return the party whose share the request uses. The route later refuses an unknown token."""
         if self._credentials.open:
             return EVERYBODY
         token = bearer_token(Headers(scope=scope))
@@ -106,7 +110,7 @@ def _is_stream(start: Message) -> bool:
 
 
 class _Passage:
-    """Answer of one request, which records its begin and counts it in the metrics."""
+    """Answer of one request. It records whether the answer has begun, and counts the request in the metrics."""
 
     def __init__(self, scope: Scope, send: Send, metrics: HttpMetrics) -> None:
         self._scope = scope

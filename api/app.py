@@ -1,4 +1,4 @@
-"""HTTP application: it connects routes to services, and installs the middleware that decides who may call them."""
+"""HTTP application: connects routes to services, and installs the middleware that checks every request."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ DESCRIPTION = (
 EXPOSED = ("Allow", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate")
 """Response headers that a web page of another origin may read."""
 SOURCE = "api"
-"""Part of `ce_source` of turns that this server sends."""
+"""Component in the `ce_source` header of turns that this server sends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,8 @@ def new_followers(log: Log, limits: Limits) -> TopicFanout:
 class Publication:
     """Public address of this server.
 
-    `root_path` is the prefix of its paths behind a proxy. `origins` are the web pages that may call it (CORS); `*` is
-    every page.
+    `root_path` is the prefix of the server's paths behind a proxy. `origins` are the origins of the web pages that may
+    call the server (CORS); `*` allows every page.
     """
 
     root_path: str = ""

@@ -8,7 +8,7 @@ the token and from parameters that are checked against it, never from text conte
     sha256 = "…"
     tenants = ["acme"]
     scopes = ["turns:write", "memory:read"]
-    users = ["u1"]                            # optional: only these users, and nothing that is shared
+    users = ["u1"]                            # optional: only memory of these users, no shared memory
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TOKENS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Rights of one credential. `tenants` or `users` is None if all are allowed."""
+    """Rights of one credential. `tenants` is None if all tenants are allowed; `users` is None if all users are."""
 
     name: str
     scopes: frozenset[Scope]
@@ -65,7 +65,8 @@ class Caller:
             raise forbidden(f"the token {self.name!r} lacks the scope {scope}")
 
     def tenant(self, requested: str | None) -> str:
-        """Return the requested tenant, or the token's only tenant. Raises Problem if it is missing or not allowed."""
+        """Return the requested tenant, or the token's only tenant. Raises Problem if neither exists, or if the token
+        does not allow the tenant."""
         if requested is not None:
             if self.tenants is not None and requested not in self.tenants:
                 raise forbidden(f"the token {self.name!r} has no access to the tenant of this request")
@@ -76,7 +77,8 @@ class Caller:
         return only
 
     def user(self, requested: str | None) -> str:
-        """Return the requested user, or the token's only user. Raises Problem if it is missing or not allowed."""
+        """Return the requested user, or the token's only user. Raises Problem if neither exists, or if the token does
+        not allow the user."""
         user = requested if requested is not None else _only(self.users)
         if user is None:
             raise invalid_field("user", "is required, because the token does not have exactly one user")
@@ -100,8 +102,9 @@ class Caller:
 
 
 ANYONE = Caller("anyone", frozenset(SCOPES) - {"memory:speak-for-user"})
-"""Caller without a token file. The server then listens only on the loopback interface, and local processes could read
-the folder anyway. A statement from a tool call still counts as the assistant's, not as the user's."""
+"""Caller of a server without a token file. Such a server listens only on the loopback interface, and local processes
+can read the memory's folder anyway. The scope `memory:speak-for-user` is excluded, so a statement in a tool call counts
+as the assistant's statement, not as the user's."""
 
 
 def _only(ids: frozenset[str] | None) -> str | None:
@@ -109,11 +112,12 @@ def _only(ids: frozenset[str] | None) -> str | None:
 
 
 RESERVED: Final = ("/memstream/", "cli:")
-"""Prefixes of the names of stages and of command line users in `issued_by` and in the audit log."""
+"""Prefixes of the names of stages and of command line users in `issued_by` and in the audit log. The name of a token
+must not begin with them."""
 
 
 def unreserved(name: str) -> str:
-    """Return the name of a token. Raises ValueError if the name has a reserved prefix."""
+    """Return the given name of a token. Raises ValueError if the name has a reserved prefix."""
     if name.startswith(RESERVED):
         raise ValueError(f"must not begin with {' or '.join(RESERVED)}: these names mean stages and the command line")
     return name
@@ -192,10 +196,10 @@ class Credentials:
 
 
 class FileCredentials(Credentials):
-    """Tokens of a file, which is read again when it changes.
+    """Tokens in a file. The file is read again when it changes.
 
     Each use compares the file's modification time, inode and size. If the changed file cannot be read, the previous
-    tokens stay valid, so that an editor which writes in two steps locks nobody out. The log reports the error once.
+    tokens stay valid, because an editor may write a file in two steps. The log reports the error once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -249,7 +253,7 @@ def new_token() -> str:
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """Return the bearer token of a request, or None. `headers` must compare names without case."""
+    """Return the bearer token of a request, or None. `headers` must ignore the case of names."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 

@@ -77,8 +77,9 @@ class EditRoute:
     """Route of one kind of edit.
 
     Attributes:
-        target: determines whose memory is edited. For `fact` and `episode` it is the owner of the record in the path.
-        path_field: argument of the edit that comes from the path.
+        target: determines the owner of the edited memory. For `fact` and `episode`, it is the owner of the record in
+            the path.
+        path_field: name of the edit's argument whose value is in the path.
         others: True when the body adds more records to `path_field`.
     """
 
@@ -191,7 +192,7 @@ def _others() -> Iterator[EditRoute]:
 
 EDIT_ROUTES: Final = (*_facts(), *_episodes(), *_sessions(), *_others())
 AS_IT_IS: Final = "facts.add"
-"""Kind of the edit of `POST /v1/facts` with `as_it_is`."""
+"""Kind of the edit that `POST /v1/facts` sends when `as_it_is` is true."""
 
 
 @cache

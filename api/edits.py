@@ -1,4 +1,4 @@
-"""Edits of memory over HTTP. Each route sends one command and waits for its result; edit_routes.py has the table."""
+"""Edits of memory over HTTP. Each route in edit_routes.py sends one command and waits for its result."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def router(
 
 
 def _endpoint(edits: _Edits, route: EditRoute, writer: Callable[..., Caller]) -> Callable[..., Any]:
-    """Return the handler of a route. It reads the body itself, after the check of the credential."""
+    """Return the handler of a route. The handler reads the body itself, after the check of the credential."""
     model = body_model(route)
     allowed = Depends(writer)
 
@@ -179,7 +179,7 @@ def _args(route: EditRoute, kind: str, body: BaseModel, target: EditTarget, call
     if "owner" in known.args.model_fields:
         given["owner"] = given.get("owner") or target.audited_owner
         caller.check_owner(given["owner"])
-    if kind == "episodes.add":  # the user who took part, even if another owner keeps the episode
+    if kind == "episodes.add":  # the user who took part; another owner may keep the episode
         given["user_id"] = getattr(body, "given_user", None)
     try:
         return known.args.model_validate(given)

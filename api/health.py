@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz` and `/metrics`, the same as a worker's (docs/reference/monitoring.md)."""
+"""Routes `/livez`, `/readyz` and `/metrics`. A worker has the same routes (docs/reference/monitoring.md)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from ..streams.engine.health import Readiness
 
 LOG = "log"
-"""Part that decides whether this server is ready. The server accepts turns while the store is unavailable, so a load
-balancer must not remove it then."""
+"""Only this part decides whether the server is ready. While the store is unavailable, the server still accepts turns,
+so a load balancer must not remove the server."""
 
 
 class PartReadiness(BaseModel):

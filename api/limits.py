@@ -18,18 +18,18 @@ class Limits:
     header: int = 64 * KIB
     """Bytes of a request's first line and headers. A percent-encoded cue of 2 000 characters fits."""
     requests: int = 128
-    """Concurrent requests, without event streams. A request counts while its body is being sent."""
+    """Concurrent requests, without event streams. A request already counts while the client sends its body."""
     requests_per_tenant: int = 64
-    """Limit of one tenant, with a token file."""
+    """Limit for one tenant. It applies only with a token file."""
     requests_per_token: int = 48
-    """Limit of one token, with a token file."""
+    """Limit for one token. It applies only with a token file."""
     commands: int = 24
     """Requests that wait for the result of a command: edits, reviews, reflect, tools that write. Each of them has its
     own reader of the log."""
     commands_per_tenant: int = 12
-    """Limit of one tenant, with a token file."""
+    """Limit for one tenant. It applies only with a token file."""
     commands_per_token: int = 8
-    """Limit of one token, with a token file."""
+    """Limit for one token. It applies only with a token file."""
     connections: int = 1_024
     """Open connections, including streams. A further connection closes the connection that has waited longest for a
     request."""
@@ -46,17 +46,17 @@ class Limits:
     streams: int = 64
     """Concurrent event streams, including streams of `/mcp`."""
     streams_per_tenant: int = 32
-    """Limit of one tenant, with a token file."""
+    """Limit for one tenant. It applies only with a token file."""
     streams_per_token: int = 24
-    """Limit of one token, with a token file."""
+    """Limit for one token. It applies only with a token file."""
     catching_up: int = 8
     """Streams that still read older events. Each of them has its own reader of the log."""
     catching_up_per_tenant: int = 4
-    """Limit of one tenant, with a token file."""
+    """Limit for one tenant. It applies only with a token file."""
     catching_up_per_token: int = 3
-    """Limit of one token, with a token file."""
+    """Limit for one token. It applies only with a token file."""
     place_seconds: float = 5.0
-    """Time that a tenant with less than an equal share waits for a free place."""
+    """Time that a tenant waits for a free place if it has fewer places than an equal share."""
     stream_events: int = 1_000
     """Events that wait for one slow reader. With one more event, the server ends the stream."""
     stream_send_seconds: float = 30.0

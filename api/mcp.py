@@ -1,7 +1,7 @@
 """`/mcp`: MCP tools, resources and prompt over streamable HTTP, with the same tokens as the other routes.
 
-Every request has its credential and its identity in headers. So the server keeps no state between requests, and any
-server can answer any request. A request may also name the session in `_meta`.
+Every request has its credential and its identity in headers. The server keeps no state between requests, so any server
+can answer any request. A request may also name the session in `_meta`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class McpEndpoint:
 
 
 class _Endpoint:
-    """ASGI application of the routes. A route passes every method to an ASGI application."""
+    """ASGI application of both routes. Starlette passes every method to an ASGI application, but only GET to a
+    function."""
 
     def __init__(self, endpoint: McpEndpoint) -> None:
         self._endpoint = endpoint
@@ -111,7 +112,7 @@ class _Endpoint:
 
 
 async def _identify(context: RequestContext) -> ToolIdentity:
-    """Return the identity that `answer` found, with the session of the request's `_meta`."""
+    """Return the identity that `answer` found. A session in the request's `_meta` replaces the header's session."""
     request = context.request
     assert isinstance(request, Request)  # the transport is HTTP
     identity: ToolIdentity = request.state.tool_identity

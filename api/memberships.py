@@ -16,7 +16,7 @@ async def check_groups(
 ) -> None:
     """Check that the user is a member of every group. Raises Problem (403).
 
-    An undefined group has no members. There is no check without tokens, or if a request names no user.
+    An undefined group has no members. The check is omitted without a token file, and if a request names no user.
     """
     if not groups or user_id is None or caller.tenants is None:
         return

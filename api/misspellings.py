@@ -1,7 +1,7 @@
 """Detection of misspelled fields of a turn: unknown fields with almost the name of a known field. Pure.
 
-A turn with a misspelled field is refused, because its value would be lost. Other unknown fields belong to the caller
-and are kept.
+A turn with a misspelled field is refused, because the value of this field would be lost. Other unknown fields belong to
+the caller and are kept.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from pydantic import AliasChoices, BaseModel, JsonValue
 from ..schemas.turns import ContentPart, Turn, TurnMessage
 
 CUTOFF: Final = 0.92
-"""Lowest difflib ratio of two names that count as almost equal. In a name of seven letters or more, one added or
-missing letter reaches it. A changed letter does not: `context` is not `content`."""
+"""Lowest difflib ratio of two names that count as almost equal. Two names of at least seven letters reach this ratio
+when they differ by one added or missing letter. Names with one changed letter do not: `context` is not `content`."""
 SHORT_WORD: Final = 3
-"""Words of at most this many letters must be equal: `user_uid`, `turn_idx` and `orig_id` are different names."""
+"""Words of at most this many letters must be equal, so `user_uid` and `turn_idx` are no misspellings of `user_id` and
+`turn_id`."""
 NAMES_MAX: Final = 200
-"""Maximum number of unknown names that are compared per turn, so that a turn with thousands cannot block the server."""
+"""Maximum number of unknown names that are compared per turn, so that a turn with thousands of unknown names cannot
+block the server."""
 
 Path = tuple[str | int, ...]
 
@@ -50,7 +52,7 @@ def nearest_field(name: str, model: type[BaseModel]) -> str | None:
     """Return the field of the model that `name` misspells, or None if `name` is similar to no field."""
     name = name.casefold()
     for known in model.model_fields:
-        if len(name) <= len(known) + 2 and _letters(name) == _letters(known):  # `sessionId`
+        if len(name) <= len(known) + 2 and _letters(name) == _letters(known):  # `sessionId` for `session_id`
             return known
     candidates = [known for known in model.model_fields if abs(len(known) - len(name)) <= 1]
     for known in difflib.get_close_matches(name, candidates, n=1, cutoff=CUTOFF):

@@ -36,7 +36,7 @@ def body_of(model: type[BaseModel], *, without: tuple[str, ...] = (), many: int 
     Args:
         model: model of one object.
         without: required fields that the server can fill in.
-        many: maximum length of a list of objects, which is then also accepted.
+        many: maximum length of a list of objects; 0 if the route accepts no list.
     """
     schema = model.model_json_schema(ref_template=REF)
     schema["required"] = [name for name in schema.get("required", ()) if name not in without]
@@ -114,8 +114,8 @@ def _add_errors(operation: Json) -> None:
 
 
 def _exclude_control_characters(field: Json) -> None:
-    """Add the pattern that excludes control characters to ids that callers choose. The JSON Schemas of records do not
-    have it; the code checks."""
+    """Add a pattern that excludes control characters to ids that callers choose. The JSON Schemas of records have no
+    such pattern, because the code checks these ids."""
     for each in (field, *field.get("anyOf", ())):
         if each.get("type") == "string" and each.get("maxLength") == 128:
             each["pattern"] = NO_CONTROL_CHARACTERS

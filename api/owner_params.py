@@ -81,7 +81,8 @@ class Whose(OfTenant):
         return one_of("user_id", self.user_id, "user", self.user)
 
     def owner(self, caller: Caller) -> Owner:
-        """Return the named owner, or else the token's only user. Check the owner, and a user that is given with it."""
+        """Return the named owner, or else the token's only user. Check that the token allows the owner and, if the
+        request also names a user, this user."""
         named = self._named()
         if named is None:
             return Owner(scope="user", id=caller.user(self.given_user))
@@ -91,8 +92,8 @@ class Whose(OfTenant):
         return named
 
     def owner_or_all(self, caller: Caller) -> Owner | None:
-        """Return the named owner, or None for all owners of the tenant. A token that is bound to several users must
-        name one of them."""
+        """Return the named owner, or None for all owners of the tenant. A request must name a user if its token is
+        bound to several users."""
         everybody = self._named() is None and self.given_user is None and caller.users is None
         return None if everybody else self.owner(caller)
 

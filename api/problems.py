@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 URN = "urn:memstream:problem:"
 TYPES = frozenset({"str", "tuple[ContentPart, ...]"})
-"""Names that pydantic adds to the path of an error in a message's content. They are the types that it tried, not
+"""Names that pydantic adds to the path of an error in a message's content. They name the types that pydantic tried, not
 fields."""
 CHALLENGE = 'Bearer realm="memstream"'
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
@@ -226,7 +226,8 @@ def install(app: FastAPI, *, retry_after: int) -> None:
         return Problem(status, name, detail, headers=headers).response(request.url.path)
 
     async def stage_error(request: Request, error: Exception) -> JSONResponse:
-        """Answer an error of a port. The answer names an outage and its remedy; other errors are only in the log."""
+        """Answer an error of a port. For an outage, the answer has the remedy. For a broken invariant, only the log has
+        the details."""
         assert isinstance(error, StageError)
         return of_port(error, retry_after=retry_after).response(request.url.path)
 
@@ -252,7 +253,8 @@ def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None
 def _methods(app: FastAPI, request: Request) -> str:
     """Return all methods of a path. The router's own answer has only the methods of the first matching route.
 
-    `/v1/working/advance` also matches the route of an entry with this id, whose methods do not apply to the path.
+    A path may match a second route: `/v1/working/advance` also matches `/v1/working/{entry_id}`. The methods of the
+    second route are excluded.
     """
     template = getattr(request.scope.get("route"), "path_format", "")
     documented = {method.upper() for method in app.openapi()["paths"].get(template, ())}

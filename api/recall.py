@@ -60,7 +60,8 @@ class MemoryQuery(Whose):
     def about(self, caller: Caller, header: str | None) -> About:
         """Check the query against the credential, and return its owner and session.
 
-        The session belongs to the owner, or to `user_id`: two users may use the same session id.
+        The session belongs to the owner if the owner is a user, otherwise to `user_id`. Two users may use the same
+        session id.
         """
         caller.check_ceiling(self.ceiling)
         if self.groups and caller.users is not None:

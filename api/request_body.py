@@ -1,7 +1,7 @@
-"""Reader of request bodies, used instead of the framework's.
+"""Reader of request bodies, used instead of the framework's reader.
 
-It reads a body after the check of the credential, in pieces, up to the limit, and decompresses gzip. JSON types are
-strict: a number is not a string.
+The body is read after the check of the credential, in pieces, up to the limit. A gzip body is decompressed. JSON types
+are strict: a number is not a string.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class _Gzip:
         return self._stream.eof
 
     def feed(self, piece: bytes, *, room: int) -> bytes:
-        """Return the decompressed data of a piece, at most one byte more than `room`."""
+        """Return the decompressed data of a piece, at most one byte more than `room`. This one byte shows the caller
+        that the body is too large."""
         try:
             data = self._stream.decompress(piece, room + 1)
         except zlib.error as error:

@@ -1,4 +1,4 @@
-"""End of streams whose token was removed from the token file or has other rights now."""
+"""Early end of streams whose token was removed from the token file, or whose token has other rights now."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ CHECK_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Request that runs as long as its token exists and it has a place.
+    """Request that ends early when its token is removed or when another request needs its place.
 
-    `may` returns whether the token exists. `place` takes a place; its argument is a function that ends the request.
+    `may` returns whether the token still exists with the same rights. `place` takes a place in a pool; its argument is
+    a function that ends the request.
     """
 
     may: Callable[[], bool]
     place: Callable[[Callable[[], None]], AbstractAsyncContextManager[object]]
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run an ASGI application until its token is removed.
+        """Run an ASGI application until it ends, or until it must end early.
 
-        An answer that has begun is then ended early. Before its begin, Problem (401) is raised.
+        An early end closes an answer that has begun. If the answer has not begun, it raises Problem (401).
         """
         begun = ended = False
 

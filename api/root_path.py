@@ -1,7 +1,7 @@
 """Prefix of every path if a proxy publishes this server under a path of a site (`serve --root-path /memory`).
 
 Some proxies strip the prefix before they forward a request, others keep it. The application always sees the prefix, as
-ASGI requires, so links and the OpenAPI document have it, too.
+ASGI requires, so links and the OpenAPI document also contain the prefix.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ answered 429. If work can end without a loss (a stream continues from its last i
 tenant with the most places, so that no tenant can lock out others with long work.
 
 Only the event loop's thread may use the state. Without a token file there is one party, and only the size of the pool
-counts.
+limits it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .limits import Limits
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Tenant and token to whose shares a place belongs."""
+    """Tenant and token of a request. Its place counts towards the limits of both."""
 
     tenant: str
     token: str
@@ -94,7 +94,7 @@ class SharedPool:
     ) -> AsyncIterator[Callable[[], None]]:
         """Hold a place during the block, or until the yielded function gives it back. Raises NoShare.
 
-        `leave` must end the work of the place soon. It is called when another tenant with fewer places needs one.
+        `leave` must end the work of the place soon. It is called when a tenant with fewer places needs a place.
         """
         self._check(party)
         claim = _Claim(party, leave)
@@ -145,7 +145,7 @@ class SharedPool:
             return
         newest = [claim for claim in held if self._queue.in_use(claim.party.tenant) == most][-1]
         newest.leaving = True
-        assert newest.leave is not None  # only such claims are held
+        assert newest.leave is not None  # `held` contains only claims with `leave`
         newest.leave()
 
     def _give_back(self, claim: _Claim) -> None:
@@ -167,7 +167,7 @@ class SharedPool:
         while self._free and (turn := self._queue.pop()) is not None:
             self._free -= 1
             _, claim = turn
-            if not claim.given.done():  # if it is cancelled, its block gives the place back
+            if not claim.given.done():  # if the waiting request was cancelled, its `place` gives the place back
                 claim.given.set_result(None)
 
     def _full(self, *, own: bool) -> NoShare:

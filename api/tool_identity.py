@@ -19,7 +19,8 @@ SESSION_HEADER: Final = "X-Memstream-Session"
 AGENT_HEADER: Final = "X-Memstream-Agent"
 ORG_HEADER: Final = "X-Memstream-Org"
 GROUP_HEADER: Final = "X-Memstream-Group"
-"""Headers with a percent-encoded id. Tenant and user may be omitted if the token allows only one."""
+"""Headers of the identity. Each header has a percent-encoded id. The header of the tenant or the user may be omitted if
+the token allows only one tenant or user."""
 _ID: TypeAdapter[str] = TypeAdapter(GivenId)
 
 
@@ -41,7 +42,7 @@ def identity_of(caller: Caller, headers: Mapping[str, str]) -> ToolIdentity:
 
 
 def _id(headers: Mapping[str, str], name: str) -> str | None:
-    """Return the id in a header, or None. `headers` must compare names without case."""
+    """Return the id in a header, or None. `headers` must ignore the case of names."""
     given = headers.get(name)
     if given is None:
         return None

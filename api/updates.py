@@ -79,7 +79,7 @@ class Audience:
     def hears(self, record: Record) -> bool:
         """Return whether a record is for this audience.
 
-        The key is compared first: records of other tenants need no decoding. The decoded value is authoritative.
+        The key is compared first, so that records of other tenants are not decoded. The decoded value then decides.
         """
         if record.key is not None and not record.key.startswith(f"{ids.encode(self.tenant_id)}/".encode()):
             return False
@@ -113,7 +113,7 @@ class _Leaving:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlaces:
-    """Places that a stream holds. `may` returns whether its token still exists."""
+    """Places that a stream holds. `may` returns whether the token of the stream still exists with the same rights."""
 
     pools: Pools
     party: Party
@@ -127,8 +127,8 @@ class StreamPlaces:
 
 
 class UpdatesResponse(Response):
-    """Stream of events. It follows the topic only from the moment it is sent, so that a client that disconnects earlier
-    leaks no reader."""
+    """Stream of events. The reader of the topic is created only when the response is sent, so that a client that
+    disconnects earlier leaves no open reader."""
 
     media_type = EVENT_STREAM
 
@@ -184,8 +184,9 @@ async def events(
 ) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a stream.
 
-    The first event has only the start position, so that a client that is cut off before the first change misses none.
-    The last event has the end position. The stream ends when `may` returns False; it is called every CHECK_SECONDS.
+    The first event has only the start position. A client that loses the connection before the first change can continue
+    from it. The last event has the end position. The stream ends when `may` returns False; `may` is called every
+    CHECK_SECONDS.
     """
     at, clock = following.begins, asyncio.get_running_loop().time
     yield _block(comment="memstream", id=at.token(), event=POSITION, data="{}", retry=RECONNECT_MILLISECONDS)
