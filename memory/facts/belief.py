@@ -1,7 +1,7 @@
-"""Belief in episodes and summaries, given the facts that state the same content (ADR 0011); pure.
+"""Belief in episodes and summaries, decided by the facts with the same content (ADR 0011); pure.
 
-One observation may become an episode (it was said) and a fact (it is true). When the fact is no longer believed, its
-episode must not answer a question about the present either.
+One observation may become both an episode (somebody said it) and a fact (it is true). When the fact is no longer
+believed, the episode must not answer a question about the present.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from ...schemas.facts import FactState
 from .similarity import overlap, words
 
 DENIED: tuple[FactState, ...] = ("superseded", "invalidated", "forgotten", "quarantined")
-"""States of facts that are no longer believed. An expired fact was true while it lasted, so its episodes stay."""
+"""States of facts that are no longer believed. `expired` is not among them: an expired fact was true before it ended,
+so its episodes are still believed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactClaim:
-    """The fields of a fact that decide about episodes and summaries."""
+    """The fields of a fact that decide whether an episode or a summary is believed."""
 
     content: str
     observation_ids: AbstractSet[str]
     """Ids of the observations in the fact's evidence."""
     believed: bool
     turns: AbstractSet[tuple[str, str]] = frozenset()
-    """The evidence's turns, as pairs of session id and turn id."""
+    """The turns in the fact's evidence, as pairs of session id and turn id."""
 
 
 def was_believed(
@@ -39,11 +40,15 @@ def was_believed(
     valid: datetime,
     known: datetime,
 ) -> bool:
-    """Return whether the row was believed at time `known` about the world at time `valid`, as far as the row shows."""
+    """Return whether memory believed the row at time `known` to be true at time `valid`.
+
+    The answer uses the row's last version only: a superseded row without `closed_at` counts as closed at its
+    `valid_to`.
+    """
     match state:
         case "superseded":
             if closed_at is not None and closed_at > known:
-                return True  # at `known`, nobody knew that its validity ends
+                return True  # the row was not closed yet at `known`
             return valid_to is not None and valid_to > (min(valid, known) if closed_at is None else valid)
         case "invalidated":
             return expired_at is not None and expired_at > known
@@ -57,8 +62,8 @@ def is_episode_believed(content: str, observation_id: str, sayings: Collection[F
     """Return whether an episode is still believed: no fact states it, or at least one believed fact states it.
 
     A fact states an episode when two conditions hold: the fact's evidence names the episode's observation, and the fact
-    contains more than the share `more_than` (0 to 1) of the episode's words. A fact concluded from several episodes
-    usually states none of them.
+    contains more than the share `more_than` (0 to 1) of the episode's words. The second condition excludes most facts
+    that are concluded from several episodes.
     """
     its = words(content)
     by = [

@@ -2,8 +2,8 @@
 
 `resolve` asks the stages in order; the first stage that returns a resolution decides. `carry_out` turns the resolution
 into transitions. `relations.py` compares the texts, `similarity.py` measures their similarity, and the table in
-`neighbour_relations.py` combines both. A statement that no stage can decide is admitted as pending; a model judges it
-later (`pending.py`).
+`neighbour_relations.py` combines both. When the table leaves the decision to a model, the statement is stored as a
+pending fact, and a model judges it later (`pending.py`).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "his
 
 - admit: create an active row.
 - pending: create a row that is not believed yet.
-- dedup: add the evidence to an existing row that states the same.
-- detail: add the evidence and the more detailed words to that row.
-- replace: close the old rows, which were true until now.
-- correct: invalidate the old rows, which were never true.
-- history: create a closed row that was true before the old row.
-- nothing: change nothing, because a retraction is late or the statement makes no fact.
+- dedup: add the statement's evidence to an existing row that states the same.
+- detail: give an existing row the statement's evidence and more detailed words.
+- replace: close the old rows, which were true until now, and add the statement.
+- correct: invalidate the old rows, which were never true, and add the statement.
+- history: create a closed row for a statement that was true before the old row.
+- nothing: change nothing.
 """
 
 _WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
@@ -59,10 +59,13 @@ _WAITS = "its source is less trusted than the fact that it would change"
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The rows that the stages may look at: active and pending rows of the same owner, with this outcome's changes."""
+    """Rows of the statement's owner that the stages compare with the statement.
+
+    Except for `closed`, the rows are active or pending. They include the changes that the current event already made.
+    """
 
     replaced: StoredFact | None = None
-    """The fact made from the working entry that the statement replaces."""
+    """The row that the statement explicitly replaces; None when the statement names no row."""
     equal: StoredFact | None = None
     """The row with the same subject and content hash."""
     near: tuple[NearFact, ...] = ()
@@ -71,8 +74,10 @@ class Neighbours:
     """Rows with the same subject and content hash that are no longer believed. Only proposals need them."""
 
     def at(self, statement: Statement) -> Neighbours:
-        """Leave out rows that ended before the statement begins, because an ended fact may become true again. A
-        correction keeps the replaced row, even when that row has ended."""
+        """Leave out rows that ended before the statement begins, because an ended fact may become true again.
+
+        If the statement is a correction, `replaced` stays, even when that row has ended.
+        """
         replaced = self.replaced
         return replace(
             self,
@@ -90,11 +95,11 @@ def _has_ended_before(fact: StoredFact, statement: Statement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConflictCase:
-    """One statement with everything that the stages need to decide about it."""
+    """One statement with the data that the stages need to decide about it."""
 
     statement: Statement
     makes_fact: bool
-    """False when the statement only closes the rows that it replaces: a retraction, or a statement routed elsewhere."""
+    """False when the statement may close rows but never becomes a fact: its route leads to other tiers only."""
     neighbours: Neighbours
     weighed: tuple[NeighbourRelation, ...]
     """The relation of each neighbour, nearest first."""
@@ -102,21 +107,29 @@ class ConflictCase:
 
     @property
     def begun(self) -> bool:
-        """True when the statement has begun. A turn whose clock is ahead of ours counts as begun."""
+        """True when the statement has begun. The statement's time may be later than `now`, because clocks differ; a
+        statement that begins at its own time counts as begun."""
         return self.statement.begins <= max(self.now, self.statement.occurred_at)
 
     def one_of(self, *verdicts: Verdict) -> NeighbourRelation | None:
-        """Return the nearest neighbour with the first verdict that occurs; None when no verdict occurs."""
+        """Return the nearest neighbour with one of the verdicts, which are tried in order; None when there is none."""
         return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
 
     def contradicted(self) -> tuple[NeighbourRelation, ...]:
-        """Return the contradicted neighbours. When only a correction contradicts them, return the nearest alone."""
+        """Return the neighbours that the statement contradicts.
+
+        When the only reason is that the statement is a correction (`Relation.CORRECTED`), return only the nearest
+        neighbour, because the statement does not say which fact it corrects.
+        """
         rows = [each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact)]
         certain = tuple(each for each in rows if each.relation is not Relation.CORRECTED)
         return certain or tuple(rows[:1])
 
     def _holds(self, fact: StoredFact) -> bool:
-        """Return whether the row is believed for the time that the statement is about."""
+        """Return whether the statement can contradict the row.
+
+        It cannot when the statement has already ended, or when the row is pending and begins after the statement.
+        """
         over = self.statement.valid_to is not None and self.statement.valid_to <= self.now
         ahead = fact.state == "pending" and fact.valid_from > self.statement.begins
         return not (over or ahead)
@@ -124,21 +137,23 @@ class ConflictCase:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The decision of a stage, with its reason. The rows are as the stages read them."""
+    """The decision of a stage, with its reason. The rows are the versions before the decision is carried out."""
 
     kind: Kind
     stage: str
     reason: str
     closes: tuple[StoredFact, ...] = ()
-    """For replace and correct: the old rows. For history and pending: the rows that the new row would close."""
+    """For replace and correct: the old rows, which close. For history and pending: the rows that decided; they stay."""
     into: StoredFact | None = None
-    """The existing row that takes the evidence (dedup, detail) or replaces the old rows."""
+    """The existing row that gets the evidence. For replace and correct, it also replaces the old rows."""
     overtaken_by: tuple[StoredFact, ...] = ()
-    """Contradicting rows that were stated later. When there are any, the replacement itself becomes history."""
+    """Contradicting rows that were stated later than the statement. If there are any, the statement closes the old rows
+    but becomes history itself."""
     weighed: NeighbourRelation | None = None
     makes_fact: bool = True
     confirms: StoredFact | None = None
-    """A less trusted pending row that states the same. It becomes the statement's row."""
+    """A less trusted pending row that states the same. It becomes the row of the statement, so no new row is
+    created."""
 
     def decision(self, other: str | None) -> Decision:
         weighed = self.weighed
@@ -163,7 +178,10 @@ def resolve(
 
 
 def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:
-    """Return the decision without its changes to more trusted facts: it must not close or reword them."""
+    """Remove from a decision the changes that close or reword more trusted facts.
+
+    If no row remains to close, the statement is only evidence (dedup), waits (pending) or changes nothing.
+    """
     into = found.into
     if found.kind == "detail" and into is not None and outranks(into, statement):
         return replace(found, kind="pending", closes=(into,), into=None, reason=_WAITS)
@@ -181,7 +199,8 @@ def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:
 
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
-    """Return the predicates for a lookup of rows that a similarity search may miss."""
+    """Return the statement's predicates. The caller looks up rows by them, because a similarity search may miss these
+    rows."""
     said = own_statement(statement.content, statement.subject)
     return full_names(said, pack_of(said, policy.locale))
 
@@ -196,15 +215,16 @@ def contradicted_rows(
 
 
 def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
-    """Return the rows that state the same in other words, with less or with more detail. Similarity alone is not
-    enough."""
+    """Return the rows that state the same in other words, with less or with more detail. The texts decide; high
+    similarity alone is not enough."""
     near = Neighbours(near=near).at(statement).near
     return tuple(each.fact for each in relate_neighbour(statement, near, policy) if each.relation in SAME_STATEMENT)
 
 
 # ------------------------------------------------------------------------------------------------------ stages
 def _replaces(case: ConflictCase) -> Resolution | None:
-    """Resolve a statement that names the row it replaces, without any similarity. Other contradicted rows close too."""
+    """Resolve a statement that explicitly replaces a row, however similar the two are. Other contradicted rows close
+    too."""
     old, statement = case.neighbours.replaced, case.statement
     if old is None or _same(old, statement):
         return None
@@ -223,7 +243,7 @@ def _replaces(case: ConflictCase) -> Resolution | None:
         if not case.makes_fact:
             return Resolution("nothing", "replaces", "taken back in a turn older than what is known", closes=(old,))
         if into is not None:
-            return None  # the row that states the same takes the evidence; nothing closes
+            return None  # a later stage adds the evidence to `into`; no row closes
         return Resolution(
             "history", "replaces", "stated late: true before the known facts", closes=(old,), makes_fact=True
         )
@@ -239,7 +259,7 @@ def _replaces(case: ConflictCase) -> Resolution | None:
 
 
 def _routed_elsewhere(case: ConflictCase) -> Resolution | None:
-    """Stop a statement that makes no fact and closes no row."""
+    """Resolve a statement that makes no fact and replaces no row: it changes nothing."""
     return None if case.makes_fact else Resolution("nothing", "route", "makes no fact")
 
 
@@ -249,7 +269,8 @@ def _exact(case: ConflictCase) -> Resolution | None:
 
 
 def _same_statement(case: ConflictCase) -> Resolution | None:
-    """Resolve a restatement: other words, less detail or more detail. Other contradicted rows close."""
+    """Resolve a restatement of a known row in other words, or with less or more detail. Other contradicted rows
+    close."""
     found = case.one_of("reinforce", "updated")
     if found is None:
         return None
@@ -261,8 +282,10 @@ def _same_statement(case: ConflictCase) -> Resolution | None:
 
 
 def _contradicts(case: ConflictCase) -> Resolution | None:
-    """Close the rows that cannot be true together with the statement, unless the statement is older or begins in the
-    future."""
+    """Resolve a statement that contradicts rows: the rows close.
+
+    A statement that begins in the future becomes pending instead. A statement that is older than a row becomes history.
+    """
     against = case.contradicted()
     if not against:
         return None
@@ -281,7 +304,7 @@ def _contradicts(case: ConflictCase) -> Resolution | None:
 
 
 def _open(case: ConflictCase) -> Resolution | None:
-    """Admit as pending a statement that a model must weigh against an active row, or one that begins in the future."""
+    """Make a statement pending when a model must compare it with an active row, or when it begins in the future."""
     against = case.one_of("pending")
     if against is not None and against.fact.state == "active":
         return Resolution("pending", against.stage, against.relation.value, closes=(against.fact,), weighed=against)
@@ -305,10 +328,11 @@ STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
 
 
 def is_late(statement: Statement, old: StoredFact) -> bool:
-    """Return whether the statement comes late for the row.
+    """Return whether the statement is older than the row, so that the statement must not close the row.
 
-    It is late when its turn is older than the newest evidence of the row, or when both state their begin and the
-    statement's begin is earlier. Evidence less trusted than the statement does not count. A correction is never late.
+    A statement is late in two cases. The row's newest evidence is later than the statement, where evidence that is less
+    trusted than the statement does not count. Or speakers gave both starts, and the statement's start is earlier. A
+    correction is never late.
     """
     newest = newest_evidence_time(old, statement)
     said_before = newest is not None and statement.occurred_at < newest
@@ -316,12 +340,13 @@ def is_late(statement: Statement, old: StoredFact) -> bool:
 
 
 def _same(old: StoredFact, statement: Statement) -> bool:
-    """Return whether the statement repeats the old row: that is a refresh, not a replacement."""
+    """Return whether the statement has the subject and content of the old row. Such a repetition replaces nothing."""
     return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
 
 
 def _believed_already(case: ConflictCase, old: StoredFact) -> StoredFact | None:
-    """Return a row other than the replaced one that states the same: in equal words, other words or other detail."""
+    """Return a row other than `old` that states the same, in equal words, in other words or with other detail; None
+    when there is none."""
     equal, same = case.neighbours.equal, case.one_of("reinforce", "updated")
     found = equal or (same.fact if same is not None else None)
     return found if found is not None and found.fact_id != old.fact_id else None
@@ -380,7 +405,7 @@ def _said_again(
     policy: MemoryPolicy,
     decision: Decision,
 ) -> tuple[Transition, ...]:
-    """Reinforce the row. A restatement in other words also moves the row's start to an earlier time."""
+    """Reinforce the row. A restatement in other words with an earlier start also moves the row's start to that time."""
     reason = resolution.reason
     if resolution.stage != "exact" and statement.begins < into.valid_from and not outranks(into, statement):
         return (backdate(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
@@ -396,8 +421,7 @@ def _as_history(
 
 
 def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
-    """Close the old rows, then add the replacement, if there is one. The replacement and the first old row link to each
-    other."""
+    """Close the old rows, then create or reinforce the row that replaces them. That row links to the first old row."""
     olds, into, reason = resolution.closes, resolution.into, resolution.reason
     opens = resolution.makes_fact and not resolution.overtaken_by
     successor = into.fact_id if into else (statement.fact_id if opens else None)

@@ -1,7 +1,7 @@
 """Manual edits of facts: pure decisions, with the transitions that carry them out.
 
-A remembered statement goes through the conflict pipeline, like a statement of a turn. An edit that names a fact by its
-id is an order of the caller and applies to a fact of any trust. No edit leaves two active facts that state the same.
+A remembered statement goes through the conflict pipeline, like a statement from a conversation. No edit creates two
+active facts with the same meaning: such an edit is refused, or it adds evidence to the fact that exists.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EditRefusal:
 
 @dataclass(frozen=True, slots=True)
 class FactEditOutcome:
-    """The edited fact, and the transitions that carry out the edit. No transitions: nothing to change."""
+    """The id of the edited fact, and the transitions that carry out the edit. Without transitions nothing changes."""
 
     fact_id: str
     transitions: tuple[Transition, ...] = ()
@@ -57,7 +57,7 @@ class RememberOutcome(FactEditOutcome):
 
 
 def refuse_own_word(statement: Statement) -> EditRefusal | None:
-    """Refuse a preference or an identity that a tool states; return None when it may be remembered."""
+    """Refuse a preference or an identity that a tool states. Return None when the statement may be remembered."""
     if not needs_own_word(statement.trust, statement.category):
         return None
     return EditRefusal("own_word", f"a fact of the category {statement.category} needs the word of a person")
@@ -82,8 +82,10 @@ def update_fact(
     *,
     reason: str,
 ) -> FactEditOutcome | EditRefusal:
-    """Reword a fact, or change its category, tags or metadata. `statement` has the new words; None keeps the old
-    words."""
+    """Reword a fact, or change its category, tags or metadata.
+
+    `statement` has the new words; None keeps the old words. `fields` has the new values by field name.
+    """
     if fact.state not in READABLE:
         return _stale(fact, "only active and pending facts are edited")
     if statement is not None and statement.content == fact.content:
@@ -111,7 +113,7 @@ def update_fact(
 def reinforce_fact(
     fact: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, *, reason: str
 ) -> FactEditOutcome | EditRefusal:
-    """Add the command as evidence of an active fact, which keeps its words."""
+    """Add the evidence of `statement`, the edit command, to an active fact. The fact keeps its words."""
     if fact.state != "active":
         return _stale(fact, "only active facts are reinforced; approve one that waits")
     why = reason or "confirmed by hand"
@@ -128,10 +130,10 @@ def supersede_fact(
     *,
     reason: str,
 ) -> FactEditOutcome | EditRefusal:
-    """Close a fact and let another value hold from now on.
+    """Close a fact, and create or reinforce the fact that states the new value.
 
-    Other rows that the new value contradicts close too, unless they are more trusted. The outcome names the fact that
-    states the new value.
+    Other active rows that contradict the new value close too, unless they are more trusted than the new value. The
+    outcome has the id of the fact that states the new value.
     """
     if fact.state != "active":
         return _stale(fact, "only active facts are superseded")
@@ -182,7 +184,8 @@ def merge_facts(
     reason: str,
     trust: Trust | None,
 ) -> FactEditOutcome | EditRefusal:
-    """Merge facts into the first one. `trust` is the trust of new words; None when the words come from the facts."""
+    """Merge facts into the first fact. `trust` is the trust of new words; None when the words are from one of the
+    facts."""
     gone = next((fact for fact in facts if fact.state != "active"), None)
     if gone is not None:
         return _stale(gone, "only active facts are merged")
@@ -205,7 +208,7 @@ def merge_facts(
 
 
 def forget_fact(fact: StoredFact, stamp: Stamp, *, reason: str) -> FactEditOutcome:
-    """Remove a fact of any state from every read."""
+    """Forget a fact, whatever its state is. A forgotten fact changes nothing."""
     if fact.state == "forgotten":
         return FactEditOutcome(fact.fact_id)
     gone = forget(fact, stamp, reason=reason or "forgotten by hand", decision=Decision(stage=STAGE))
@@ -217,7 +220,10 @@ def _stale(fact: StoredFact, rule: str) -> EditRefusal:
 
 
 def _is_less_trusted(fact: StoredFact, statement: Statement) -> EditRefusal | None:
-    """Refuse to reword a more trusted fact. A rewording loses the old text; a supersession keeps the old fact."""
+    """Refuse to reword a fact that is more trusted than the new words.
+
+    A rewording loses the old text. The caller can supersede the fact instead, which keeps the old row.
+    """
     if not outranks(fact, statement):
         return None
     message = f"fact {fact.fact_id} has the trust {fact.trust}, the new words have {statement.trust}: supersede it"
@@ -234,7 +240,7 @@ def _is_instruction(content: str) -> EditRefusal | None:
 def _clashes(
     facts: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> EditRefusal | None:
-    """Refuse words that repeat or contradict another active fact."""
+    """Refuse new words that repeat or contradict an active fact outside `facts`."""
     named = {fact.fact_id for fact in facts}
     same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy.conflict))
     for row in same:

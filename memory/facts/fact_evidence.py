@@ -1,4 +1,4 @@
-"""The evidence of a fact: its source turns, their trust, and the turns that count as reinforcement."""
+"""Evidence of facts: merge evidence entries, and count the user turns that reinforce a fact."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from .statements import Statement
 from .trust_order import TRUST, Trusted
 
 Merged = tuple[tuple[Evidence, ...], int, int]
-"""The merged evidence, the number of new user turns (they reinforce), and the number of new or more trusted turns."""
+"""Three values: the merged evidence; the number of added user entries, which reinforce the fact; the number of all
+added entries. An entry is added when its turn is new, or when it is more trusted than the known entry of its turn."""
 
 
 def newest_evidence_time(fact: StoredFact, said: Trusted) -> datetime | None:
-    """Return the time of the newest evidence that is not less trusted than `said`; None without such evidence."""
+    """Return the time of the newest evidence that is at least as trusted as `said`; None without such evidence."""
     least = TRUST.index(said.trust)
     return max(
         (each.occurred_at for each, trust in _trusted_evidence(fact) if TRUST.index(trust) >= least), default=None
@@ -22,21 +23,23 @@ def newest_evidence_time(fact: StoredFact, said: Trusted) -> datetime | None:
 
 
 def count_reinforcements(fact: StoredFact, added: int) -> int:
-    """Return the number of distinct user turns minus one, never below 0. The count keeps growing when the row no longer
-    keeps all evidence."""
+    """Return the row's reinforcement count after `added` user turns: the number of its user turns minus one, at least
+    0.
+
+    The count grows from the stored count, because the row may have dropped old evidence.
+    """
     known = fact.reinforcement_count > 0 or any(trust == "user" for _, trust in _trusted_evidence(fact))
     return fact.reinforcement_count + added if known else max(0, added - 1)
 
 
 def adds_no_evidence(fact: StoredFact, statement: Statement) -> bool:
-    """Return whether the row's evidence already contains every turn of the statement's evidence."""
+    """Return whether the statement has evidence and the row's evidence already contains each of its turns."""
     turns = {(each.session_id, each.turn_id) for each in fact.evidence}
     return bool(statement.evidence) and all((each.session_id, each.turn_id) in turns for each in statement.evidence)
 
 
 def _trusted_evidence(fact: StoredFact) -> Iterable[tuple[Evidence, Trust]]:
-    """Return the row's evidence with its trust. Evidence from earlier versions, without a trust, has the fact's
-    trust."""
+    """Return each entry of the row's evidence with its trust. Old entries have no trust; they get the fact's trust."""
     return ((each, each.trust or fact.trust) for each in fact.evidence)
 
 
@@ -45,17 +48,18 @@ def _with_trust(evidence: Evidence, whose: Trusted) -> Evidence:
 
 
 def first_evidence(evidence: Sequence[Evidence], whose: Trusted) -> Merged:
-    """Return the evidence of a new row. Entries without a trust get the trust of `whose`, the statement."""
+    """Return the evidence of a new row. `whose` is the statement; entries without a trust get its trust."""
     return _merged((), [_with_trust(each, whose) for each in evidence])
 
 
 def add_evidence(fact: StoredFact, new: Sequence[Evidence], whose: Trusted) -> Merged:
-    """Merge new evidence into a row's evidence. New entries without a trust get the trust of `whose`."""
+    """Merge new evidence into a row's evidence. `whose` is the source of the new entries; entries without a trust get
+    its trust."""
     return _merged([_with_trust(each, fact) for each in fact.evidence], [_with_trust(each, whose) for each in new])
 
 
 def _merged(kept: Sequence[Evidence], new: Sequence[Evidence]) -> Merged:
-    """Keep the most trusted entry for each (session, turn), oldest first."""
+    """Merge the entries, oldest first. For each pair of session and turn, keep only the most trusted entry."""
     entries = {(each.session_id, each.turn_id): each for each in kept}
     added = better = 0
     for each in new:
@@ -70,8 +74,11 @@ def _merged(kept: Sequence[Evidence], new: Sequence[Evidence]) -> Merged:
 
 
 def _bounded(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Keep the first 32 and the last 32 entries. Entries not from a user are removed first, so that they never displace
-    a user's words."""
+    """Return at most 2 * EVIDENCE_KEPT entries.
+
+    Entries that are not from a user are removed first, from the middle. If there are still too many entries, the first
+    EVIDENCE_KEPT and the last EVIDENCE_KEPT remain.
+    """
     over = len(evidence) - 2 * EVIDENCE_KEPT
     if over <= 0:
         return tuple(evidence)

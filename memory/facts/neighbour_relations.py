@@ -1,4 +1,7 @@
-"""Verdicts about known facts next to a new statement, by zone and texts: the table in docs/explanation/conflicts.md."""
+"""Compare a new statement with its neighbours, the known facts that are similar to it.
+
+The similarity zone and the relation of the two texts give a verdict. The table is in docs/explanation/conflicts.md.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _BY_TEXT_ALONE: Mapping[Relation, Verdict] = {
     Relation.NAME: "pending",
     Relation.TOUCHED: "pending",
 }
-"""Verdicts that depend on the texts alone. `zone_of` has already put these pairs into the right zone."""
+"""Verdicts that are the same in every zone, because the texts alone decide."""
 TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
     "HOT": {**_BY_TEXT_ALONE, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
     "NEAR-DUP": {**_BY_TEXT_ALONE, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
@@ -46,8 +49,8 @@ TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
 }
 """Verdict by zone and relation.
 
-When each of two texts says something that the other does not, similarity alone never merges them: a wrong merge loses
-a fact, but a pending fact only waits.
+Two texts with the relation DIFFERS are never merged, however similar they are: a wrong merge loses a fact, and a
+pending fact only waits.
 """
 
 _CORRECTABLE = (
@@ -58,7 +61,7 @@ _CORRECTABLE = (
     Relation.NAME,
     Relation.TOUCHED,
 )
-"""Relations in which a correction may replace a known fact, although both could be true together."""
+"""Relations in which a correction replaces a known fact, although both statements could be true together."""
 _APART = (Relation.APART, Relation.BESIDE)
 _BY_MARKER = (Relation.DENIED, Relation.GUESSED)
 _BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
@@ -66,7 +69,7 @@ _BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
 
 @dataclass(frozen=True, slots=True)
 class NeighbourRelation:
-    """A neighbour with its relation to the statement, its zone and its similarity."""
+    """A known fact with its relation to the new statement, its zone and its similarity."""
 
     fact: StoredFact
     relation: Relation
@@ -80,7 +83,7 @@ class NeighbourRelation:
 
     @property
     def stage(self) -> str:
-        """The pipeline stage that decided."""
+        """The name under which the decision is reported: the part of the comparison that decided."""
         if self.relation in _BY_MARKER:
             return "markers"
         return "zones" if self.relation in _BY_ZONE else "predicates"
@@ -89,7 +92,7 @@ class NeighbourRelation:
 def relate_neighbour(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy
 ) -> tuple[NeighbourRelation, ...]:
-    """Return the zone and the relation of each neighbour, nearest first."""
+    """Return the zone and the relation of each known fact in `near`, most similar first."""
     said = own_statement(statement.content, statement.subject)
     pack = pack_of(said, policy.locale)
     weighed = []
@@ -105,7 +108,7 @@ def relate_neighbour(
 
 
 def _relate(old: str, new: str, pack: Locale, policy: ConflictPolicy) -> ClaimRelation:
-    """Relate two texts, each read with the locale pack of its own language. `pack` is the pack of the new text."""
+    """Relate two texts. Each text is read with the locale pack of its own language; `pack` is the pack of `new`."""
     known = pack_of(old, policy.locale)
     if UNDETERMINED in (known, pack):
         return relate_unread(old, new)
@@ -117,27 +120,28 @@ def _relate(old: str, new: str, pack: Locale, policy: ConflictPolicy) -> ClaimRe
 
 
 def _differ_in_polarity(old: Sequence[Claim], new: Sequence[Claim]) -> bool:
-    """Return whether one text denies a predicate that the other affirms.
+    """Return whether one text denies a predicate that the other text affirms.
 
-    Across languages the words cannot be compared: `Drinks coffee`, `Trinkt keinen Kaffee mehr`.
+    Only the predicates are compared, because the two texts are in different languages: `Drinks coffee` and `Trinkt
+    keinen Kaffee mehr`.
     """
     said = {(claim.about, claim.predicate, claim.denied) for claim in old if claim.predicate}
     return any(claim.predicate and (claim.about, claim.predicate, not claim.denied) in said for claim in new)
 
 
 def is_confirmed(known: StoredFact, statement: Trusted) -> bool:
-    """Return whether a statement of the same makes this fact believed: the fact is pending and less trusted."""
+    """Return whether a repetition by `statement` makes the fact active: the fact is pending and less trusted."""
     return known.state == "pending" and outranks(statement, known)
 
 
 def heed_trust(
     statement: Trusted, weighed: tuple[NeighbourRelation, ...], equal: StoredFact | None
 ) -> tuple[tuple[NeighbourRelation, ...], StoredFact | None, StoredFact | None]:
-    """Return the neighbours that the pipeline may look at, the equal fact, and the pending fact that is confirmed.
+    """Return the neighbours for the pipeline, the equal fact, and the pending fact that the statement confirms.
 
-    Two kinds of less trusted neighbours remain: facts that the statement closes, and active facts that it repeats or
-    extends. The statement does not raise the trust of a fact that says more, and it does not wait for a fact that a
-    model would have to weigh.
+    A less trusted neighbour remains only when the statement closes it, or when the neighbour is active and the
+    statement repeats or extends it. The others are hidden for two reasons. The statement must not raise the trust of
+    details that it does not contain. And it must not wait until a model compares it with a less trusted fact.
     """
     confirmed = equal if equal is not None and is_confirmed(equal, statement) else None
     kept: list[NeighbourRelation] = []

@@ -1,7 +1,8 @@
 """Settlement of pending facts.
 
-A pending fact waits for a judgement against another fact (`Fact.waits_for` in its metadata), or only for the time when
-it begins. A model gives the judgement, or `judge_without_model` does.
+A pending fact is not believed yet. It waits for a judgement that compares it with a known fact, or only for the time
+when its validity begins. `StoredFact.waits_for` is the id of the known fact. The judgement comes from a model or from
+`judge_without_model`.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ _DEFAULT = ConflictPolicy()
 def judge_without_model(
     pending: StoredFact, known: StoredFact | None, now: datetime, policy: ConflictPolicy = _DEFAULT
 ) -> Judgement | None:
-    """Return a judgement that needs no model; None when a model is needed, or when the fact's time has not come.
+    """Return a judgement that needs no model; None when a model is needed, or when the pending row has not begun.
 
-    `known` is the current row that the fact waits for; None when it waits for no row, or when that row is gone. No
-    model is needed in three cases: the known row is closed; the known row has the same text; or the pending row only
-    waited for its time and rules out the known row. If the known row is more trusted, the third case also requires
-    that it was stated later than the pending row, which then becomes history.
+    `known` is the current row that the pending row waits for; None when the pending row waits for no row, or when that
+    row is gone. The rules, in order:
+
+    1. The known row has the same text: `duplicate`, even before the pending row begins.
+    2. There is no known row, or the known row is closed: `coexist`.
+    3. The texts alone decide that the pending row replaces the known row: `supersede`. When the known row is more
+       trusted, this rule applies only if the known row was also stated later. The pending row then becomes history.
     """
     if known is not None and known.content_hash == pending.content_hash:
         return "duplicate"
@@ -65,13 +69,13 @@ def settle_pending(
 ) -> tuple[Transition, ...]:
     """Return the transitions of a judgement. Transitions of old rows come first.
 
-    - coexist: the pending row is approved.
-    - supersede: the known row closes where the pending row begins; a row that is already closed does not change.
-    - duplicate: the pending row closes; if the known row is still believed, it takes the evidence.
+    - coexist: the pending row becomes active.
+    - supersede: the known row closes at the start of the pending row, and the pending row becomes active. A known row
+      that is already closed does not change.
+    - duplicate: the pending row closes. If the known row is still active or pending, it gets the evidence.
 
-    The rule for late statements applies here too: when the newest evidence of the known row is newer than the pending
-    row's turn, the pending row becomes history. `rivals` are other believed rows that contradict the pending row and
-    were stated while it waited. They are treated like the known row.
+    `rivals` are other active rows that contradict the pending row. They close like the known row under `supersede`.
+    When a row that would close was stated later than the pending row, the pending row becomes history instead.
     """
     decision = Decision(stage=STAGE, other_fact_id=known.fact_id if known else pending.waits_for)
     if known is not None and judgement == "duplicate":
@@ -109,7 +113,7 @@ def more_trusted_rivals(
     rivals: Sequence[StoredFact],
     policy: ConflictPolicy = _DEFAULT,
 ) -> tuple[StoredFact, ...]:
-    """Return the more trusted rows that must close before the pending row can be believed."""
+    """Return the rows that are more trusted than the pending row and must close before the pending row is believed."""
     rows = [row for row in rivals if outranks(row, pending)]
     if known is not None and known.state in READABLE and outranks(known, pending) and judgement != "duplicate":
         (weighed,) = relate_neighbour(statement_from_fact(pending), (NearFact(known),), policy)
@@ -119,13 +123,16 @@ def more_trusted_rivals(
 
 
 def is_newer(row: StoredFact, pending: StoredFact) -> bool:
-    """Return whether the row was stated after the pending row by a source that is not less trusted."""
+    """Return whether the row was stated later than the pending row, or states a later start.
+
+    Evidence that is less trusted than the pending row does not count.
+    """
     newest = newest_evidence_time(row, pending)
     return (newest is not None and last_stated_at(pending) < newest) or told_before(statement_from_fact(pending), row)
 
 
 def last_stated_at(fact: StoredFact) -> datetime:
-    """Return when a fact was last stated. A fact stated before its start counts from its start."""
+    """Return when a fact was last stated. A fact that was stated before its start counts as stated at its start."""
     newest = newest_evidence_time(fact, fact)
     return fact.valid_from if newest is None else max(newest, fact.valid_from)
 
@@ -133,7 +140,10 @@ def last_stated_at(fact: StoredFact) -> datetime:
 def _duplicate(
     pending: StoredFact, known: StoredFact, stamp: Stamp, policy: MemoryPolicy, *, why: str, decision: Decision
 ) -> tuple[Transition, ...]:
-    """Close the pending row with an empty validity, because the known row states the same."""
+    """Close the pending row and add its evidence to the known row, which states the same.
+
+    The validity of the pending row becomes empty: the row ends at its start.
+    """
     gone = supersede(pending, stamp, by=known.fact_id, valid_to=pending.valid_from, reason=why, decision=decision)
     if known.state not in READABLE:
         return (gone,)

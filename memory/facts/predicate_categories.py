@@ -1,4 +1,4 @@
-"""Default categories of statements, by predicate."""
+"""Default category of a statement, by its predicate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_PREDICATE: Final[dict[str, Category]] = {
 
 
 def category_of(predicate: str | None) -> Category:
-    """Return the predicate's category: `attribute` when the table has none, `knowledge` without a predicate."""
+    """Return the predicate's category: `attribute` for a predicate outside the table, `knowledge` for None."""
     if predicate is None:
         return "knowledge"
     return _BY_PREDICATE.get(predicate, "attribute")

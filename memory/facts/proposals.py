@@ -3,12 +3,13 @@
 A proposal is based on an earlier state of the facts. A target may have changed since then:
 
 - The target is no longer active. The verdict is `stale`.
-- The target is active and has another version. Reinforce and invalidate still apply. An update is compared with the
-  target like a new statement. Prune and merge are refused, because a doubtful fact is kept.
+- The target is active and has another version. Reinforce and invalidate still apply. An update applies only when the
+  new text contains all words of the current text; other new texts are new statements. Prune and merge are refused,
+  because a fact is kept when it is doubtful whether to remove it.
 - The row of a judgement is no longer pending. The verdict is `stale`.
 
-A proposal has the trust of its least trusted source. A change that would close or reword a more trusted fact is
-refused. Exception: the conflict pipeline resolves an update as a new statement.
+A proposal has the trust of its least trusted source. A change that would close a more trusted fact is refused. An
+update of a more trusted fact goes through the conflict pipeline as a new statement, which does not change that fact.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ STAGE = "proposal"
 
 @dataclass(frozen=True, slots=True)
 class ProposalOutcome:
-    """The verdict on one change, with the transitions that carry it out."""
+    """The verdict on one change, with the transitions that carry out the change."""
 
     verdict: VerdictName
     reason: str
@@ -54,9 +55,9 @@ def settle(
 ) -> ProposalOutcome:
     """Settle one change.
 
-    `targets` are the rows that the change names, in its order: `target_fact_id`; for a merge, `source_fact_ids`; for a
-    judgement, both fields. All belong to this owner; the caller handles unknown ids. `statement` is the proposal as a
-    candidate fact.
+    `targets` are the rows that the change names, in the order of the change: the row of `target_fact_id`; for a merge,
+    the rows of `source_fact_ids`; for a judgement, the pending row and then the known row. All rows belong to the owner
+    of the statement; the caller handles unknown ids. `statement` is the candidate fact of the change.
     """
     rule = None if change.content is None else observed_rule(statement.subject, change.content, statement.trust)
     if rule is not None:
@@ -102,7 +103,7 @@ def settle(
 def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> ProposalOutcome:
     over = next((row for row in neighbours.closed if adds_no_evidence(row, statement)), None)
     if over is not None and neighbours.equal is None:
-        # An old fact may become true again, but not by evidence from the same turns.
+        # A closed fact may become true again, but the turns that it already has as evidence do not prove that.
         return ProposalOutcome("stale", f"it was believed from the same turns and is now {over.state}", over.fact_id)
     resolution = resolve(statement, neighbours, policy.conflict, now=stamp.now)
     transitions = carry_out(resolution, statement, stamp, policy)
@@ -136,7 +137,7 @@ def _judged(
     rivals = tuple({row.fact_id: row for row in (*rivals, *above)}.values())
     twin = _active_twin(pending, neighbours, policy) if change.judgement == "coexist" and not rivals else None
     if twin is not None:
-        # While this row waited, another row was reworded to state the same; two active rows would state it twice.
+        # Another row was reworded while this row waited, and now states the same. Two active rows would be duplicates.
         transitions = settle_pending(pending, twin, "duplicate", stamp, policy, why="")
     else:
         transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
@@ -144,7 +145,7 @@ def _judged(
 
 
 def _active_twin(pending: StoredFact, neighbours: Neighbours, policy: MemoryPolicy) -> StoredFact | None:
-    """Return the active row that states the same as the pending one."""
+    """Return the active row that states the same as the pending row."""
     rows = equivalent_rows(statement_from_fact(pending), neighbours.near, policy.conflict)
     return next((row for row in rows if row.state == "active" and row.fact_id != pending.fact_id), None)
 
@@ -160,8 +161,15 @@ def _updated(
     why: str,
     moved: bool,
 ) -> ProposalOutcome:
-    """Apply the update as proposed when the target has the expected version. Otherwise apply it only if the new text
-    contains all words of the old text; a shorter text reinforces the fact; any other text is a new statement."""
+    """Settle an update of one target. `moved`: the target no longer has the version that the change expects.
+
+    - Another row already has the new text: that row replaces the target.
+    - The new text equals the target's text: it is evidence for the target.
+    - The new text contradicts or repeats another active row: refused.
+    - The target has the expected version: the update applies.
+    - Otherwise the words decide. A new text with all words of the old text applies. A new text with only some of these
+      words reinforces the target. Any other text is a new statement.
+    """
     equal = neighbours.equal
     if equal is not None and equal.fact_id != target.fact_id and not is_confirmed(equal, statement):
         return _replaced_by_equal(target, equal, statement, stamp, policy, why)
@@ -192,9 +200,9 @@ def _updated(
 def _refuse_overlap(
     targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> ProposalOutcome | None:
-    """Refuse a rewording that contradicts or repeats an active row that the change does not name.
+    """Refuse a rewording that contradicts or repeats an active row outside `targets`.
 
-    A contradiction would change that row; a repetition would state the same twice.
+    Without the refusal, the active rows would contradict each other, or two active rows would state the same.
     """
     named = {target.fact_id for target in targets}
 
@@ -211,7 +219,7 @@ def _refuse_overlap(
 
 
 def _needs_own_word(statement: Statement, targets: Sequence[StoredFact]) -> ProposalOutcome | None:
-    """Refuse a preference or an identity that no user stated: a tool's output cannot establish one."""
+    """Refuse a preference or an identity that comes from a tool and has no evidence from a user."""
     said = (*statement.evidence, *(each for target in targets for each in target.evidence))
     by_user = any((each.trust or statement.trust) == "user" for each in said)
     if statement.trust != "tool" or by_user or statement.category not in OWN_WORD_ONLY:
@@ -222,7 +230,7 @@ def _needs_own_word(statement: Statement, targets: Sequence[StoredFact]) -> Prop
 
 
 def _is_worded_by_the_most_trusted(targets: Sequence[StoredFact], statement: Statement) -> bool:
-    """Return whether a merge keeps the words of the most trusted source."""
+    """Return whether the merged text is the text of a most trusted source. Sources of equal trust allow any text."""
     if not any(outranks(one, other) for one in targets for other in targets):
         return True
     top = [one for one in targets if not any(outranks(other, one) for other in targets)]
@@ -232,7 +240,10 @@ def _is_worded_by_the_most_trusted(targets: Sequence[StoredFact], statement: Sta
 def _replaced_by_equal(
     target: StoredFact, equal: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, why: str
 ) -> ProposalOutcome:
-    """Settle an update whose new text belongs to another row: that row takes the evidence and replaces the target."""
+    """Settle an update whose new text is already the text of the row `equal`.
+
+    The row `equal` gets the evidence of the update and supersedes the target.
+    """
     decision = Decision(stage="exact", other_fact_id=equal.fact_id)
     closed = supersede(
         target,

@@ -1,6 +1,7 @@
-"""Relation of a new statement to a known one, by the claims of both texts; pure.
+"""Relation of a new statement to a known statement, by the claims of both texts; pure.
 
-Similarity is not considered here: the zones decide the cases that these rules leave open
+A claim is one assertion of a text: a subject, a predicate and objects. The rules here compare words and ignore the
+similarity of the embeddings. When the rules give no clear relation, the similarity zone decides
 (docs/explanation/conflicts.md).
 """
 
@@ -19,7 +20,7 @@ _YEAR = re.compile(r"(19|20)\d\d")
 
 
 class Relation(Enum):
-    """Relations of two claims. A relation listed earlier outweighs a later one in the same text."""
+    """Relations of two claims. Each value is the reason that a decision reports."""
 
     DENIED = "a marker differs"
     VALUE = "the same statement with another number"
@@ -44,7 +45,7 @@ class ClaimRelation:
     same_predicate: bool
     """True when both claims name the same known predicate."""
     shares: bool = False
-    """True when they share a word besides the predicate."""
+    """True when both claims are about the same subject and share a word besides the predicate."""
 
 
 SAME_STATEMENT = (Relation.SAME, Relation.MORE, Relation.LESS)
@@ -53,8 +54,11 @@ _OPEN = (Relation.REORDERED, Relation.TOUCHED, Relation.GUESSED, Relation.DIFFER
 
 
 def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> ClaimRelation:
-    """Relate two texts: return the weightiest relation of their claims. Two texts are the same statement only when
-    every claim has an equivalent."""
+    """Relate two texts by all pairs of their claims.
+
+    A contradiction between any two claims decides. Otherwise the texts are one statement when every claim of one text
+    has an equivalent claim in the other text. Otherwise the first relation of `_OPEN` that occurs decides.
+    """
     table = [[_relate_with_change(mine, theirs, pack) for theirs in new] for mine in old]
     found = {relation for row in table for relation in row}
     same = any(_one_predicate(mine, theirs) for mine in old for theirs in new)
@@ -79,16 +83,18 @@ def _one_predicate(old: Claim, new: Claim) -> bool:
 
 
 def _relate_with_change(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Relate two claims. When the texts do not decide, a change that concerns the known claim may have ended it."""
+    """Relate two claims. Return TOUCHED when the words do not decide and the new claim states a change that may have
+    ended the old claim."""
     relation = _relate(old, new, pack)
     undecided = relation in (Relation.APART, Relation.DIFFERS, Relation.UNCLEAR)
     if new.another and old.numbers and not old.past and _heads(old) & _heads(new):
-        return Relation.TOUCHED  # has one child: had a second child
+        return Relation.TOUCHED  # old: has one child; new: had a second child
     return Relation.TOUCHED if undecided and _concerns(new, old, pack) else relation
 
 
 def _concerns(new: Claim, old: Claim, pack: Locale) -> bool:
-    """Return whether a claim states a change of another claim: `learned to swim`, `cannot swim`."""
+    """Return whether the new claim states a change that concerns the old claim: `learned to swim` after `cannot
+    swim`."""
     if (
         not (new.changed or new.event or new.former)
         or new.hedged
@@ -103,14 +109,14 @@ def _concerns(new: Claim, old: Claim, pack: Locale) -> bool:
     if old.predicate in pack.lasting or new.predicate in pack.lasting:
         return False
     if new.former and not new.moved and _names(new.former, old, pack):
-        return True  # uses Disney+ instead of Netflix: watches Netflix
+        return True  # new: uses Disney+ instead of Netflix; old: watches Netflix
     if new.about and old.predicate is None and new.predicate is None and not old.denied and not new.denied:
-        return True  # Boss is strict: new boss is easy-going
+        return True  # new: new boss is easy-going; old: boss is strict
     said = [word for word in _all(new) if not tells_when(word, pack) and word not in new.numbers]
     named = [tuple(word for word in each if not tells_when(word, pack)) for each in (*old.object, old.words)]
     things = {each[-1] for each in named if each} | (old.names & set(_all(old)))
     if old.valued == "single" and old.predicate:
-        things.add(compared(old.predicate.rpartition("_")[2], pack))  # the exam is in May: passed the exam
+        things.add(compared(old.predicate.rpartition("_")[2], pack))  # old: the exam is in May; new: passed the exam
     return any(akin(word, thing, pack) for word in said for thing in things if not tells_when(thing, pack))
 
 
@@ -143,7 +149,7 @@ def _names_former_value(old: Claim, new: Claim, pack: Locale) -> bool:
     differ = new.predicate is not None and old.predicate is not None and new.predicate != old.predicate
     one_of_its_kind = new.moved and old.valued != "multi" and old.predicate not in pack.lasting
     if differ and not one_of_its_kind and new.predicate not in _all(old):
-        return False  # but `Emil is a cousin`: has a brother named Emil
+        return False
     whom = () if new.about == old.about else new.about
     return _within(whom, _all(old), pack) and _names(new.former, old, pack)
 
@@ -153,7 +159,11 @@ def _all(claim: Claim) -> Segment:
 
 
 def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Relate plans and guesses. They close nothing. A plan is replaced when it came true or is dropped."""
+    """Relate two claims of which at least one is a plan or a guess.
+
+    A new plan or guess never closes a known claim that is certain. It closes a known plan that it denies. A certain new
+    claim closes a known plan that it fulfils.
+    """
     if old.hedged and new.hedged:
         compared = _compared(old, new, pack) if old.denied == new.denied else Relation.DENIED
         if compared is Relation.DENIED:
@@ -169,30 +179,31 @@ def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
 def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
     """Return whether a denial rules out a claim.
 
-    The denial of a general claim denies a particular one (no longer drinks coffee: drinks black coffee). The reverse is
-    not true.
+    The denial of a general thing also denies a particular thing: `no longer drinks coffee` denies `drinks black
+    coffee`. The denial of a particular thing does not deny the general thing.
     """
     if denial.predicate is None and claim.predicate in pack.lasting:
-        return False  # a dropped course does not remove what was learned in it
+        return False  # a lasting claim stays true: a person who drops a course still knows the subject
     if denial.predicate is not None and claim.predicate is not None:
         if denial.predicate != claim.predicate:
             return not denial.said and bool(denial.words) and denial.words[:1] == claim.words[:1]
         first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
         if first and _names_differ(denial, claim, pack):
-            return False  # was married to Ruth: is married to Selma
+            return False  # denial: was married to Ruth; claim: is married to Selma
         said = tuple(word for word in denial.said if not tells_when(word, pack))
         return first or _names(said, claim, pack)
     return bool(denial.words) and _names(denial.words, claim, pack)
 
 
 def _names_differ(one: Claim, other: Claim, pack: Locale) -> bool:
-    """Return whether two claims name different people or things."""
+    """Return whether both claims contain names and share no name. Names of times do not count."""
     mine, theirs = ({name for name in each.names if not tells_when(name, pack)} for each in (one, other))
     return bool(mine) and bool(theirs) and not mine & theirs
 
 
 def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
-    """Return whether the words, without words of time, name the thing of the claim or a kind of that thing.
+    """Return whether the words name the thing of the claim, or a kind to which that thing belongs. Words of time do not
+    count.
 
     `car` does not name a car loan; `alcohol` names wine.
     """
@@ -252,16 +263,20 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _names_what_one_has(old: Claim, new: Claim, pack: Locale) -> bool:
-    """Return whether one claim names the thing that the other says is owned: `has a dog named Rex`, `the dog is called
-    Rex`."""
+    """Return whether one claim says that a thing is owned and the other claim gives the name of that thing.
+
+    Example: `has a dog named Rex` and `the dog is called Rex`.
+    """
     has, other = (old, new) if old.predicate == pack.owning else (new, old)
     named = bool(other.names) and other.names <= has.names
     return has.predicate == pack.owning and named and has.said == (compared(other.predicate or "", pack), *other.said)
 
 
 def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
-    """Return whether a switch concerns another thing of the same kind: `switched to day shifts` replaces other
-    shifts."""
+    """Return whether the new claim switches to another thing of the kind in the old claim.
+
+    Example: `switched to day shifts` replaces other shifts.
+    """
     if old.predicate in pack.lasting or not new.object:
         return False
     if new.role and new.role == old.role:
@@ -286,7 +301,7 @@ def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
     if _counts_another(old.said, new.said, old, new):
         return Relation.VALUE
     if old.valued == "unsure" and old.object[:1] != new.object[:1]:
-        return Relation.DIFFERS  # prefers coffee to tea: prefers tea
+        return Relation.DIFFERS  # prefers coffee to tea; prefers tea
     if not old.object or _covers(new.object, old.object, new, pack):
         return Relation.MORE
     if not new.object or _covers(old.object, new.object, old, pack):
@@ -303,12 +318,12 @@ def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _particulars(one: Claim, other: Claim) -> set[str]:
-    """Return the words that one claim has beyond the other, without numbers."""
+    """Return the words of `one` that are not in `other`, without numbers."""
     return set(one.said) - set(other.said) - one.numbers
 
 
 def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Relate two claims by their words, when a predicate is unknown."""
+    """Relate two claims by their words, when the predicate of a claim is unknown."""
     if old.words == new.words:
         return Relation.SAME
     if sorted(old.words) == sorted(new.words):
@@ -325,7 +340,7 @@ def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _counts_another(mine: Segment, theirs: Segment, old: Claim, new: Claim) -> bool:
-    """Return whether two texts differ only in numbers."""
+    """Return whether two texts differ only in numbers, and are not events in different years."""
     numbered = bool(old.numbers) and bool(new.numbers)
     years = [{number for number in each.numbers if _YEAR.fullmatch(number)} for each in (old, new)]
     if years[0] != years[1] and old.past and new.past:
@@ -342,9 +357,10 @@ def _masked_object(claim: Claim) -> list[Segment]:
 
 
 def _covers(large: Sequence[Segment], small: Sequence[Segment], of: Claim, pack: Locale) -> bool:
-    """Return whether `large` names every thing in `small`, perhaps with more detail: a small dog covers a dog.
+    """Return whether `large` names every thing in `small`, perhaps with more detail. `of` is the claim of `large`.
 
-    Tea does not cover a tea towel: the last word names the kind of thing, unless it continues a name.
+    `small dog` covers `dog`. `tea towel` does not cover `tea`, because the last word names the kind of thing. The last
+    word may differ when it is part of a name.
     """
     return bool(small) and all(any(_is_kind(more, less, of, pack) for more in large) for less in small)
 

@@ -1,4 +1,4 @@
-"""Retractions: facts that a user asks to forget in the conversation; pure."""
+"""Retractions: the facts that a user asks in the conversation to forget; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ STAGE = "retraction"
 def retract(
     statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: ConflictPolicy
 ) -> tuple[Transition, ...]:
-    """Forget the named row, the row with equal content, and rows that state the same in other words or other detail."""
+    """Return the transitions that forget a statement.
+
+    They forget the row that the request names, the row with equal content, and the rows that state the same in other
+    words or with more or less detail.
+    """
     same = (neighbours.replaced, neighbours.equal, *equivalent_rows(statement, neighbours.near, policy))
     rows = {row.fact_id: row for row in same if row is not None and row.state in READABLE}
     decision = Decision(stage=STAGE)

@@ -28,12 +28,14 @@ def approve_fact(
     policy: MemoryPolicy,
     why: str = "",
 ) -> ProposalOutcome:
-    """Approve a reviewed fact, so that it is believed. `known` is the fact that a pending fact waits for.
+    """Approve a fact, so that it is believed. `known` is the fact that a pending fact waits for.
 
-    A quarantined fact goes through the conflict pipeline as its original statement and is marked as approved, so that
-    contexts show it. A pending fact becomes active as it is: the fact that it waits for closes, and so does every
-    believed fact that it contradicts, regardless of trust. An active instruction that an earlier version accepted as
-    knowledge is marked as approved.
+    - Quarantined: the fact's statement goes through the conflict pipeline. If the fact becomes active, it is marked as
+      approved, so that contexts show it.
+    - Pending: the fact becomes active with its current words. The fact `known` closes, and every active fact that the
+      pending fact contradicts closes, regardless of trust. If another active fact states the same, the pending fact
+      closes instead.
+    - Active instruction, accepted by an earlier version of the product: the fact is marked as approved.
     """
     if fact.state == "active" and not fact.is_approved and is_unsafe(fact.subject, fact.content):
         marked = approve(fact, stamp, reason=why or APPROVED, decision=Decision(stage=STAGE))
@@ -52,7 +54,7 @@ def approve_fact(
 
 
 def reject_fact(fact: StoredFact, stamp: Stamp, *, why: str = "") -> ProposalOutcome:
-    """Forget a reviewed fact. No read returns it; it stays in the log."""
+    """Forget a quarantined or pending fact. No read returns the fact afterwards; its events stay in the log."""
     if fact.state not in REVIEWED:
         return _stale(fact)
     reason = why or REJECTED
@@ -83,7 +85,7 @@ def _believe_quarantined(
 ) -> Sequence[Transition]:
     statement = statement_from_fact(fact)
     found = replace(resolve(statement, neighbours, policy.conflict, now=stamp.now), confirms=None)
-    if found.kind == "pending":  # the person has decided the case that a model would judge
+    if found.kind == "pending":  # the person's approval replaces the judgement of a model
         decision = found.decision(found.closes[0].fact_id if found.closes else None)
         return (approve(fact, stamp, reason=reason, decision=decision),)
     made = confirm(fact, carry_out(found, statement, stamp, policy), into=found.into, stamp=stamp)

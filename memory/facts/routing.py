@@ -1,4 +1,4 @@
-"""Routes of observations to the tiers beyond the working set, and the confidence of a fact made from one."""
+"""Routes of observations to the memory tiers, and the confidence of a fact that is made from one observation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from ..policies import ConfidencePolicy, MemoryPolicy
 from ..trust.rendered_text import observed_rule
 
 OWN_WORD_ONLY: frozenset[Category] = frozenset(("preference", "identity"))
-"""Categories that only people can state: a tool's output cannot establish what a person likes or is."""
+"""Categories of statements that a tool's output cannot establish: what a person likes, and who a person is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The tiers that an observation goes to besides the working set, which takes every observation."""
+    """The tiers that get an observation. The working set is not listed, because it gets every observation."""
 
     episodic: bool = False
     semantic: bool = False
     prospective: bool = False
-    """A task with a due time."""
+    """True for a task with a due time."""
     quarantined: bool = False
-    """An instruction from a user to the assistant: stored as a fact that is not believed until a person approves it."""
+    """True for an instruction from a user to the assistant that is stored as a quarantined fact. The fact is not
+    believed until a person approves it."""
     dropped: bool = False
-    """An instruction to the assistant that is not kept: it is not from a user, or no tier would store it."""
+    """True for an instruction to the assistant that is not stored: it is not from a user, or no tier would store it."""
 
     @property
     def is_instruction(self) -> bool:
@@ -35,8 +36,9 @@ class Route:
 def route(observation: Observation, policy: MemoryPolicy) -> Route:
     """Return the route of an observation.
 
-    Nothing goes beyond the working set below the capture threshold or in a working-only deployment. A tier that is off
-    gets nothing. An instruction to the assistant changes no known fact. A request to forget states nothing.
+    The route is empty in three cases: the importance is below the capture threshold, only the working tier is on, or
+    the observation asks to forget something. An instruction to the assistant is quarantined or dropped, so that it
+    changes no known fact.
     """
     if policy.tiers.working_only or observation.retracts:
         return Route()
@@ -71,19 +73,21 @@ def _route(observation: Observation, policy: MemoryPolicy) -> Route:
 
 
 def trust_of(role: Role) -> Trust:
-    """Return the trust of a role: user > assistant > tool. A system message counts like a tool."""
+    """Return the trust of a role. A system message has the trust of a tool."""
     if role == "user":
         return "user"
     return "assistant" if role == "assistant" else "tool"
 
 
 def direct_confidence(observation: Observation, policy: ConfidencePolicy) -> float:
-    """Return the confidence of a fact made from one observation: by its durability, minus a discount for its source."""
+    """Return the confidence of a fact made from one observation. The durability sets the confidence; a source other
+    than a user reduces it."""
     return stated_confidence(observation.durability, trust_of(observation.source_role), policy)
 
 
 def stated_confidence(durability: Durability, trust: Trust, policy: ConfidencePolicy) -> float:
-    """Return the confidence of a single statement: by its durability, minus a discount for its source."""
+    """Return the confidence of one statement. The durability sets the confidence; a source other than a user reduces
+    it."""
     base = policy.permanent if durability == "permanent" else policy.persistent
     discount = {"user": 0.0, "assistant": policy.assistant_discount, "tool": policy.tool_discount}
     return max(0.0, round(base - discount[trust], 6))

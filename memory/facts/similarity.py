@@ -1,4 +1,5 @@
-"""Similarity of two statements, and the zone that follows from it. The zone limits depend on the embedder."""
+"""Similarity of two statements, and the zone that follows from the similarity. The zone limits depend on the
+embedder."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class NearFact:
-    """A neighbour with its cosine similarity, -1 to 1; None when it was not found by similarity."""
+    """A known fact with its cosine similarity to the statement, -1 to 1; None when a lookup by predicate found it."""
 
     fact: StoredFact
     similarity: float | None = None
@@ -32,7 +33,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _parts(run: str) -> Iterator[str]:
-    """Yield the word itself, or each pair of adjacent letters in a script without spaces between words."""
+    """Yield the word itself. In a script without spaces between words, yield each pair of adjacent letters instead."""
     if len(run) > 2 and not run[0].isascii() and is_spaceless(run[0]):
         yield from (run[place : place + 2] for place in range(len(run) - 1))
     else:
@@ -40,13 +41,13 @@ def _parts(run: str) -> Iterator[str]:
 
 
 def jaccard(one: str, other: str) -> float:
-    """Return the number of shared words divided by the number of all words, 0 to 1."""
+    """Return the number of words that both texts contain, divided by the number of all their words: 0 to 1."""
     mine, theirs = words(one), words(other)
     return len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
 
 
 def overlap(of: AbstractSet[str], within: AbstractSet[str]) -> float:
-    """Return the share of the words `of` that are in `within`, 0–1; 0 for no words."""
+    """Return the share of the words `of` that are in `within`, 0 to 1. For no words the share is 0."""
     return len(of & within) / len(of) if of else 0.0
 
 
@@ -62,19 +63,21 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def similarity_of(content: str, near: NearFact, policy: ConflictPolicy) -> float | None:
-    """Return the similarity that decides the zone: the Jaccard index of words under a lexical embedder, else the
-    cosine."""
+    """Return the similarity that decides the zone; None when it is unknown.
+
+    With a lexical embedder it is the Jaccard index of the words, otherwise the cosine.
+    """
     if policy.lexical:
         return round(jaccard(content, near.fact.content), 6)
     return None if near.similarity is None else round(min(1.0, max(-1.0, near.similarity)), 6)
 
 
 def zone_of(similarity: float | None, related: ClaimRelation, policy: ConflictPolicy) -> Zone:
-    """Return the zone by similarity, unless the texts decide.
+    """Return the zone of a pair of texts. The similarity decides, with two exceptions.
 
-    A restatement in other words is at least NEAR-DUP, even when the texts share few words. The same words in another
-    order are CONFLICT-CHECK, even when the texts are near. Under a lexical embedder there is no HOT, and CONFLICT-CHECK
-    needs the same predicate.
+    The same words in another order are always CONFLICT-CHECK. A restatement in other words is at least NEAR-DUP, even
+    when the texts share few words. With a lexical embedder no pair is HOT, and only pairs with the same predicate are
+    CONFLICT-CHECK.
     """
     if related.relation is Relation.REORDERED:
         return "CONFLICT-CHECK"

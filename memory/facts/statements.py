@@ -1,4 +1,4 @@
-"""Statements: candidate facts for the conflict pipeline, made from an observation, a proposal or a stored row."""
+"""Statements: candidate facts for the conflict pipeline, made from an observation, a proposal, an edit or a row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .trust_order import TRUST
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A candidate fact. `fact_id` is its id if it becomes a new row."""
+    """A candidate fact. `fact_id` is the id of the row if the candidate becomes a new row."""
 
     fact_id: str
     tenant_id: str
@@ -37,17 +37,19 @@ class Statement:
     category: Category
     confidence: float
     occurred_at: datetime
-    """The turn's time. It decides whether the statement is late, and it is the default of valid_from."""
+    """The time at which it was said. It decides whether the statement is late. It is the start when valid_from is
+    None."""
     valid_from: datetime | None = None
-    """The start as the speaker gave it; None when the speaker gave no start."""
+    """The start of the validity; None when no start is known."""
     valid_from_told: bool = True
-    """True when the speaker gave valid_from; False when it was taken from the row or the source episodes."""
+    """True when the speaker gave valid_from; False when valid_from was copied from a row or from the source
+    episodes."""
     valid_to: datetime | None = None
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     is_correction: bool = False
     predicate: str | None = None
-    """The predicate of the content, when the locale pack knows one."""
+    """The predicate of the content; None when the locale pack finds none."""
     evidence: tuple[Evidence, ...] = ()
     source_episode_ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -69,15 +71,18 @@ class Statement:
 
 
 def resolve_subject(subject: str, owner: Owner, user_id: str) -> str:
-    """Return the subject for a fact of this owner. When the owner is not a user, `user` becomes the user's id."""
+    """Return the subject for a fact of this owner.
+
+    The subject `user` means the owner when the owner is a user. For another owner it is replaced by the user's id.
+    """
     return user_id if subject == "user" and owner.scope != "user" else subject
 
 
 def statement_from_observation(
     observed: Observed, observation: Observation, policy: MemoryPolicy, *, episode: bool = False
 ) -> Statement:
-    """Return the fact that an observation would become. `episode`: the observation also became an episode, which the
-    fact names as a source."""
+    """Return the candidate fact of an observation. With `episode`, the observation also became an episode, and the fact
+    names that episode as a source."""
     subject = resolve_subject(observation.subject, observed.owner, observed.user_id)
     return Statement(
         fact_id=ids.fact_id(observed.owner.key(observed.tenant_id), observation.observation_id),
@@ -114,7 +119,8 @@ def _predicate(content: str, subject: str, policy: MemoryPolicy) -> str | None:
 
 
 def statement_from_fact(fact: StoredFact) -> Statement:
-    """Return a stored row as a candidate, to judge a pending row. Its time is the time of its newest evidence."""
+    """Return a stored row as a candidate, to compare a waiting row with other rows. The time of the candidate is the
+    time of the row's newest evidence."""
     return Statement(
         fact_id=fact.fact_id,
         tenant_id=fact.tenant_id,
@@ -146,11 +152,12 @@ def statement_from_change(
     target: StoredFact | None,
     policy: MemoryPolicy,
 ) -> Statement:
-    """Return the fact that a proposal would become. Missing fields come from its target, otherwise from its source
-    episodes.
+    """Return the candidate fact of a proposed change. Subject, content and category default to the values of the
+    target.
 
-    The trust is the lowest trust of its sources (the target's trust without sources). The sensitivity is the highest of
-    its sources. The fact holds from the earliest start of its sources.
+    `episodes` are the sources. The trust is the lowest trust of the sources; without sources it is the target's trust.
+    The sensitivity is the highest sensitivity of the sources. Without a given start, the fact is valid from the
+    earliest start of the sources.
     """
     known = sorted(episodes, key=lambda episode: episode.occurred_at)
     people = {episode.user_id for episode in known}
@@ -192,8 +199,8 @@ def statement_from_edit(
     tags: tuple[str, ...] = (),
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Statement:
-    """Return the fact that a manual edit states. Its evidence is the command. The default category follows from its
-    predicate."""
+    """Return the candidate fact of a manual edit. The command is its evidence. Without a given category, the predicate
+    decides the category."""
     owner_key = owner.key(command.tenant_id)
     stated = ids.edit_observation_id(owner_key, command.command_id)
     predicate = _predicate(content, subject, policy)
@@ -228,7 +235,8 @@ def statement_from_edit(
 
 
 def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence, ...]:
-    """Return the most trusted entry of each turn, oldest first, at most as many as a fact keeps."""
+    """Return the evidence of episodes, oldest first. Each turn has one entry, the most trusted one. The number of
+    entries is limited to 2 * EVIDENCE_KEPT."""
     by_turn: dict[tuple[str, str], Evidence] = {}
     for episode in sorted(episodes, key=lambda each: (-TRUST.index(each.trust), each.occurred_at)):
         by_turn.setdefault(

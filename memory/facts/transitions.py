@@ -1,7 +1,7 @@
-"""Pure transitions of facts: each makes one version and one event (docs/reference/records.md).
+"""Pure transitions of facts. Each transition makes one new version of a row and one event (docs/reference/records.md).
 
-Every function returns new rows and changes no argument. `applied` contains the cause of the outcome once, so that a
-compare-and-set can distinguish its own write from the write of another worker.
+Every function returns new rows and changes no argument. Each new row has the cause of the change in `applied`. A worker
+whose compare-and-set fails can thus see whether the stored row is its own write or the write of another worker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REVIEWED: tuple[FactState, ...] = ("quarantined", "pending")
 CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
 """States of rows that were believed earlier."""
 QUARANTINE = "quarantine"
-"""The decision stage of an instruction."""
+"""Name of the decision stage that quarantines an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Stamp:
 
     now: datetime
     cause: str
-    """The cause of the whole outcome; it is added to `applied`."""
+    """Id of the cause. All transitions with one cause share it; it is added to the row's `applied`."""
     embedder: str
 
 
@@ -61,14 +61,18 @@ class Transition:
 
 
 def has_ended(fact: StoredFact, at: datetime) -> bool:
-    """Return whether the row's own end is at or before this time. The row then counts as closed, and its content may
-    become true again."""
+    """Return whether the row's `valid_to` is at or before this time.
+
+    A row that has ended counts as closed: a later statement with the same content becomes a new row.
+    """
     return fact.valid_to is not None and fact.valid_to <= at
 
 
 def told_before(statement: Statement, fact: StoredFact) -> bool:
-    """Return whether both starts were given by speakers and the statement's start is earlier. An assumed start and a
-    less trusted row do not count."""
+    """Return whether the statement's start is earlier than the row's start.
+
+    The result is False when a speaker did not give one of the two starts, or when the row is less trusted.
+    """
     both = statement.begin_told and fact.valid_from_told and not outranks(statement, fact)
     return both and statement.begins < fact.valid_from
 
@@ -90,21 +94,26 @@ def create(
 def create_pending(
     statement: Statement, stamp: Stamp, *, waits_for: str | None, reason: str, decision: Decision
 ) -> Transition:
-    """Return a row that is not believed yet. It waits for a judgement against `waits_for`, or (None) only for its
-    time."""
+    """Return a new row that is not believed yet.
+
+    The row waits for a judgement that compares it with the fact `waits_for`. With None, the row only waits until it
+    begins.
+    """
     fact = _new_row(statement, stamp)
     metadata = {**fact.metadata, WAITS_FOR: waits_for} if waits_for else fact.metadata
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
 
 
 def quarantine(statement: Statement, stamp: Stamp, *, reason: str) -> Transition:
-    """Return a row that is kept apart until a person approves it. Only a read of its state returns it."""
+    """Return a new row that is not believed until a person approves it. Only a read that asks for quarantined rows
+    returns it."""
     row = _new_row(statement, stamp).model_copy(update={"state": "quarantined"})
     return Transition("quarantined", row, None, reason, Decision(stage=QUARANTINE))
 
 
 def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str) -> Transition | None:
-    """Add the evidence of a statement that is already quarantined; None when its turn is known."""
+    """Add evidence to a quarantined row whose statement was repeated. Return None when the evidence is already
+    known."""
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
         return None
@@ -113,7 +122,7 @@ def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, re
 
 
 def forget(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
-    """Remove a row from every read. It stays in the log."""
+    """Remove a row from every read. Its events stay in the log."""
     fields = {"state": "forgotten", "expired_at": _not_before(fact, stamp)}
     return Transition("forgotten", _next_version(fact, stamp, fields), fact, reason, decision)
 
@@ -121,7 +130,7 @@ def forget(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -
 def approve(
     fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
 ) -> Transition:
-    """Make a pending or quarantined row active, recorded from now on."""
+    """Make a row active. `recorded_at` becomes the time of the approval."""
     fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": _not_before(fact, stamp)}
     return Transition("approved", _next_version(fact, stamp, fields), fact, reason, decision)
 
@@ -129,11 +138,11 @@ def approve(
 def confirm(
     pending: StoredFact, made: Sequence[Transition], *, into: StoredFact | None, stamp: Stamp
 ) -> tuple[Transition, ...]:
-    """Let a statement take over an existing row, instead of a new one: a pending row that states the same, or its own
-    quarantined row.
+    """Replace the creation of a new row by a new version of the existing row `pending`.
 
-    `made` are the statement's transitions under that row's id. When they create no row because `into` states the same,
-    the existing row closes.
+    `pending` is a pending row that states the same as a new statement, or a quarantined row that a person approves.
+    `made` are the transitions of the statement; a row that they create has the id of `pending`. When they create no
+    row because the row `into` states the same, `pending` closes.
     """
     found: list[Transition] = []
     taken = False
@@ -153,7 +162,8 @@ def confirm(
 
 
 def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transition:
-    """Give the pending row the state, trust and times of a new row of the statement. It keeps its words."""
+    """Give the pending row the state, trust and times of the row that `made` creates. The pending row keeps its
+    words."""
     new = made.fact
     evidence, added, _ = add_evidence(pending, new.evidence, new)
     episodes = tuple(dict.fromkeys((*pending.source_episode_ids, *new.source_episode_ids)))
@@ -183,7 +193,7 @@ def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transiti
 def admit_as_history(
     statement: Statement, stamp: Stamp, *, closed_at: datetime, reason: str, decision: Decision
 ) -> Transition:
-    """Return a row that was true before the current facts: closed from the start and linked to no other row."""
+    """Return a new row that is already closed and has no link to another row: it was true before the current facts."""
     fact = _new_row(statement, stamp)
     ends = {"state": "superseded", "valid_to": _end_of_validity(fact, closed_at), "closed_at": stamp.now}
     fact = fact.model_copy(update=ends)
@@ -200,11 +210,11 @@ def reinforce(
     decision: Decision,
     supersedes: str | None = None,
 ) -> Transition | None:
-    """Add evidence from other turns. Each new user turn adds 0.05 confidence (at most 1) and 1 to the count.
+    """Add the statement's evidence to the row, which keeps its words. Return None when there is nothing new to add.
 
-    Return None when the statement brings no new or more trusted evidence. The row keeps its first words. Evidence of a
-    user reinforces the fact. In two cases the action is `updated`: the evidence raises the row's trust, or the evidence
-    is not from a user and is only stored.
+    Each new user turn adds `policy.reinforcement` to the confidence (at most 1) and 1 to the reinforcement count. The
+    action is `reinforced`. The action is `updated` when the statement is more trusted than the row, and when no
+    evidence is from a user.
     """
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
@@ -223,7 +233,7 @@ def reinforce(
 
 
 def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
-    """Give a row better words or more detail. It keeps its id."""
+    """Replace the words, category and confidence of a row by the statement's values. The row keeps its id."""
     evidence, added, better = add_evidence(fact, statement.evidence, statement)
     fields = {
         **_reworded_fields(statement, stamp),
@@ -246,8 +256,10 @@ def edit(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """Change a row by a manual edit: single fields, or its words by a statement. The row then has the statement's
-    trust."""
+    """Change a row by a manual edit. `fields` has the new values.
+
+    With a statement, the row also gets the words, the evidence and the trust of the statement.
+    """
     changed = dict(fields)
     if statement is not None:
         evidence, added, _ = add_evidence(fact, statement.evidence, statement)
@@ -269,7 +281,8 @@ def add_detail(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """Give a row the more detailed words of a restatement, and its start when that start is earlier."""
+    """Give a row the more detailed words and the evidence of a restatement. An earlier start replaces the row's
+    start."""
     fields = {**_reworded_fields(statement, stamp), **_restated_fields(fact, statement, stamp, policy)}
     return Transition("updated", _next_version(fact, stamp, fields), fact, reason, decision)
 
@@ -283,7 +296,7 @@ def backdate(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """Give a row the earlier start of a restatement; it keeps its words."""
+    """Give a row the earlier start and the evidence of a restatement. The row keeps its words."""
     return Transition(
         "updated", _next_version(fact, stamp, _restated_fields(fact, statement, stamp, policy)), fact, reason, decision
     )
@@ -292,14 +305,14 @@ def backdate(
 def supersede(
     fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime, reason: str, decision: Decision
 ) -> Transition:
-    """Close a row that was true until `valid_to`. `by` is the row that replaces it; None when the statement was only
-    taken back."""
+    """Close a row that was true until `valid_to`. `by` is the id of the row that replaces it; None when no row does."""
     gone = _next_version(fact, stamp, _superseded_fields(fact, stamp, by=by, valid_to=valid_to))
     return Transition("superseded", gone, fact, reason, decision)
 
 
 def invalidate(fact: StoredFact, stamp: Stamp, *, by: str | None = None, reason: str, decision: Decision) -> Transition:
-    """Stop believing a row that was never true. Its valid times do not change and are not read."""
+    """Stop believing a row that was never true. Its `valid_from` and `valid_to` do not change and have no meaning any
+    more."""
     fields = {"state": "invalidated", "expired_at": _not_before(fact, stamp), "superseded_by": by or fact.superseded_by}
     return Transition("invalidated", _next_version(fact, stamp, fields), fact, reason, decision)
 
@@ -324,9 +337,11 @@ def merge(
     """Merge rows that state the same.
 
     The first row survives with the merged text, the tags and evidence of all rows and the earliest start. The survivor
-    supersedes the other rows. Their validity becomes empty (a half-open interval), because the survivor covers it. The
-    events of the superseded rows come first. The survivor's trust is the trust of the most trusted source, whose words
-    the caller keeps (proposals.py), or `trust`, the trust of new words.
+    supersedes the other rows; each of them ends at its own start, because the survivor covers its validity. The
+    transitions of the superseded rows come first.
+
+    `trust` is the trust of new words. With None, the survivor has the highest trust of the sources; the caller makes
+    sure that the text is from a source with this trust.
     """
     first, *others = sources
     grown, added = first, 0
@@ -377,24 +392,29 @@ def _superseded_fields(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_
 
 
 def _end_of_validity(fact: StoredFact, valid_to: datetime) -> datetime:
-    """Return the end of a row that closes: its own end if that is earlier, and never a time before its start."""
+    """Return the end of a row that closes: the earlier of its own end and `valid_to`, but not before its start."""
     return max(fact.valid_from, valid_to if fact.valid_to is None else min(fact.valid_to, valid_to))
 
 
 def _start_fields(fact: StoredFact, valid_from: datetime | None, told: bool) -> dict[str, object]:
-    """Return the new start fields if `valid_from` is earlier than the row's start, or equal and given by a speaker."""
+    """Return the new start fields, or no fields when the row keeps its start.
+
+    The start changes when `valid_from` is earlier. An equal start that a speaker gave (`told`) changes the flag only.
+    """
     if valid_from is None or valid_from > fact.valid_from or (valid_from == fact.valid_from and not told):
         return {}
     return {"valid_from": valid_from, "valid_from_told": told}
 
 
 def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
-    """Return when belief in the row ended: a pending or quarantined row was never believed."""
+    """Return when belief in the row ended. A pending or quarantined row was never believed, so belief ended when the
+    row was recorded."""
     return fact.recorded_at if fact.state in REVIEWED else _not_before(fact, stamp)
 
 
 def _not_before(fact: StoredFact, stamp: Stamp) -> datetime:
-    """Return the time of the change, but not before the row was recorded: the clocks of two workers may differ."""
+    """Return the time of the change, or `recorded_at` if that is later, because the clocks of two workers may
+    differ."""
     return max(fact.recorded_at, stamp.now)
 
 
@@ -455,9 +475,10 @@ def _evidence_fields(
 
 
 def _confidence(fact: StoredFact, statement: Statement, added: int, policy: ConfidencePolicy) -> float:
-    """Return the row's new confidence.
+    """Return the row's new confidence; it never falls.
 
-    A more trusted statement raises it to its own confidence. Otherwise each of `added` user turns raises it.
+    A more trusted statement raises it to the statement's confidence. Otherwise each of the `added` user turns raises it
+    by `policy.reinforcement`, to at most 1.
     """
     if outranks(statement, fact):
         return max(fact.confidence, statement.confidence)

@@ -1,9 +1,9 @@
 """The order of trust: user, then assistant, then tool. A less trusted statement never changes a more trusted fact.
 
-It never closes, corrects or rewords that fact, never changes its dates, and never makes it late. It becomes pending, or
-a separate fact. `keep_trust_order` (conflict.py) enforces this for every decision of the conflict pipeline; proposals
-use `outranks`. In the other direction, a less trusted fact never delays a statement: `heed_trust`
-(neighbour_relations.py) hides it from the pipeline, or returns the pending fact that the statement confirms.
+A less trusted statement never closes, corrects or rewords the fact and never changes its dates. The statement becomes
+pending, or a separate fact. `keep_trust_order` (conflict.py) enforces this rule for the conflict pipeline; proposals
+use `outranks`. A second rule protects statements: a statement never waits because of a less trusted fact. `heed_trust`
+(neighbour_relations.py) hides such facts from the pipeline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRUST: tuple[Trust, ...] = ("tool", "assistant", "user")
 
 
 class Trusted(Protocol):
-    """A fact or a statement."""
+    """A fact or a statement: anything that has a trust."""
 
     @property
     def trust(self) -> Trust: ...

@@ -1,8 +1,8 @@
 """Relation of two statements by their words alone, when no locale pack can read one of them; pure.
 
-Without a pack, the negations, the predicates and the number of their values are unknown. So two texts are one statement
-only when their words are equal. Two different texts may both be true, so a difference does not close the known
-statement. Exception: only a number differs.
+Without a pack, the negations and the predicates of a text are unknown. Therefore two texts are one statement only when
+their words are equal. Two different texts may both be true, so a difference does not close the known statement.
+Exception: only a number differs.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def relate_unread(old: str, new: str) -> ClaimRelation:
     """Relate two texts by their words.
 
     - The words are equal: one statement.
-    - Only numbers differ: the new text has another value. Years are an exception, because events of two years may both
-      be true.
-    - Only a name or a year differs: a model judges whether the value is another or an additional one.
-    - The words have another order: a model judges.
+    - Only numbers differ, and they are not years: the new text has another value.
+    - Only a name or a year differs: a model judges whether the new text replaces the known text. Events in two years
+      may both be true.
+    - Only the order of the words differs: a model judges.
     - Any other difference: the similarity zone decides whether a model judges or the new fact is added.
     """
     mine, theirs = plain_words(old), plain_words(new)
@@ -50,7 +50,8 @@ def _relation(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> Relatio
 
 
 def _differ_in_a_name(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> bool:
-    """Return whether two texts are equal except for one name: `Vive en Sevilla`, `Vive en Las Palmas`."""
+    """Return whether two texts are equal except for one name, for example `Vive en Sevilla` and `Vive en Las
+    Palmas`."""
     before = _common(mine, theirs)
     after = _common(mine[before:][::-1], theirs[before:][::-1])
     one, other = mine[before : len(mine) - after], theirs[before : len(theirs) - after]
@@ -58,7 +59,7 @@ def _differ_in_a_name(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) ->
 
 
 def _common(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> int:
-    """Return the number of equal words at the beginning."""
+    """Return the number of words at the beginning that are equal in both texts."""
     return next(
         (place for place, (old, new) in enumerate(zip(mine, theirs, strict=False)) if old.text != new.text),
         min(len(mine), len(theirs)),
