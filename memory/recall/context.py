@@ -1,8 +1,8 @@
-"""A context for a prompt: chosen memories as text, within a token limit (docs/design/context.md).
+"""Context for a prompt: render memories as text within a token limit (docs/design/context.md).
 
-Sections come in this order: due tasks, blocks, digest, facts by subject, focus, episodes. In every section, a statement
-about a subject other than the user names the subject. A piece that does not fit is left out whole. Pure: the caller
-recalls and ranks the memories.
+The sections have this order: due tasks, blocks, digest, facts by subject, focus, episodes. A statement about a subject
+other than the user is shown with the name of that subject. A piece of text that does not fit is left out whole. The
+module is pure: the caller recalls and ranks the memories.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Section = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic"
 ORDER: Final[tuple[Section, ...]] = ("tasks", "blocks", "digest", "semantic", "working", "episodic")
 DEFAULT_SECTIONS: frozenset[Section] = frozenset(("tasks", "blocks", "digest", "semantic", "working"))
 FULL_SECTIONS: frozenset[Section] = DEFAULT_SECTIONS | {"episodic"}
-"""The preset `full`."""
+"""Sections of the preset `full`."""
 SMALL_SECTIONS: frozenset[Section] = frozenset(("digest", "working"))
-"""The preset `small`."""
+"""Sections of the preset `small`."""
 PROSE: frozenset[Section] = frozenset(("blocks", "digest"))
 
 
@@ -39,12 +39,12 @@ class WorkingBlock:
     sensitivity: Sensitivity = "internal"
     id: str = ""
     by_person: bool = False
-    """True when a person wrote it. It may then instruct the assistant."""
+    """True when a person wrote the block. Such a block may contain instructions to the assistant."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextItem:
-    """One memory as its section shows it. Only facts show their category."""
+    """One memory to show in a section. The category is shown for facts only."""
 
     content: str
     subject: str = USER
@@ -52,42 +52,46 @@ class ContextItem:
     sensitivity: Sensitivity = "internal"
     id: str = ""
     since: datetime | None = None
-    """Beginning of a fact, when the speaker gave one."""
+    """Start of a fact; None when the speaker gave no start."""
     day: datetime | None = None
-    """Time at which an episode happened or was said, or at which a task is due."""
+    """For an episode, the time when it happened or was said. For a task, the time when it is due."""
     by_person: bool = False
-    """True when a person said, approved or added it. It may then instruct the assistant."""
+    """True when a person said, approved or added the memory. Such a memory may contain instructions to the
+    assistant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """The memories to render, each list best first."""
+    """The memories to render. Each list has the best memory first."""
 
     tasks: Sequence[ContextItem] = ()
-    """Tasks that are due, or whose condition the cue meets."""
+    """Tasks that are due, and tasks with a condition that the cue meets."""
     blocks: Sequence[WorkingBlock] = ()
     digest: str | None = None
     digest_id: str = ""
     digested: Sequence[ContextItem] = ()
-    """Statements that the digest is based on. Without the section of facts, lower sections do not repeat them."""
+    """Statements that the digest is based on. If the policy shows no facts, the sections after the digest leave out
+    these statements."""
     facts: Sequence[ContextItem] = ()
     more_facts: bool = False
-    """True when memory may have more facts than these."""
+    """True when memory may contain facts that are not in `facts`."""
     focus: Sequence[ContextItem] = ()
     episodes: Sequence[ContextItem] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPolicy:
-    """Limits of a context. `ceiling`: the highest sensitivity that is shown; `secret` needs a caller with the right."""
+    """Limits of a context. `ceiling` is the highest sensitivity that is shown. The caller checks the right to see
+    `secret`."""
 
     max_tokens: int = 2_000
     sections: frozenset[Section] = field(default=DEFAULT_SECTIONS)
     ceiling: Sensitivity = "internal"
     zone: tzinfo = UTC
-    """The time zone of days and months."""
+    """The time zone of days and months in the text."""
     spare_digest: bool = False
-    """True: when facts are shown, the digest is shown only if not all facts fit. It then covers the omitted facts."""
+    """True: leave out the digest when the text has room for every fact. Without this setting the digest is always
+    shown."""
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -96,11 +100,11 @@ class ContextPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ShownMemory:
-    """A memory in the text. `RenderedContext.shown` is in the order of the text."""
+    """A memory that the text shows."""
 
     section: Section
     id: str
-    """The record's id; empty where it has none."""
+    """The id of the record; empty when the memory has no id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class RenderedContext:
 
 
 Statement = tuple[str, str]
-"""Subject and canonical text. Equal texts about different subjects are different statements."""
+"""Subject and canonical text of a statement. Equal texts about different subjects are different statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +126,15 @@ class _Piece:
     """The name of a block, or the subject of a statement."""
     text: str
     says: frozenset[Statement]
-    """The statements of the piece. Lower sections do not repeat them."""
+    """The statements in the piece. Later sections leave out these statements."""
     id: str = ""
 
 
 def tokens(text: str) -> int:
-    """Estimate tokens without the vocabulary of a model: four bytes of UTF-8 each.
+    """Estimate the number of tokens without the vocabulary of a model: one token for each four bytes of UTF-8.
 
-    These are four characters in English, and fewer in scripts that tokenizers split into smaller parts.
+    Four bytes are four characters in English. In many other scripts they are fewer characters, and there a token of a
+    model is shorter too.
     """
     return -(-len(text.encode()) // 4)
 
@@ -137,11 +142,11 @@ def tokens(text: str) -> int:
 def render(
     memories: Memories, policy: ContextPolicy, *, mark: str, count: Callable[[str], int] = tokens
 ) -> RenderedContext:
-    """Return the framed text with at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see
-    prompt_framing.py.
+    """Return the context as framed text; the text is empty when no memory is shown.
 
-    Pieces are tried section by section; facts are tried in their given order, whatever their subject. A piece that does
-    not fit is left out, and the next ones are tried.
+    The text has at most `policy.max_tokens` tokens, counted by `count`. `mark` is the random mark of the frame
+    (`prompt_framing.frame`). The pieces are added in the order of the sections; the order of the facts is the order of
+    `memories.facts`. A piece that does not fit is left out, and the next piece is tried.
     """
 
     def fits(pieces: Sequence[_Piece]) -> bool:
@@ -170,7 +175,7 @@ def _fitting_pieces(pieces: Iterable[_Piece], fits: Callable[[Sequence[_Piece]],
 
 # ------------------------------------------------------------------------------------------------ pieces
 def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
-    """Yield the pieces of the sections in the policy, up to its ceiling, best first within a section."""
+    """Yield the pieces of the sections that the policy shows. Memories above the policy's ceiling are left out."""
     allowed = up_to(policy.ceiling)
     if "tasks" in policy.sections:
         for task in memories.tasks:
@@ -200,8 +205,12 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
 
 
 def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piece:
-    """Make a piece of several lines. Each line counts as a statement about the user, so that lower sections do not
-    repeat it. A line that looks like a heading, a role, a boundary or a bullet is joined to the previous line."""
+    """Make a piece from a text of several lines.
+
+    Each line counts as a statement about the user, so that later sections do not repeat it. A line that looks like a
+    heading, a role, a boundary or a bullet is joined to the previous line, so that it cannot imitate the structure of
+    the context.
+    """
     shown: list[str] = []
     for line in lines_of(text):
         if not imitates_structure(line):
@@ -236,7 +245,8 @@ def _statement(item: ContextItem) -> Statement:
 
 
 def _without_repetitions(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """Drop empty pieces, and statements that already occur in the same or a higher section."""
+    """Drop empty pieces, and statements that an earlier piece already contains. Blocks and digests are never dropped as
+    repetitions."""
     said: set[Statement] = set()
     kept: list[_Piece] = []
     for piece in pieces:
@@ -248,7 +258,8 @@ def _without_repetitions(pieces: Iterable[_Piece]) -> list[_Piece]:
 
 # ------------------------------------------------------------------------------------------------ text
 def _ordered(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """Sort by section, and facts by subject: the user's first, then by name. Within a subject the order stays."""
+    """Sort the pieces by section. Facts are grouped by subject: first the user, then the other subjects by name. Within
+    a subject the order does not change."""
 
     def place(piece: _Piece) -> tuple[int, bool, str]:
         by_subject = piece.section == "semantic"
@@ -258,7 +269,8 @@ def _ordered(pieces: Iterable[_Piece]) -> list[_Piece]:
 
 
 def _text(pieces: Iterable[_Piece]) -> str:
-    """Join paragraphs under their headings, with an empty line between them."""
+    """Join the pieces to a text. Each section or subject is a paragraph with a heading; empty lines separate the
+    paragraphs."""
     ordered = _ordered(pieces)
     flat = all(piece.under == USER for piece in ordered if piece.section == "semantic")
     paragraphs = groupby(ordered, key=lambda piece: _heading(piece, flat_facts=flat))

@@ -1,6 +1,7 @@
-"""Lines of a context: dates, and stored text as single lines; pure.
+"""Lines of a context: format dates, and turn stored text into single lines; pure.
 
-A stored text must not look like a heading, a role or a boundary of the context.
+A stored text must not look like a heading, a role or a boundary of the context, because it could then give instructions
+to the model.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NO_NAME: Final = re.compile(r"[\[\]:：﹕︰]")
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the non-empty lines of a text without invisible characters. Any Unicode line break ends a line."""
+    """Split a text at every Unicode line break. Return the non-empty lines without invisible characters."""
     lines = (one_line(clean_text(line)) for line in _BREAKS.split(text))
     return [line for line in lines if line]
 
@@ -49,8 +50,11 @@ def imitates_structure(line: str) -> bool:
 
 
 def subject_name(subject: str) -> str:
-    """Return the name of a subject as one line. A subject other than the user never gets the user's name or the name of
-    a role."""
+    """Return the name of a subject as one line.
+
+    Another subject must not look like the user. If its name is empty or is a name of the user, the result is `another
+    user`.
+    """
     if subject == USER:
         return USER
     name = one_line(_NO_NAME.sub(" ", one_plain_line(subject)))
@@ -58,8 +62,11 @@ def subject_name(subject: str) -> str:
 
 
 def since(moment: datetime, zone: tzinfo) -> str:
-    """Return the month in which a fact began. Midnight in UTC means a date without a time, so it is not converted to
-    `zone`. 1 January at midnight in UTC means a year without a month; return only the year."""
+    """Return the month and year in which a fact began, or only the year.
+
+    Midnight in UTC means a date without a time, so it is not converted to `zone`. 1 January at midnight in UTC means a
+    year without a month; the result is then only the year.
+    """
     local = moment if _is_date(moment) else moment.astimezone(zone)
     if _is_date(moment) and (local.month, local.day) == (1, 1):
         return str(local.year)

@@ -1,9 +1,9 @@
-"""The fit of memories to a cue, compared over all tiers; pure (docs/design/recall.md).
+"""Fit of memories to a cue, compared over all tiers; pure (docs/design/recall.md).
 
-The match of a tier orders the candidates of that tier only. Every tier has a best candidate, even when no candidate is
-about the cue. `fits` compares the candidates of all tiers, by the words of the cue that they
-contain and by their meaning. A word also counts, a little less, in another form, with a typing error, or as a word of
-the same topic (job, work). Words that few candidates contain count more.
+The cue is the text of the search. The match of a tier orders the candidates of that tier only: each tier has a best
+candidate, even when no candidate is about the cue. `fits` compares the candidates of all tiers. It uses the meaning of
+the candidates and the words of the cue that they contain. Another form of a word, a typing error and a word of the same
+topic (job, work) count less than the word itself. A word that few candidates contain counts more.
 """
 
 from __future__ import annotations
@@ -25,47 +25,49 @@ OTHER_FORM: Final = 0.8
 SAME_TOPIC: Final = 0.6
 """Weight of a word of the same topic."""
 RELATED: Final = 0.9
-"""Weight of a word that says who the subject is to the user: my brother, for Tom."""
+"""Weight of a word for the relationship of the subject to the user: `brother` in a cue about the user's brother Tom."""
 QUOTED: Final = 0.4
-"""Weight of a word that is only in the evidence of a statement, not in the statement."""
+"""Weight of a word that is in the evidence or the predicate of a statement, but not in its text."""
 NEWEST: Final = 0.05
-"""Share by which the newest statement fits better than the oldest, all else being equal."""
+"""Bonus of the newest statement, as a share of its fit. The oldest statement has no bonus."""
 NOT_NAMED: Final = 0.75
-"""Factor for a statement about a subject other than the user that the cue does not name."""
+"""Factor for a statement about a subject that the cue does not name. The user as subject is not reduced."""
 MEANING: Final = 0.5
-"""Weight of the meaning. The rest is the weight of the words."""
+"""Weight of the meaning, 0 to 1. The words have the rest of the weight."""
 SLIP: Final = 0.75
-"""Minimum share of equal letters at which a word that no candidate contains counts as another word."""
+"""Minimum similarity of two words, 0 to 1, at which one counts as a typing error for the other."""
 SHORTEST: Final = 4
 """Letters of the shortest word that is checked for typing errors."""
 LONGEST: Final = 40
-"""Letters of the longest word that is checked for typing errors: the comparison takes quadratic time."""
+"""Letters of the longest word that is checked for typing errors, because the comparison takes quadratic time."""
 BEGINNING: Final = 3
-"""Minimum number of first letters that two forms of a word have in common."""
+"""Minimum number of equal letters at the beginning of two forms of a word."""
 USER: Final = "user"
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NONE: Final = frozenset[str]()
 
 
 class FitText(NamedTuple):
-    """A candidate, as it is compared with the cue and with other candidates."""
+    """The fields of a candidate that are compared with the cue and with other candidates."""
 
     content: str
     subject: str | None = None
     """The subject of a statement; None for a message."""
     beside: tuple[str, ...] = ()
-    """Text around a statement: the quotes of its evidence, its predicate."""
+    """More text that belongs to a statement: the quotes of its evidence, and its predicate."""
     relationship: bool = False
-    """True when the statement says who somebody is to the user."""
+    """True when the statement is about somebody's relationship to the user."""
     at: str = ""
     """Time at which a statement was recorded or said, as RFC 3339 in UTC."""
     similarity: float | None = None
-    """Cosine with the cue. None without a search by meaning."""
+    """Cosine similarity with the cue; None when it is unknown."""
 
 
 def fits(cue: str, texts: Sequence[FitText], pack: Locale, *, meanings: bool = True) -> list[float]:
-    """Return the fit of each candidate, 0–1. The best one has 1 unless none fits at all. `meanings`: False when the
-    cosines only compare words, which are compared already."""
+    """Return the fit of each candidate, 0 to 1. The best candidate has 1. If no candidate fits, all have 0.
+
+    Set `meanings` to False when the embedder compares only words, because the words are already compared here.
+    """
     known_as = _names(texts, pack)
     said = [_said(each, pack) for each in texts]
     quoted = [_quoted(each, pack) for each in texts]
@@ -100,9 +102,12 @@ def _quoted(text: FitText, pack: Locale) -> frozenset[str]:
 
 
 def _names(texts: Sequence[FitText], pack: Locale) -> dict[str | None, frozenset[str]]:
-    """Return the words by which a cue may name each subject other than the user: its name, and its relationship to the
-    user. A relationship is a statement about the subject ("Is the user's brother"), or a statement about the user that
-    names the subject ("Has a brother named Tom")."""
+    """Return, for each subject other than the user, the words by which a cue may name it.
+
+    These are the words of its name, and the words of its relationship to the user. A relationship comes from a
+    statement about the subject ("Is the user's brother"), or from a statement about the user that names the subject
+    ("Has a brother named Tom").
+    """
     names: dict[str | None, frozenset[str]] = {
         each.subject: stems(each.subject, pack) for each in texts if each.subject not in (None, USER)
     }
@@ -117,14 +122,14 @@ def _names(texts: Sequence[FitText], pack: Locale) -> dict[str | None, frozenset
 
 
 def _newness(texts: Iterable[FitText]) -> dict[str, float]:
-    """Return the newness of each time: from 0 for the oldest to 1 for the newest."""
+    """Return the newness of each distinct time, by its place in the order: 0 for the oldest, 1 for the newest."""
     times = sorted({each.at for each in texts if each.at})
     return {time: place / max(1, len(times) - 1) for place, time in enumerate(times)}
 
 
 def _meanings(texts: Iterable[FitText]) -> dict[str, float]:
-    """Return the cosine of each text as a share of the greatest one. Equal texts of several tiers have the same
-    value."""
+    """Return the cosine of each text divided by the greatest cosine. Equal texts of several tiers get one value, the
+    greatest."""
     cosines: dict[str, float] = {}
     for each in texts:
         if each.similarity is not None:
@@ -135,7 +140,8 @@ def _meanings(texts: Iterable[FitText]) -> dict[str, float]:
 
 # ------------------------------------------------------------------------------------------------ cue
 class _CueWords:
-    """The significant words of a cue, each with its weight and with the words that count for it."""
+    """The significant words of a cue. Each has a weight, and other words that count like it: other forms, typing errors
+    and words of the same topic."""
 
     def __init__(
         self, cue: str, said: Sequence[frozenset[str]], quoted: Sequence[frozenset[str]], pack: Locale
@@ -157,9 +163,12 @@ class _CueWords:
         self._counted_words = frozenset(self._counts)
 
     def coverage(self, own: AbstractSet[str], related: AbstractSet[str], quoted: AbstractSet[str]) -> float:
-        """Return the share of the cue's words that a candidate contains, 0–1: in its text, in the relationship of its
-        subject to the user, or in its evidence. The loops start with set operations because a read has hundreds of
-        candidates, and most contain few words of the cue."""
+        """Return the weighted share of the cue's words that a candidate contains, 0 to 1.
+
+        `own` are the words of its text, `related` the words that name its subject, `quoted` the words of its evidence.
+        The loops start with set operations for speed: a read has hundreds of candidates, and most of them contain few
+        words of the cue.
+        """
         significant, counting = self._counted_words, self._counts
         most: dict[str, float] = {}
         if not significant.isdisjoint(own):
@@ -179,17 +188,17 @@ class _CueWords:
         return found / self._total if self._total else 0.0
 
     def name(self, words: AbstractSet[str]) -> bool:
-        """Return whether the cue contains one of these words."""
+        """Return whether the cue contains one of these words, or a word that counts like one of them."""
         return not self._counted_words.isdisjoint(words)
 
 
 def _counting(word: str, forms: AbstractSet[str], related: AbstractSet[str]) -> dict[str, float]:
-    """Return the weight of each word that counts for this word of a cue."""
+    """Return the weight of the word itself, of its other forms and of the words of its topic."""
     return dict.fromkeys(related, SAME_TOPIC) | dict.fromkeys(forms, OTHER_FORM) | {word: 1.0}
 
 
 def _asked(cue: str, pack: Locale) -> frozenset[str]:
-    """Return the content words of the cue; all its words when it has none."""
+    """Return the content words of the cue. If the cue has only function words, return all its words."""
     found = [_plain(word) for word in _WORD.findall(cue)]
     asking = pack.questions
     empty = pack.stop_words | pack.separators | asking.openers | asking.auxiliaries | asking.fillers
@@ -198,8 +207,10 @@ def _asked(cue: str, pack: Locale) -> frozenset[str]:
 
 
 def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, frozenset[str]]:
-    """Return the other forms of each word among the known words. An unknown word also gets the words that it may
-    misspell."""
+    """Return the other forms of each word of the cue that occur in `vocabulary`, the words of the candidates.
+
+    If neither the word nor another form occurs, return the words of `vocabulary` that differ by a typing error.
+    """
     begin = {word: word[: max(BEGINNING, len(word) - 2)] for word in asked}
     begins = tuple(begin.values())
     likely = [each for each in vocabulary if each.startswith(begins)]
@@ -241,13 +252,13 @@ def _stem(word: str, pack: Locale) -> str:
 
 
 def _plain(word: str) -> str:
-    """Return a word in lower case without the part from an apostrophe on: what's, Nadia's."""
+    """Return a word in lower case without its apostrophe and the letters after it: `Nadia's` becomes `nadia`."""
     return word.casefold().replace("’", "'").partition("'")[0]
 
 
 @lru_cache(maxsize=8)
 def topics(pack: Locale) -> Mapping[str, frozenset[str]]:
-    """Return the words of the same topics for each word, all without their endings."""
+    """Return, for each word in a topic of the pack, all words of its topics. The words have no endings."""
     found: dict[str, frozenset[str]] = {}
     for topic in pack.topics:
         group = frozenset(_stem(word, pack) for word in topic)

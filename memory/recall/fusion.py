@@ -1,6 +1,7 @@
-"""Fusion of several ranked lists into one match of 0 to 1: Reciprocal Rank Fusion (docs/design/recall.md).
+"""Fusion of ranked lists into one match per record, 0 to 1, by Reciprocal Rank Fusion (docs/design/recall.md).
 
-Qdrant's own weighted fusion is not used: 1 / ((rank + 1) / w + k - 1) gives a different order and a different maximum.
+Qdrant's own weighted fusion is not used: its formula 1 / ((rank + 1) / w + k - 1) gives a different order and a
+different maximum.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class RankedList:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """The position of a record in a list, from 0."""
+    """The position of a record in a list. The first record has position 0."""
 
     list: ListName
     rank: int
@@ -34,11 +35,12 @@ class Rank:
 def fuse(
     lists: Sequence[RankedList], *, policy: FusionPolicy, pool: int, preferred: AbstractSet[str] = frozenset()
 ) -> dict[str, float]:
-    """Return the best `pool` records and their match, best first. A record that is first in every list has the match 1.
+    """Return the best `pool` records with their match, best first.
 
-    Equal matches are ordered by id, so that the same read gives the same answer. `lists`: one list, perhaps empty,
-    for each search that answered. Searches without an answer are left out. `preferred`: the records
-    of the speaker whom the cue names. They get a bonus of `policy.speaker` times the greatest rrf.
+    `lists` has one list for each search that answered; the list may be empty. A search that failed has no list.
+    `preferred` are the records of the speaker whom the cue names. Each of them gets a bonus: `policy.speaker` times the
+    greatest sum of reciprocal ranks. A record that is first in every list has the match 1; if there are preferred
+    records, it must be one of them. Equal matches are ordered by id, so that a repeated read gives the same answer.
     """
     rrf: dict[str, float] = {}
     k = policy.k
@@ -50,7 +52,7 @@ def fuse(
     greatest = sum(_weight(policy, each.name) / policy.k for each in lists) + bonus
     for identity in preferred & rrf.keys():
         rrf[identity] += bonus
-    best = sorted(sorted(rrf), key=rrf.__getitem__, reverse=True)[:pool]  # stable: equal matches stay in id order
+    best = sorted(sorted(rrf), key=rrf.__getitem__, reverse=True)[:pool]  # stable: keeps equal matches in id order
     return {identity: min(1.0, rrf[identity] / greatest) for identity in best}
 
 

@@ -1,9 +1,9 @@
-"""Links between records that were recalled together, and activation over links; pure.
+"""Links between records that were recalled together, and activation over links; pure (ADR 0014).
 
-Sources: Hebb 1949, "cells that fire together wire together": each recall of two records together strengthens their
-link, up to 1. Collins and Loftus 1975, A spreading-activation theory of semantic processing: a recalled record
-activates its linked records by the weight of the link. Activation does not spread further than these
-records. ADR 0014.
+Each recall of two records together strengthens their link, up to the weight 1 (Hebb 1949, "cells that fire together
+wire together"). A recalled record activates the records that are linked to it, in proportion to the weight of the link
+(Collins and Loftus 1975, A spreading-activation theory of semantic processing). Only direct links count: an activated
+record does not activate further records.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from pydantic import BaseModel, ConfigDict
 from ..decay import DAY
 
 _LINK = struct.Struct("<16s16sdI")
-"""Two ids, the weight, and the time of the last growth in seconds since 1970: 44 bytes."""
+"""One packed link of 44 bytes: two ids, the weight, and the time of the last growth in seconds since 1970."""
 SECONDS_MAX = 2**32 - 1
 REST_SECONDS = 30 * DAY
-"""Seconds. Half-life of the weight of a link without growth, when links must make room. Without it, strong links of
-facts that are no longer believed would stay for ever. Reads use the full weight."""
+"""Half-life, in seconds, of the weight of a link that no longer grows. The decayed weight only decides which links are
+dropped when there are too many; reads use the full weight. Without the decay, strong links of facts that are no longer
+believed would never be dropped."""
 Pair = tuple[bytes, bytes]
-"""Two packed ids, the smaller first. They are packed because a recall handles hundreds of pairs."""
+"""Two packed ids, the smaller id first. Packed ids save time, because a recall handles hundreds of pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An undirected link: `one` is the smaller id. `weight` is 0–1."""
+    """An undirected link between two records. `one` is the smaller id. `weight` is 0 to 1."""
 
     one: str
     other: str
@@ -40,41 +41,43 @@ class Link:
 
 
 class Links(BaseModel):
-    """All links of one owner, packed, because every recall rewrites the table row."""
+    """All links of one owner. They are packed into one string, because every recall rewrites the table row with
+    them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     packed: str = ""
 
     def unpacked(self) -> Iterator[tuple[bytes, bytes, float, int]]:
-        """Yield the links in packed form."""
+        """Yield each link as two packed ids, the weight, and the second of the last growth."""
         return _LINK.iter_unpack(base64.b64decode(self.packed))
 
     def among(self, ids: Collection[str]) -> Iterator[Link]:
-        """Yield the links with both ends among these UUIDs. Other links are not decoded."""
+        """Yield the links between two of these UUIDs. No other link is decoded."""
         known = {UUID(each).bytes: each for each in ids} if self.packed else {}
         for one, other, weight, _ in self.unpacked():
             if one in known and other in known:
                 yield Link(known[one], known[other], weight)
 
     def weighs_as(self, other: Links) -> bool:
-        """Return whether a read gives the same result with both. The times of growth may differ."""
+        """Return whether both objects have the same links with the same weights. The times of growth may differ,
+        because reads do not use them."""
         return self.packed == other.packed or self._weights() == other._weights()
 
     def _weights(self) -> frozenset[tuple[bytes, bytes, float]]:
         return frozenset((one, other, weight) for one, other, weight, _ in self.unpacked())
 
     def grown_since(self, moment: datetime | None) -> int:
-        """Return the number of links that have grown since `moment`; None: all links."""
+        """Return the number of links that have grown since `moment`. None counts all links."""
         since = -1.0 if moment is None else moment.timestamp()
         return sum(grown > since for _, _, _, grown in self.unpacked())
 
 
 def strengthen_links(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
-    """Link each pair of `ids` (UUIDs), or strengthen its link by `step`, up to 1.
+    """Strengthen the link of each pair of `ids` (UUIDs) by `step`, up to 1. A pair without a link gets one.
 
-    Above `keep` links, the weakest links are dropped. Links of this recall are dropped last: a new link is the weakest
-    of all, and would otherwise be dropped before a second recall.
+    If there are more than `keep` links, the weakest links are dropped. The links of this recall are dropped last. A new
+    link has the lowest weight and would otherwise be dropped before a second recall can strengthen it.
     """
     named = dict.fromkeys(UUID(each).bytes for each in ids) if keep and step else {}
     pairs = [(min(pair), max(pair)) for pair in combinations(named, 2)]
@@ -105,11 +108,10 @@ def _packed_length(links: int) -> int:
 
 # ------------------------------------------------------------------------------------------------ activation
 def activation(links: Iterable[Links], match: Mapping[str, float]) -> dict[str, float]:
-    """Return the activation of each candidate over links: the sum of weight x match over its linked candidates, up to
-    1.
+    """Return the activation of each candidate: the sum of weight x match over the candidates linked to it, at most 1.
 
-    `match`: the match of each candidate, 0–1. Other records neither give nor receive activation. A record without
-    activation is not in the result.
+    `match` has the match of each candidate, 0 to 1. Records outside `match` neither give nor receive activation. A
+    candidate without activation is not in the result.
     """
     reached: dict[str, float] = {}
     for of_owner in links:

@@ -1,8 +1,8 @@
 """Ranking: the score of a memory for a read, 0 to 1, with named parts (docs/design/recall.md).
 
-Products are multiplied out so that every part has its own value: importance x (0.5 + 0.5 x recency) becomes
-`significance` + `recency`. `match` is the fit to the cue (memory/recall/fusion.py, or `overlap` without an index);
-without a cue it is 0.
+Products are multiplied out, so that every part has its own value: importance x (0.5 + 0.5 x recency) becomes the parts
+`significance` and `recency`. The argument `match` says how well the memory matches the cue, 0 to 1; without a cue it
+is 0. It comes from `fusion.fuse`, or from the overlap of words when there is no index.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _COMPOSITE: Final = ("similarity", "strength", "recency", "emotion", "links", "i
 
 
 # ------------------------------------------------------------------------------------------------ scored records
-# Named tuples, because a read creates hundreds of them: a frozen dataclass takes three times as long to create.
+# A read creates hundreds of these objects. They are named tuples because a frozen dataclass takes three times as long
+# to create.
 class SemanticTrace(NamedTuple):
-    """A fact. `since`: its last reinforcement, or its recording time without one."""
+    """A fact. `since` is the time of its last reinforcement; without one, the time when it was recorded."""
 
     confidence: float
     reinforcements: int
@@ -34,7 +35,7 @@ class SemanticTrace(NamedTuple):
 
 
 class WorkingTrace(NamedTuple):
-    """An entry of the working set, as of its last turn."""
+    """An entry of the working set, with its salience after the last turn."""
 
     salience: float
 
@@ -57,8 +58,10 @@ Trace = SemanticTrace | WorkingTrace | EpisodicTrace | TurnTrace
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """A record as input of the profile `composite`. `strength` and `importance` are 0–1; `valence` is -1 to 1, or None
-    when unknown."""
+    """The fields of a record that the profile `composite` scores.
+
+    `strength` and `importance` are 0 to 1. `valence` is -1 to 1, or None when it is unknown.
+    """
 
     strength: float
     at: datetime
@@ -67,8 +70,11 @@ class Impression:
 
 
 class Score(NamedTuple):
-    """The parts of a score by name, and their sum. Only `parts` joins names and values, because a read shows the parts
-    of few candidates."""
+    """The parts of a score, their names and their sum.
+
+    Names and values are separate tuples. The property `parts` builds the mapping only when it is read, because a read
+    shows the parts of few candidates.
+    """
 
     names: tuple[str, ...]
     terms: tuple[float, ...]
@@ -86,7 +92,8 @@ class Score(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------ profiles
 def score_trace(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
-    """Return the score under the profiles `memstream` and `classic`, before `weigh_fit` and `weigh_question`."""
+    """Return the score under the profiles `memstream` and `classic`. The caller may then apply `weigh_fit` or
+    `weigh_question`."""
     if isinstance(trace, TurnTrace):
         recency = half_life_decay(trace.occurred_at, now, half_life=policy.recency_half_life_days * DAY)
         return _score(_TURN, (0.7 * match, 0.3 * match * recency))
@@ -114,8 +121,8 @@ def score_composite(
 ) -> Score:
     """Return the score under the profile `composite`.
 
-    `links`: the activation from other candidates, 0–1 (memory/recall/links.py). `mood`: the valence of the caller, -1
-    to 1; None: unknown.
+    `links` is the activation from other candidates, 0 to 1 (`links.activation`). `mood` is the emotional valence of the
+    caller, -1 to 1, or None when it is unknown.
     """
     recency = half_life_decay(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
     return _score(
@@ -132,19 +139,19 @@ def score_composite(
 
 
 def weigh_fit(score: Score, fit: float, *, weight: float) -> Score:
-    """Add the part `fit` to a statement's score. `fit`: its fit to the cue compared with all candidates, 0–1. `weight`:
-    the bonus of the best candidate.
+    """Add the part `fit` to a statement's score. `fit` is the fit to the cue, 0 to 1, compared with the candidates of
+    all tiers.
 
-    The statement's own values (confidence, salience, significance) count in proportion to the fit. So a statement that
-    fits best rises above the messages in which it was said.
+    The part adds `weight` times the fit. It also reduces every part except `match` in proportion to the missing fit. A
+    statement that fits best therefore ranks above the messages in which it was said.
     """
     own = score.total - score.terms[score.names.index("match")]
     return _score((*score.names, "fit"), (*score.terms, weight * fit - own * (1.0 - fit)))
 
 
 def weigh_question(score: Score, policy: RecallPolicy) -> Score:
-    """Add the part `asks` to the score of a message that only asks a question. The part removes a share of the
-    score."""
+    """Reduce the score of a message that only asks a question. The part `asks` is negative: the share `policy.asks` of
+    the score."""
     return _score((*score.names, "asks"), (*score.terms, -policy.asks * score.total))
 
 
@@ -154,7 +161,7 @@ def _score(names: tuple[str, ...], terms: tuple[float, ...]) -> Score:
 
 # ------------------------------------------------------------------------------------------------ terms
 def congruence(valence: float | None, mood: float | None) -> float:
-    """Return 1 for equal valences, 0 for opposite ones, 0.5 when one is unknown."""
+    """Return how well two emotional valences agree: 1 when equal, 0 when opposite, 0.5 when one is unknown."""
     if valence is None or mood is None:
         return UNKNOWN_EMOTION
     return 1.0 - abs(valence - mood) / 2.0

@@ -1,7 +1,7 @@
 """Fields that a recall changes on a recalled record; pure.
 
-They change without a new version, because they describe access and not content. The values are absolute, so writing
-them again changes nothing.
+The record gets no new version, because these fields describe access and not content. The values are absolute, so a
+repeated write changes nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from ...schemas.facts import StoredFact
 from ..decay import latest, stability_grown
 
 RECALLED_STRENGTH = 1.0
-"""A recall restarts the decay of strength."""
+"""The strength of a record after a recall. The decay of the strength starts again from this value."""
 
 
 def fact_recall_fields(fact: StoredFact, *, at: datetime) -> dict[str, JsonValue]:
-    """Return the new fields of a recalled fact. Its stability is computed from the number of recalls."""
+    """Return the new fields of a recalled fact. The fact stores no stability, because the stability follows from
+    `retrieval_count`."""
     return _touched(fact.retrieval_count, fact.last_accessed_at, at)
 
 

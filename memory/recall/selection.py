@@ -16,7 +16,8 @@ _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
 class ScoredMemory(NamedTuple):
-    """A candidate, with its text for the duplicate check. A message has no subject: it may be about anybody."""
+    """A candidate, with its text for the duplicate check. `subject` is None for a message, which may be about
+    anybody."""
 
     tier: Tier
     id: str
@@ -26,8 +27,10 @@ class ScoredMemory(NamedTuple):
 
 
 def share(limit: int, *, tiers: int) -> int:
-    """Return the maximum number of items of one tier in an answer: half of them, at least one; all when only one tier
-    was asked."""
+    """Return the maximum number of items of one tier in an answer of `limit` items: half of them, but at least one.
+
+    `tiers` is the number of tiers in the request. With one tier there is no such maximum.
+    """
     return limit if tiers == 1 else max(1, limit // 2)
 
 
@@ -39,12 +42,12 @@ def sort_by_score(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
 def choose(
     ordered: Sequence[ScoredMemory], *, limit: int, tiers: int, policy: RecallPolicy
 ) -> tuple[ScoredMemory, ...]:
-    """Choose the answer from candidates in the order of `sort_by_score`, and keep that order.
+    """Choose the items of the answer. `ordered` are the candidates in the order of `sort_by_score`; so is the answer.
 
-    An item is a duplicate when another item of the answer contains it, has a higher tier and is about the same subject.
-    The next candidate takes the place of a duplicate. Candidates outside the answer make no duplicates, so nothing is
-    lost. When several tiers have the same text about a subject, the item comes from the highest tier with room, even
-    when its own score is too low.
+    An item is a duplicate when another item of the answer contains its text, has a higher tier and is about the same
+    subject. The next candidate replaces a duplicate. Only items of the answer make other items duplicates, so a text is
+    never left out entirely. When several tiers have the same text about a subject, the answer has the item of the
+    highest tier with room, even if the score of that item alone is too low.
     """
     left, most = ordered, share(limit, tiers=tiers)
     seen: dict[str, frozenset[str]] = {}
@@ -68,8 +71,11 @@ def choose(
 def _find_replacements(
     picked: Sequence[ScoredMemory], ordered: Sequence[ScoredMemory], *, most: int
 ) -> dict[Key, ScoredMemory]:
-    """Return the replacement of each picked item, by key: a candidate of a higher tier with the same text. Texts are
-    compared literally: an observation has the same text in each of its tiers, and a read compares hundreds."""
+    """Return the replacements for picked items: by key of the item, a candidate of a higher tier with the same text.
+
+    A literal comparison of the texts is enough, because an observation has the same text in each of its tiers. It is
+    also fast; a read compares hundreds of candidates.
+    """
     texts = {each.content for each in picked}
     same: dict[str, list[ScoredMemory]] = {text: [] for text in texts}
     for each in ordered:
@@ -88,8 +94,10 @@ def _find_replacements(
 
 
 def _highest(picked: ScoredMemory, same: Sequence[ScoredMemory]) -> ScoredMemory:
-    """Return the candidate of the highest tier with the same text and subject as the picked one. When the picked one
-    has no subject, any subject counts."""
+    """Return the candidate of the highest tier among `same`, the candidates with the text of the picked item.
+
+    The candidate must have the subject of the picked item. If the picked item has no subject, any subject is allowed.
+    """
     return min((each for each in same if picked.subject in (None, each.subject)), key=_rank)
 
 
@@ -101,8 +109,11 @@ def _replaced(left: Sequence[ScoredMemory], instead: Mapping[Key, ScoredMemory])
 def _find_duplicates(
     picked: Sequence[ScoredMemory], words_of: Mapping[str, frozenset[str]], *, more_than: float
 ) -> set[Key]:
-    """Return the keys of items that share more than `more_than` of their words with a kept item of a higher tier about
-    the same subject."""
+    """Return the keys of the duplicates among the picked items.
+
+    An item is a duplicate when a kept item of a higher tier may have the same subject and contains more than the share
+    `more_than` of its words.
+    """
     staying: list[tuple[ScoredMemory, frozenset[str]]] = []
     duplicates: set[Key] = set()
     for each in sorted(picked, key=_rank):
@@ -127,15 +138,18 @@ def _key(item: ScoredMemory) -> Key:
 
 
 def _rank(item: ScoredMemory) -> int:
-    """Return the rank of the tier: semantic is 0."""
+    """Return the rank of the item's tier. A lower rank is a higher tier; `semantic` has rank 0."""
     return _RANKS[item.tier]
 
 
 def _best(
     ordered: Sequence[ScoredMemory], *, limit: int, most: int, replaced: Mapping[Key, Tier]
 ) -> list[ScoredMemory]:
-    """Return the first `limit` candidates, at most `most` of each tier. A replacement also counts for the tier of the
-    replaced item (`replaced`); otherwise more items of that tier would move up."""
+    """Return the first `limit` candidates, at most `most` of each tier.
+
+    `replaced` has, by key of a replacement, the tier of the item that it replaced. The replacement counts for both
+    tiers; otherwise another item of the replaced item's tier would get into the answer.
+    """
     picked: list[ScoredMemory] = []
     taken = dict.fromkeys(TIERS, 0)
     for each in ordered:

@@ -1,4 +1,4 @@
-"""The shortlist from which a model chooses the answer of the tool `recall`; pure (docs/design/recall.md)."""
+"""Shortlist of memories for the tool `recall`: a model chooses the answer from it; pure (docs/design/recall.md)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from ..policies import RecallPolicy
 from .selection import ScoredMemory, may_say_the_same, sort_by_score
 
 SHORTLIST_TIERS: Final[tuple[Tier, ...]] = ("semantic", "episodic", "turns")
-"""Tiers of a shortlist. Working entries are left out, because the context shows them."""
+"""Tiers of a shortlist. The working tier is left out, because the context already shows its entries."""
 CUT: Final = "…"
 _WORD: Final = re.compile(r"\w+")
 _FIRST_WITHOUT_SPACES: Final = "\u2e80"
-"""The first code point of the scripts without spaces between words."""
+"""The first code point of the scripts that have no spaces between words."""
 
 
 class ExactPhrase:
-    """A cue as a phrase: its words in their order. Case, and spaces and signs between words, are ignored. A cue without
-    words matches no text."""
+    """A cue that is searched for as a phrase: its words in their order.
+
+    The case is ignored, and so are spaces and signs between the words. A cue without words occurs in no text.
+    """
 
     def __init__(self, cue: str) -> None:
         named = _WORD.findall(cue)
@@ -45,11 +47,12 @@ def _boundary(char: str) -> str:
 def shortlist(
     ordered: Sequence[ScoredMemory], *, phrase: ExactPhrase, item_characters: int, policy: RecallPolicy
 ) -> tuple[ScoredMemory, ...]:
-    """Choose the memories that the model is shown from candidates in the order of `sort_by_score`, and keep that order.
+    """Choose the memories that are shown to the model.
 
-    A shortlist has facts, episodes, and messages that contain the phrase, each up to its limit in `policy.tool`. As in
-    a ranked answer, an item is left out when an item of a higher tier contains it. When the texts, each cut to
-    `item_characters`, are together longer than `policy.tool.characters`, the lowest-ranked items are left out.
+    `ordered` are the candidates in the order of `sort_by_score`; the shortlist has the same order. It has facts,
+    episodes, and messages that contain the phrase; `policy.tool` limits the number of each. An item is left out when an
+    item of a higher tier contains its text. Each text counts with at most `item_characters` characters. When the sum
+    exceeds `policy.tool.characters`, the items with the lowest scores are left out.
     """
     tool = policy.tool
     facts = [each for each in ordered if each.tier == "semantic"][: tool.facts]
@@ -77,8 +80,10 @@ class _Worded(NamedTuple):
 def _distinct(
     memories: Iterable[ScoredMemory], *, from_higher: Sequence[_Worded], more_than: float
 ) -> Iterator[_Worded]:
-    """Yield the memories that no memory of `from_higher` about the same subject contains. A memory contains another
-    when it has more than `more_than` of the words of the other."""
+    """Yield the memories that no memory of `from_higher` about the same subject contains.
+
+    A memory contains another memory when it has more than the share `more_than` of the words of that memory.
+    """
     for each in memories:
         its = words(each.content)
         contained = any(
@@ -89,8 +94,11 @@ def _distinct(
 
 
 def excerpt(text: str, phrase: ExactPhrase, *, characters: int) -> str:
-    """Return at most `characters` characters of a text: around the phrase, or from the beginning without a match. `…`
-    marks a cut."""
+    """Return at most `characters` characters of a text. `…` marks where the text was cut.
+
+    The excerpt contains the first occurrence of the phrase. If the phrase does not occur, it is the beginning of the
+    text.
+    """
     if len(text) <= characters:
         return text
     start, end = phrase.find(text) or (0, 0)

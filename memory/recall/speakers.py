@@ -1,8 +1,9 @@
-"""The speaker whom a question names, found among the speakers of stored messages; pure.
+"""Find the speaker whom a question names among the speakers of stored messages; pure.
 
-Ann speaks in the first person. So for the question "What are Ann's plans?" her messages are preferred, and the
-comparison of meanings uses the question as she would ask it ("What are my plans?"). Only the speaker name of a message
-counts, never its role. When an assistant talks with one user, nobody has a name, and nothing changes.
+A speaker writes about herself in the first person. For the question "What are Ann's plans?" the search therefore
+prefers Ann's messages, and compares meanings with the question in the first person ("What are my plans?"). Only the
+speaker name of a message counts, never its role. In a conversation of an assistant with one user, messages usually have
+no speaker names. Then no speaker is found.
 """
 
 from __future__ import annotations
@@ -31,24 +32,27 @@ _NO_NAMES: Final = _words(
     "of on or our should than that the their them then there these they this those to was were what when where which",
     "who whom whose why will with would you your",
 )
-"""Words that begin questions, and words that are capitalised only because they come first. Some are also names (Will);
-inside a sentence they count as names."""
+"""Words that do not count as names when they are the first word of a cue, where every word is capitalised. Some of them
+are also names (Will); inside a sentence they count as names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The speaker whom a cue names. `names`: the spellings in stored messages."""
+    """The speaker whom a cue names. `names` has the spellings of the name in stored messages."""
 
     names: frozenset[str]
     first_person: str
-    """The cue as the speaker would write it."""
+    """The cue as the speaker would write it. It is used to compare meanings."""
     without_name: str
-    """The cue without the name, for the comparison of words: people seldom say their own name."""
+    """The cue without the name. It is used to compare words, because people seldom write their own name."""
 
 
 def possible_names(cue: str) -> tuple[str, ...]:
-    """Return the possible names in a cue: capitalised words and pairs of them, each also in lower case, because
-    services may store names in lower case. A cue without capitals has no names."""
+    """Return the possible names in a cue: capitalised words, and pairs of adjacent capitalised words.
+
+    Each name is also returned in lower case, because services may store names in lower case. A cue without capital
+    letters has no possible names.
+    """
     plain = re.sub(_POSSESSIVE, lambda ending: " " * len(ending.group()), cue)
     found: list[str] = []
     last: tuple[str, int] | None = None  # the previous capitalised word, and where it ends
@@ -70,7 +74,8 @@ def same_name(one: str, other: str) -> bool:
 
 
 def find_speaker(cue: str, known: Iterable[str]) -> Speaker | None:
-    """Return the speaker whom a cue names; None when it names nobody or several. `known`: the names of speakers."""
+    """Return the speaker whom a cue names; None when the cue names no speaker or several speakers. `known` are the
+    names of the speakers of stored messages."""
     possible = {name.casefold() for name in possible_names(cue)}
     named = frozenset(name for name in known if name.casefold() in possible)
     if len({name.casefold() for name in named}) != 1:
@@ -80,7 +85,8 @@ def find_speaker(cue: str, known: Iterable[str]) -> Speaker | None:
 
 
 def to_first_person(cue: str, name: str) -> str:
-    """Rewrite the cue in the first person of this name: "Ann's" → "my", "with Ann" → "with me", else "Ann" → "I"."""
+    """Replace the name in the cue by the first person: "Ann's" → "my", "with Ann" → "with me", otherwise "Ann" →
+    "I"."""
 
     def pronoun(found: re.Match[str]) -> str:
         if found.group("of"):
@@ -92,7 +98,7 @@ def to_first_person(cue: str, name: str) -> str:
 
 
 def remove_name(cue: str, name: str) -> str:
-    """Remove a name from the cue. Return the cue unchanged when no other word in it can be searched for."""
+    """Remove a name from the cue. Return the cue unchanged when only words of `_NO_NAMES` would be left."""
     rest = " ".join(_naming(name).sub(" ", cue).split())
     return rest if any(word.lower() not in _NO_NAMES for word in _WORD.findall(rest)) else cue
 

@@ -1,7 +1,7 @@
 """Conditions of tasks, compared with a cue; pure.
 
-A condition is a text: "when the sink is mentioned". A cue meets it when the cue has at least half of its significant
-words, in any form. Frequent words of the language are not significant.
+A condition is a text, for example "when the sink is mentioned". A cue meets a condition when the cue contains at least
+half of the condition's significant words, in any form. Frequent words of the language are not significant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .cue_fit import stems
 
 
 def meets_condition(cue: str, condition: str, *, locale: str) -> bool:
-    """Return whether the cue meets the condition. `locale`: the language packs of the policy."""
+    """Return whether the cue meets the condition. `locale` is the policy's setting for language packs."""
     pack = pack_of(condition, locale)
     significant = stems(condition, pack) - _frequent(pack)
     met = significant & stems(cue, pack)

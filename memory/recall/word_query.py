@@ -1,6 +1,7 @@
 """Word queries: plain words, "phrases", AND, OR, NOT, prefix*, and parentheses; pure.
 
-Adjacent words must all occur. Plain words are compared by their stems, phrases word by word.
+Adjacent words without an operator must all occur in a text. A plain word also matches a word with the same stem. A
+phrase matches only its exact words, in their order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DEPTH_MAX: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The words of a text, ready for comparison with queries."""
+    """The words of a text and their stems, which queries are compared with."""
 
     words: tuple[str, ...]
     stems: frozenset[str]
@@ -38,7 +39,7 @@ _Condition = Callable[[_Text], bool]
 
 
 class WordQuery:
-    """A parsed query. An invalid query raises ValueError with the reason. Stems are in the language of the query."""
+    """A parsed query. An invalid query raises ValueError with the reason. Stems follow the language of the query."""
 
     def __init__(self, query: str, *, locale: str) -> None:
         self._pack = pack_of(query, locale)
@@ -53,7 +54,7 @@ class WordQuery:
 
 
 class _Parser:
-    """A recursive descent parser over `tokens`, which it consumes."""
+    """A recursive descent parser. It removes the tokens that it has parsed from `tokens`."""
 
     def __init__(self, tokens: deque[str], pack: Locale) -> None:
         self.tokens = tokens
