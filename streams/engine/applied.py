@@ -1,8 +1,8 @@
 """Knowledge about applied outcomes, and the check whether an outcome was applied; see docs/design/stage.md.
 
-An outcome that is not known as applied is applied again, which changes nothing. So a wrong "no" costs a call of the
-store, but a wrong "yes" loses effects. The current committed offset is no proof: it also moves past records that the
-log lost.
+An outcome that is not known to be applied is applied again. A second application changes nothing. So the wrong answer
+"not applied" costs only a call of the store, but the wrong answer "applied" loses effects. The current committed offset
+alone is no proof: it also moves past records that the log has lost.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ TP = tuple[str, int]
 Committed = Callable[[str, int], int | None]
 """Function that returns the committed offset (the next one to read) of a topic and partition, None if unknown."""
 KNOWN_ROWS_MAX: Final = 50_000
-"""Maximum number of remembered rows that this process has applied, about 200 bytes each."""
+"""Maximum number of rows that this process remembers as applied, about 200 bytes each."""
 LEFT_MAX: Final = 1_000
-"""Maximum number of records after a committed offset that can have an outcome after a crash: the number that a worker
-holds of a partition. Missing offsets (a hole) after this many received records hide no outcome."""
+"""Maximum number of records after a committed offset that can have an outcome after a crash. A worker holds at most
+this number of a partition's records. So a hole (missing offsets) after this many received records hides no outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The latest contiguous offsets of a partition that an assignment has received: from `start` to before `end`."""
+    """The latest contiguous range of offsets that an assignment has received of a partition: `start` to below `end`."""
 
     start: int
     end: int
     records: int = 0
-    """Number of all records that the assignment has received of the partition."""
+    """Total number of records that the assignment has received of the partition, also before `start`."""
 
     def with_record(self, offset: int) -> Received:
         """Return the range with one more record. After a hole a new range begins."""
@@ -44,19 +44,19 @@ class Received:
 class AppliedOutcomes:
     """One worker's knowledge about outcomes: applied rows, start of the assignment, received offsets.
 
-    `committed` returns the current committed offsets. If `begin` was never called, a partition counts as consumed from
-    its committed offset at the first question, or from the current event.
+    `committed` returns the current committed offsets. If `begin` was never called, the consumption of a partition
+    counts as begun at the committed offset that the first call of `has` finds, or, without one, at the current event.
     """
 
     def __init__(self, committed: Committed) -> None:
         self._committed = committed
         self._began: dict[TP, int | None] = {}
         self._has_begun = False
-        """True when `begin` was called: partitions that it did not name belong to other workers."""
+        """True after `begin`. A partition that `begin` did not name then belongs to another worker."""
         self._received: dict[TP, Received] = {}
         self._passed_over: dict[TP, list[Range]] = {}
         self._known = LastKeys[int, int](KNOWN_ROWS_MAX)
-        """Hash of the row whose outcome this process has fully applied, by hash of partition and key."""
+        """Hash of the row whose outcome this process has completely applied, by the hash of partition and key."""
 
     def begin(
         self, committed: Mapping[TP, int | None], passed_over: Mapping[TP, Sequence[Range]] | None = None
@@ -72,15 +72,16 @@ class AppliedOutcomes:
     def receive(self, topic: str, partition: int, offset: int) -> Range | None:
         """Record the offset of a delivered record. Records of a partition come in offset order.
 
-        Return the hole before the record, or None if there is none or no outcome can be hidden in it. When the log has
-        lost the records of the hole, `pass_over` must be durable before the record is committed.
+        Return the hole before the record, or None if there is no hole or the hole can hide no outcome. If the log has
+        lost records of the hole, the caller must store the lost range durably, and call `pass_over`, before the record
+        is committed.
         """
         hole = self.hole_before(topic, partition, offset)
         self._received[topic, partition] = self._received_of((topic, partition)).with_record(offset)
         return hole
 
     def hole_before(self, topic: str, partition: int, offset: int) -> Range | None:
-        """Return the hole between the last received record and an offset; None as for `receive`."""
+        """Return the hole between the last received record and an offset. None has the same meaning as in `receive`."""
         before = self._received_of((topic, partition))
         return (before.end, offset) if before.end < offset and before.records < LEFT_MAX else None
 
@@ -96,8 +97,8 @@ class AppliedOutcomes:
         """Return whether an outcome is known to have all of its effects.
 
         `position`: the position of the current event. `key`, `row`: the row that has the outcome, on the partition of
-        the event. `moved_below`: the offset below which a growth of the topics found the events of the source's
-        partition applied. For a row that was moved, only this offset counts.
+        the event. `moved_below`: when the topics last got more partitions, all events of the source's partition below
+        this offset were applied. For a row that was moved to another partition, only this offset counts.
         """
         partition = position.partition
         if row is not None and self._known.get(hash((partition, key))) == hash(row):

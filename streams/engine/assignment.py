@@ -1,7 +1,7 @@
 """Assignment of partitions to the members of a group: a pure function of the partitions that each member had before.
 
-A partition number means that partition in every topic of the stage and in its changelogs. So one member always has all
-of them.
+A partition number denotes the partition with this number in every topic of the stage and in its changelogs. So one
+member always has all partitions with this number.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import chain
 class OwnedPartitions:
     """The partitions that a member had when it joined.
 
-    `generation` counts the assignments of the group. When two members claim a partition, the member with the later
-    generation has it. A member that was away comes back with an older generation.
+    `generation` counts the assignments of the group. When two members claim a partition, the member with the higher
+    generation gets it. A member that returns after an absence has a lower generation.
     """
 
     generation: int = 0
@@ -41,7 +41,8 @@ def assign(count: int, owned: Mapping[str, OwnedPartitions], *, replicas: int = 
     depends only on the owned partitions, not on the order of the members.
 
     With `replicas`, each partition is also a standby of `replicas` other members, or of all others if there are fewer.
-    Standbys stay where they are as far as balance allows. They are balanced nearly as well as the active partitions.
+    A standby stays with its member if the balance allows it. Standbys are balanced nearly as well as the active
+    partitions.
 
     Raises:
         ValueError: there is no member.
@@ -88,10 +89,11 @@ def _assign_actives(count: int, owned: Mapping[str, OwnedPartitions], members: l
 
 
 def _quotas(count: int, has: Mapping[str, set[int]], had: set[int]) -> dict[str, int]:
-    """Return the number of partitions of each member. If the count does not divide, a member with one more keeps it.
+    """Return the number of partitions that each member gets.
 
-    `had`: the partitions that returning members had before. Among members with equally many partitions, the member with
-    more partitions outside `had` gets the larger quota, so that it gives up fewer of its own.
+    If `count` is not a multiple of the number of members, some members get one more. A member that already has one more
+    keeps it. `had`: the partitions that returning members had before. Among members with equally many partitions, the
+    member with more partitions outside `had` gets the larger quota, so that it gives up fewer of its own partitions.
     """
     least, one_more = divmod(count, len(has))
     largest = sorted(has, key=lambda member: (-min(len(has[member]), least + 1), -len(has[member] - had), member))
@@ -99,7 +101,7 @@ def _quotas(count: int, has: Mapping[str, set[int]], had: set[int]) -> dict[str,
 
 
 def _give_up(has: Mapping[str, set[int]], quotas: Mapping[str, int], had: set[int]) -> set[int]:
-    """Take the surplus above its quota from each member, first the partitions in `had`. Return the taken partitions."""
+    """Take from each member the partitions above its quota, first those in `had`. Return the taken partitions."""
     given_up = set[int]()
     for member, numbers in has.items():
         excess = len(numbers) - quotas[member]

@@ -12,17 +12,17 @@ from typing import Literal
 
 BreakerState = Literal["closed", "open", "half-open"]
 _PAUSES_COUNTED = 30
-"""Maximum count of pauses. It limits the exponent; by then every pause has its maximum length."""
+"""Maximum count of pauses. It keeps the exponent of the pause length small; `pause_cap` limits the length."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
     """Limits at which a breaker opens, and times at which it lets a call through.
 
-    It opens at `failures` failures within `window` seconds without a success between them. It also opens when the
-    failed calls of the window waited `silence` seconds in total (a hung server): calls that share requests run one
-    after the other, and each waits for its time-out, so five failures would take too long. After `probe_after` seconds,
-    or later if the server asked for more time, one call may probe the component.
+    The breaker opens at `failures` failures within `window` seconds without a success between them. It also opens when
+    the failed calls within `window` waited `silence` seconds in total: when a server hangs, calls that share requests
+    run one after the other, and each call waits for its time-out, so `failures` failures would take too long. After
+    `probe_after` seconds, or later if the server asked for more time, one call may probe the component.
     """
 
     failures: int = 5
@@ -30,12 +30,12 @@ class BreakerPolicy:
     silence: float = 20.0
     probe_after: float = 10.0
     refusals: int = 5
-    """Refusals in a row, without a success between them, that pause a user. Refusals of several users pause their
-    tenant."""
+    """Number of consecutive refusals, without a success between them, at which a user or a tenant is paused."""
     refused_users: int = 3
-    """Number of refused users that pause their tenant. Refusals of a single user are caused by that user's content."""
+    """Number of different users that a tenant's refusals must come from before the tenant is paused. Refusals of a
+    single user are caused by that user's content, and pause only this user."""
     pause: float = 10.0
-    """Length of the first pause in seconds. After a pause, one call probes; each further refusal doubles the pause."""
+    """Length of the first pause in seconds. After a pause, one call probes. Each refused probe doubles the pause."""
     pause_cap: float = 300.0
     """Length of the longest pause in seconds."""
 
@@ -59,13 +59,13 @@ class Breaker:
         self._refusals = 0
         """Number of refusals since the last success."""
         self._refused_users: set[str] = set()
-        """Users of these refusals, at most as many as are needed to pause the tenant."""
+        """Users of the refusals since the last success; at most `refused_users` of them."""
         self._pauses = 0
         """Number of pauses since the last success."""
 
     @property
     def refusing(self) -> bool:
-        """True when refusals have opened the breaker and no call has succeeded since."""
+        """True when refusals have opened the breaker, and no call has succeeded since then."""
         return self._pauses > 0
 
     def state(self, now: float) -> BreakerState:
@@ -102,10 +102,10 @@ class Breaker:
     ) -> bool:
         """Record a failed call. Return whether this failure opened the breaker.
 
-        `took`: seconds that the call waited. `asked`: seconds that the server asked for. When the breaker is already
-        open, only a failed probe keeps it open for longer, because calls that began before the opening fail late. The
-        time that a server asks for always counts. Several events may share one request: their failures have the same
-        `cause` and count once.
+        `took`: seconds that the call waited. `asked`: seconds that the server asked the client to wait. When the
+        breaker is already open, only a failed probe keeps it open for longer. Other failures are of calls that began
+        before the opening, so they only extend the opening to the time that the server asked for. Several events may
+        share one request: their failures have the same `cause` and count once.
         """
         if self._open_until is not None:
             if probe:
@@ -127,10 +127,10 @@ class Breaker:
     def refused(self, now: float, *, probe: bool, user: str | None = None) -> bool:
         """Record a refusal of a tenant's content. Return whether it began a pause.
 
-        A refusal is an answer, so it closes a breaker that failures have opened. `refusals` refusals in a row open it
-        again. Then only the refusal of a probe prolongs the pause, because calls that began before the opening end
-        late. `user`: the user of the refused turn. Refusals with a user open the breaker only when they come from
-        several users.
+        A refusal is an answer, so it closes a breaker that failures have opened. `refusals` refusals in a row open the
+        breaker for a pause. During the pause, only the refusal of a probe prolongs it, because other refusals are of
+        calls that began before the pause. `user`: the user of the refused turn. Refusals with a user open the breaker
+        only when they come from `refused_users` users.
         """
         self._failures.clear()
         self._cause = None

@@ -56,7 +56,10 @@ def _value_of(record: Record, max_bytes: int) -> bytes:
 
 
 def _seen_in(value: bytes) -> str | None:
-    """Return a description of a value that is not JSON. None: only unpaired surrogates or its depth are wrong."""
+    """Return a description of a value that is not JSON.
+
+    None: the value is JSON, and only unpaired surrogates or its depth are wrong.
+    """
     try:
         parse_json(value)
     except NotJson as error:
@@ -67,7 +70,7 @@ def _seen_in(value: bytes) -> str | None:
 def lane_key(record: Record) -> str:
     """Return the lane of a record: its key; without a key, the session key from the value, else "".
 
-    A record with a key is not parsed: parsing takes longer for a longer text, and the record's turn has not come yet.
+    A record with a key is not parsed here, because parsing a long value takes time and the record is only queued now.
     """
     if record.key:
         return record.key.decode("latin-1")
@@ -82,19 +85,19 @@ def lane_key(record: Record) -> str:
 
 
 def is_keyed_by(record: Record, key: str) -> bool:
-    """Return whether the record is in the lane of this key. If not, another lane may write the key's rows."""
+    """Return whether the record's lane is the lane of this key. If not, another lane may write the key's rows."""
     return lane_key(record) == key
 
 
 def tenant_of_lane(lane: str) -> str:
-    """Return the tenant to which an event's place is charged: the first part of its lane, percent-encoded."""
+    """Return the tenant of a lane (percent-encoded), which is the first part of the lane."""
     return lane.partition("/")[0]
 
 
 def fields_of(value: bytes | None) -> dict[str, object]:
-    """Return the fields of a value that is a JSON object, without its frames.
+    """Return the fields of a value that is a JSON object; a frame around the object is removed (framing.py).
 
-    Empty for any other value and for a value above `TENANT_PROBE_BYTES`.
+    The result is empty for any other value, and for a value above `TENANT_PROBE_BYTES`.
     """
     if value is None or len(value) > TENANT_PROBE_BYTES:
         return {}

@@ -1,7 +1,7 @@
 """Records of commands and of their results, and a sender that waits for a result.
 
-A result is on memory.commands.results under the command's id. The sender reads only the id's partition, from the end
-offset that it had before the command was sent.
+A result is a record on memory.commands.results, and its key is the command's id. The sender reads only the partition of
+this key, from the end offset that the partition had before the command was sent.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class CommandSender:
         return ends
 
     async def results(self, start: Mapping[int, int]) -> AsyncGenerator[CommandResult]:
-        """Yield the results of all commands from these offsets on, without end. Unreadable records are skipped."""
+        """Yield the results of all commands from these offsets on. The stream has no end. Skip unreadable records."""
         async with aclosing(self.log.read(RESULTS.name, start=start, follow=True)) as records:
             async for record in records:
                 try:

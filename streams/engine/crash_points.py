@@ -26,7 +26,7 @@ class CrashPoint:
 
     @classmethod
     def parse(cls, text: str, *, stages: tuple[str, ...]) -> CrashPoint:
-        """Parse `<stage>:<step>[:n]`. Raises ValueError, whose message names the allowed values."""
+        """Parse `<stage>:<step>[:n]`. Raises ValueError with a message that names the allowed values."""
         stage, _, rest = text.partition(":")
         step, colon, n = rest.partition(":")
         if not colon:

@@ -1,6 +1,6 @@
-"""Dead letters: the raw refused record, with headers for its position and the reason (names of Spring Kafka).
+"""Dead letters: the raw refused record, with headers for the record's position and the reason.
 
-The headers are listed in docs/reference/dead-letters.md.
+The headers have the names that Spring Kafka uses. docs/reference/dead-letters.md lists them.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def is_refused_by_model(letter: OutRecord) -> bool:
 
 
 def reason_of(headers: Headers) -> str:
-    """Return the reason of a dead letter, "" when its headers have none.
+    """Return the reason of a dead letter, or "" when its headers have no reason.
 
-    The last of several reasons counts: the refused record may itself have been a dead letter of another tool.
+    The last of several reasons counts: the refused record may itself be a dead letter with a reason of its own.
     """
     reasons = [value for name, value in headers if name == "memstream-reason"]
     return reasons[-1].decode("utf-8", "replace") if reasons else ""

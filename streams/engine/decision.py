@@ -15,9 +15,9 @@ class Rows(Protocol):
     def row(self, key: str, *, partition: int | None = None) -> bytes | None: ...
 
     async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
-        """Write rows in this order (None deletes). They are durable on the changelog when this returns.
+        """Write rows in this order (None deletes). The rows are durable on the changelog when this returns.
 
-        All rows are handed to the producer, and are readable, before the first wait.
+        All rows are passed to the producer, and `row` returns them, before the first wait.
         """
         ...
 
@@ -43,8 +43,8 @@ class StageDecision:
 
     `row` is the value of `key` and contains the outcome. `before` are rows that are written first. A stage without a
     table leaves all three empty. `covers`: the number of queued events (the next events of the lane) whose effects
-    are in this outcome. These events are done when the outcome is applied. If they are delivered again, the stage must
-    treat them as handled.
+    this outcome includes. These events are done when the outcome is applied. If they are delivered again, the stage
+    must treat them as handled.
     """
 
     outcome: Outcome

@@ -2,17 +2,17 @@
 
 - Poison: the record becomes a dead letter (or is only counted, if another stage writes the dead letter), then it is
   acknowledged.
-- Transient, over budget, relinquished: the lanes handle the event again. Only its key waits.
+- Transient, OverBudget, Relinquished: the lanes handle the event again. Only the events of its key wait.
 - Fatal, and every unexpected exception: the worker stops.
 
-A crash in decoding or in `decide` counts against the record: in one file per record, and on a topic that all workers of
-the stage read (shared_deaths.py). At the third crash the record becomes a dead letter.
+A crash in decoding or in `decide` counts against the current record. The count is in a file, and on a topic that all
+workers of the stage read (shared_deaths.py). At the third crash the record becomes a dead letter.
 
-A crash in the effects of an outcome counts against the record of the outcome, if only its key is affected
-(`is_of_one_key`). At the third crash the key is parked (parking.py).
+A crash in the effects of an outcome counts against the record that the outcome was decided for, if the failure affects
+only the outcome's key (`is_of_one_key`). At the third crash the key is parked (parking.py).
 
-The count survives a restart: the worker may die before it commits the record, and the redelivered record must not stop
-it three more times.
+The count survives a restart. Otherwise a worker that dies before it commits the dead record would be stopped three more
+times by the redelivered record.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ CRASHES_MAX = 3
 """Number of crashes at which a record becomes a dead letter."""
 DEAD_LETTERS_IN_A_ROW_MAX = 20
 REFUSED_OF_A_TENANT_MAX = 7
-"""Maximum number of one tenant's refusals that count in a row. So it takes three tenants to end a worker: refusals of
-one tenant are caused by its content, refusals of every tenant by the model."""
+"""Maximum number of one tenant's refusals that count towards `DEAD_LETTERS_IN_A_ROW_MAX`. So a worker ends only after
+refusals of three tenants: the content of one tenant causes refusals of that tenant, and a faulty model causes refusals
+of every tenant."""
 TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
 
@@ -111,7 +112,7 @@ class CrashCounter:
         return count
 
     def forget_old(self, now: float) -> None:
-        """Delete counts whose last write is more than a week ago."""
+        """Delete counts that were last written more than a week ago."""
         if self._folder.is_dir():
             for path in self._folder.glob("*.json"):
                 if now - path.stat().st_mtime > _FORGET_AFTER:
@@ -125,9 +126,9 @@ class CrashCounter:
 class ErrorBoundary:
     """Runner of events that handles their errors.
 
-    It counts crashes by record, and dead letters in a row: unusable answers of the model by tenant, and all others. A
-    refusal by a content filter does not count: it pauses the tenant (breaker.py) and does not indicate a fault of the
-    model or of this version.
+    It counts the crashes of each record. It also counts consecutive dead letters: those with an unusable answer of the
+    model for each tenant, all others together. A refusal by a content filter does not count: it pauses the tenant
+    (breaker.py) and does not indicate a fault of the model or of this version.
     """
 
     def __init__(self, *, crashes: CrashCounter, shared: SharedDeaths | None = None) -> None:
@@ -213,17 +214,18 @@ class ErrorBoundary:
         return crashes
 
     def succeeded(self, tenant_id: str | None = None) -> None:
-        """Record a handled event. It resets the count of dead letters in a row."""
+        """Record a handled event, and reset the count of consecutive dead letters."""
         self._meet(tenant_id)
         self._unusable_in_a_row.clear()
         self._others_in_a_row = 0
 
     def count_dead_letter(self, *, tenant_id: str | None = None, filtered: bool = False) -> None:
-        """Count a dead letter that is not due to undecodable or invalid input. Raises DeploymentFault at 20 in a row.
+        """Count a dead letter that was not caused by undecodable or invalid input.
 
-        `tenant_id`: the tenant whose record the model refused. At most 7 dead letters of a tenant count, so it takes
-        three tenants. If this worker has seen only one tenant, all of them count, because nothing shows that the tenant
-        is the cause. `filtered`: a content filter refused the record, so it does not count.
+        Raises DeploymentFault at `DEAD_LETTERS_IN_A_ROW_MAX` dead letters in a row. `tenant_id`: the tenant whose
+        record the model refused. At most `REFUSED_OF_A_TENANT_MAX` dead letters of a tenant count. If this worker has
+        seen only one tenant, all of its dead letters count, because nothing shows that the tenant is the cause.
+        `filtered`: a content filter refused the record, so the dead letter does not count.
         """
         self._meet(tenant_id)
         if filtered:
@@ -244,7 +246,7 @@ class ErrorBoundary:
             self._several_tenants = self._several_tenants or tenant_id != self._first_tenant
 
     def _in_a_row(self) -> int:
-        """Return the number of dead letters in a row that count."""
+        """Return the number of consecutive dead letters, with the limit for each tenant."""
         limit = REFUSED_OF_A_TENANT_MAX if self._several_tenants else DEAD_LETTERS_IN_A_ROW_MAX
         return sum(min(count, limit) for count in self._unusable_in_a_row.values()) + self._others_in_a_row
 

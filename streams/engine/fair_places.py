@@ -1,4 +1,4 @@
-"""A limit on concurrent calls that tenants share fairly (fair_queue.py), for calls outside the slots of events."""
+"""A limit on concurrent calls that tenants share fairly (fair_queue.py), for calls that no event's slot limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .fair_queue import FairQueue
 
 
 class FairPlaces:
-    """A number of places. A free place goes to the tenant with the fewest (`Places` of adapters/ports.py)."""
+    """A fixed number of places (`Places` of adapters/ports.py). A free place goes to the tenant with the fewest."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -31,7 +31,7 @@ class FairPlaces:
         self._hand_out()
         try:
             await given
-        except BaseException:  # cancelled, possibly just after it received the place
+        except BaseException:  # the wait was cancelled, possibly just after the place was assigned
             if not self._queue.remove(tenant_id, given):
                 self._give_back(tenant_id)
             raise

@@ -1,14 +1,15 @@
 """Fair shares by tenant: the order in which waiting work gets free places.
 
 The tenant with the fewest places in use comes first. Among tenants with equally many places, the tenant that has used
-the least processor time comes first (processor_shares.py); among equals, the tenant that has waited longest with that
-number of places. Within a tenant the order of `push` applies. The module is pure: no clock, no event loop.
+the least processor time comes first (processor_shares.py). If this time is equal, too, the tenant that has waited
+longest with its present number of places comes first. Within a tenant the order of `push` applies. The module is pure:
+it uses no clock and no event loop.
 
 These rules always hold, and a property test checks them:
 - Work waits only while no place is free. No place is reserved for a tenant without work.
-- A tenant that gets a place has no more places than any other tenant with waiting work. So a tenant with less than its
-  equal share waits only for tenants that have as few places: for one turn of each, and for more turns of a tenant that
-  has used less processor time.
+- A tenant that gets a place has no more places than any other tenant with waiting work. So a tenant that has less than
+  its equal share waits only for tenants that have no more places than it has. Each of these tenants gets a place before
+  it at most once, or several times if the other tenant has used less processor time.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class FairQueue(Generic[W]):
         """Places in use by tenant. Tenants without a place have no entry."""
         self._shares = shares
         self._turns: dict[int, list[tuple[float, int, str]]] = {}
-        """Heaps of tenants with waiting work, by places in use. An entry: virtual time, serial number, tenant."""
+        """Heaps of tenants with waiting work, by places in use. An entry has virtual time, serial number and tenant."""
         self._place: dict[str, tuple[int, int]] = {}
-        """The valid entry of each tenant with waiting work: heap and serial number."""
+        """The valid heap entry of each tenant with waiting work: places in use (the heap) and serial number."""
         self._lined_up = 0
         self._entries = 0
         self._length = 0
@@ -78,7 +79,10 @@ class FairQueue(Generic[W]):
         return tenant, work
 
     def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
-        """Remove and return the tenant's next pieces of work, as long as `fits` accepts them. They share one place."""
+        """Remove and return the tenant's next pieces of work, as long as `fits` accepts them.
+
+        The returned work uses the place of the work that `pop` returned before.
+        """
         waiting = self._waiting.get(tenant)
         joined: list[W] = []
         while waiting and fits(waiting[0]):
@@ -147,7 +151,7 @@ class FairQueue(Generic[W]):
                 self._entries -= 1
                 if not turns:
                     del self._turns[places]
-            elif reached > time:  # it has used processor time since
+            elif reached > time:  # the tenant has used processor time since the entry was made
                 heapreplace(turns, (reached, number, tenant))
             else:
                 return tenant

@@ -75,9 +75,10 @@ class Stage(Protocol[W]):
         ...
 
     async def publish_state(self, outcome: Outcome) -> None:
-        """Publish state that is read when it is sent (memory.facts). Called after the outcome's records are sent.
+        """Publish the current state of the changed objects (topic memory.facts).
 
-        It reads the store through its breaker. Raises Transient when a record does not arrive.
+        Called after the outcome's records are sent. The state is read from the store, through the store's breaker, when
+        it is sent. Raises Transient when a record does not arrive.
         """
         ...
 
@@ -88,13 +89,14 @@ class Stage(Protocol[W]):
     async def rediscover(self, partition: int, rows: Rows) -> None:
         """Find waiting work in a newly assigned partition and set its timers.
 
-        The partition's table is recovered, and its events are handled meanwhile. It works in slices (row_scan.py). If
-        it is cancelled, the next assignment starts it from the beginning. Raises Transient, Relinquished and Fatal.
+        Called when the partition's table is recovered. Events of the partition are handled at the same time, so the
+        search works in slices (row_scan.py). After a cancellation, the next assignment starts the search from the
+        beginning. Raises Transient, Relinquished and Fatal.
         """
         ...
 
     async def end_rows(self, partition: int, rows: Rows) -> None:
-        """Expire old rows of a partition: delete them, or send commands that do it. Called periodically.
+        """Expire old rows of a partition: delete them, or send commands that delete them. Called periodically.
 
         Raises Transient, Relinquished and Fatal.
         """
@@ -106,7 +108,7 @@ class Stage(Protocol[W]):
 
 REFUSED_LANES_MAX = 1_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
-"""Function that hands a record to the producer; the inner awaitable ends when the record is durable. Records of a
+"""Function that passes a record to the producer. The inner awaitable ends when the record is durable. Records of a
 partition keep the order of the calls. Raises LeaseLost, Transient when the broker does not answer, and Fatal for a
 record that the broker always refuses.
 """
@@ -163,10 +165,10 @@ class Handler(Generic[W]):
         self.parked = ParkedKeys(stage=stage.name, send=self.send, metrics=metrics)
         self.applied = AppliedOutcomes(lambda topic, partition: self._committed(topic, partition))
         self._refused_lanes = LastKeys[str, bool](REFUSED_LANES_MAX)
-        """Lanes whose outcome could not be applied, in a stage without a table."""
+        """Lanes of a stage without a table in which an outcome could not be applied."""
 
     def lane(self, record: Record) -> str:
-        """Count a record that was taken in. Return its lane without decoding the record."""
+        """Count a delivered record. Return its lane without decoding the record."""
         self._metrics.event_in(record)
         return lane_key(record)
 
@@ -215,7 +217,10 @@ class Handler(Generic[W]):
             )
 
     async def _confirm_count(self, record: Record, key: bytes | None) -> None:
-        """Check that a misplaced record is misplaced by the current partition count, too. Raises CountChanged."""
+        """If the key belongs to another partition than the record's, check that the partition count is still correct.
+
+        Raises CountChanged when partitions were added to the topic.
+        """
         count = self._partition_count
         if count is not None and key is not None and count.misplaces(record, key):
             await self._calls.call(BROKER, lambda: count.confirm(record.position.topic))
@@ -242,7 +247,8 @@ class Handler(Generic[W]):
         def by_itself(record: Record, lane: str) -> bool:
             """Return whether an event must be decided alone.
 
-            This includes a record at which a worker hung, so that no other event is blamed for the next hang.
+            True for a misplaced record. True also for a record at which a worker hung: decided together with another
+            event, it would make the next hang count against the record of that event.
             """
             return misplaced(record, lane) or self._boundary.deaths_by_hang(record.position) > 0
 
@@ -251,12 +257,12 @@ class Handler(Generic[W]):
     async def _handle(self, record: Record, routed: RoutedEvent[W], queued: QueuedEvents[W]) -> None:
         self._enter("decide")
         work = routed.work
-        # the rows of its key belong to another lane, which may be writing them: the stage does not use them
+        # another lane owns the rows of the key and may be writing them, so a misplaced event does not use them
         misplaced = not is_keyed_by(record, routed.lane)
         last = None if misplaced else self._stage.last(work, self._rows)
         if last is not None and last.row is not None and is_parked(last.row):
             entry, _ = read_parked(last.row)
-            if last.key not in self.parked:  # a crash or an outage may have happened after the call of `put`
+            if last.key not in self.parked:  # after the `put` of this row, a crash or an outage may have happened
                 await self._put({last.key: last.row})
                 await self.parked.park(entry)
             raise Poison("parked", f"the key {last.key} is parked: {entry.error}")
@@ -278,8 +284,8 @@ class Handler(Generic[W]):
     def _was_applied(self, last: StageDecision, position: Position) -> bool:
         """Return whether the key's last outcome has all of its effects, so that the next outcome may replace it.
 
-        After a crash in the middle of an event, the worker may get another event of the key first, and the event's own
-        record may be gone. A new decision would then overwrite the only copy of the missing effects.
+        After a crash in the middle of an event, the worker may first get another event of the key, and the record of
+        the interrupted event may be gone. A new decision would then overwrite the only copy of the missing effects.
         """
         source = last.outcome.source
         moved_below = self._rows.applied_before(position.partition, source.topic, source.partition)
@@ -321,8 +327,9 @@ class Handler(Generic[W]):
     async def _park(self, record: Record, failed: EffectFailed, attempts: int) -> None:
         """Park the key of an outcome, and write a dead letter for the current event.
 
-        The event may need further outcomes. A redrive of its dead letter produces them; if none are missing, the event
-        is a duplicate. A stage without a table cannot park a key: its event is refused permanently.
+        The current event may need more outcomes than the parked one. A redrive of the dead letter produces them. If no
+        outcome is missing, the redriven event counts as a duplicate. A stage without a table cannot park a key, so it
+        refuses the event permanently.
         """
         decided, error = failed.decided, failed.error
         if decided.row is None:
@@ -346,7 +353,7 @@ class Handler(Generic[W]):
     async def _retry(self, key: str, partition: int) -> None:
         """Try the outcome of a parked key again. When it is applied, the key accepts events again."""
         stored = self._rows.row(key)
-        if stored is None or not is_parked(stored):  # a crash or an outage happened after the call of `put`
+        if stored is None or not is_parked(stored):  # applied before; a crash or an outage prevented the unparking
             await self._put({} if stored is None else {key: stored})
             await self.parked.unpark(key)
             return
@@ -366,13 +373,13 @@ class Handler(Generic[W]):
         self._remember_applied(decided, partition)
 
     async def _stored(self, outcome: Outcome) -> None:
-        self._fence()  # a projection is written as a whole: a late write would overwrite the next owner's writes
+        self._fence()  # a late write could overwrite what the partition's next owner has written
         await self._stage.store(outcome)
 
     async def _written_again(self, last: StageDecision) -> StageDecision:
-        """Return the decision with all of its rows, so that they are written again.
+        """Return the decision together with the rows that are written before its own row, to write all of them again.
 
-        A row is readable as soon as `put` is called, so its changelog record may never have arrived.
+        A row is readable as soon as `put` is called. So a readable row may be missing on the changelog.
         """
         before = {key: value for key in last.outcome.before if (value := self._rows.row(key)) is not None}
         return StageDecision(outcome=last.outcome, key=last.key, row=last.row, before=before)
@@ -387,7 +394,7 @@ class Handler(Generic[W]):
             raise
 
     async def _put(self, rows: Mapping[str, bytes | None]) -> None:
-        """Write rows durably; repeat while the broker is away. Only the rows' lane writes them meanwhile."""
+        """Write rows durably; repeat while the broker is away. No other lane writes these rows meanwhile."""
 
         async def put() -> None:
             try:
@@ -428,7 +435,7 @@ class Handler(Generic[W]):
         )
 
     def _count(self, outcome: Outcome) -> None:
-        """Count the outcome's dead letters, or its success. An outcome that only stores a waiting event is neither."""
+        """Count the outcome's dead letters or its success. Do not count an outcome that only stores a waiting event."""
         dead_letters = [record for record in outcome.records if record.topic.endswith(DEAD_LETTER_SUFFIX)]
         for letter in (each for each in dead_letters if reason_of(each.headers) != "over_ceiling"):
             refused_of = outcome.tenant_id if is_refused_by_model(letter) else None

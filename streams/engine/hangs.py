@@ -1,6 +1,6 @@
 """A watchdog outside the event loop: it ends a process whose loop hangs, and identifies the record that was handled.
 
-It has two parts, because each alone misses a kind of hang:
+It has two parts, because each part alone misses a kind of hang:
 
 - A thread counts the seconds since the loop last ran. It sees every hang in which the GIL is released: a Python loop, a
   blocking call. It logs the reason and ends the process with exit code 4. It counts its own ticks, not clock time, so a
@@ -40,9 +40,11 @@ log = structlog.get_logger(__name__)
 STILL_SECONDS: Final = 30
 """Seconds after which a process with a blocked loop ends. The longest regular step takes less than one second."""
 STILL_PROCESSOR_SECONDS: Final = 35.0
-"""The same limit in processor time. It is longer, so that the thread comes first if it can run."""
+"""Limit of the kernel timer in processor time. It is above `STILL_SECONDS`, so that the thread ends the process first
+if the thread can run."""
 OF_EACH_CORE: Final = 5.0
-"""Processor time added per core: other threads of the process may use all cores until the thread's next tick."""
+"""Processor time added to the limit per core: other threads of the process may use all cores between two restarts of
+the kernel timer."""
 BEAT_SECONDS: Final = 1.0
 _NOTE_BYTES: Final = 1024
 _STACK_MAX: Final = 2_000
@@ -62,7 +64,7 @@ class Hang:
 
 
 class StillLoop:
-    """A counter of ticks without a beat between them. Pure. A late tick counts once, regardless of its delay."""
+    """A counter of successive ticks without a beat of the event loop. Pure. A late tick counts once, however late."""
 
     def __init__(self, *, most: int) -> None:
         self._most = most
@@ -70,14 +72,14 @@ class StillLoop:
         self._ticks = 0
 
     def tick(self, beats: int) -> bool:
-        """Compare the number of beats so far with the last tick's. Return whether too many ticks had no new beat."""
+        """Count a tick. `beats`: number of beats so far. Return whether `most` successive ticks had no new beat."""
         self._ticks = self._ticks + 1 if beats == self._seen else 0
         self._seen = beats
         return self._ticks >= self._most
 
 
 class HangWatch:
-    """The watchdog of one process over the steps of its stages. Its files are in `folder`."""
+    """The watchdog of one process. It records the current step of the process's stages. Its files are in `folder`."""
 
     def __init__(
         self,
@@ -99,7 +101,7 @@ class HangWatch:
 
     # ------------------------------------------------------------------------------------------------ after a hang
     def last(self) -> Hang | None:
-        """Return the hang of the previous process. None if it ended in another way or between two steps."""
+        """Return the hang of the previous process. None if the process did not hang, or hung between two steps."""
         try:
             where = self._stack_file.read_text(errors="replace")
             note = self._note_file.read_bytes().partition(b"\n")[0]
@@ -167,7 +169,7 @@ class HangWatch:
                 return
 
     def _wind_up(self) -> None:
-        """Restart the timer. This thread runs, so no other thread has held the GIL for long."""
+        """Restart the kernel timer. This thread can run, so no other thread has held the GIL for long."""
         signal.setitimer(signal.ITIMER_VIRTUAL, self._processor)
 
     def _end(self, stack: IO[str]) -> None:

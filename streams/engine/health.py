@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 class AddressRefused(Exception):
     """MEMSTREAM_HEALTH_HOST is not an address of this machine, or another process uses MEMSTREAM_HEALTH_PORT.
 
-    It is a wrong setting, not a broken invariant.
+    The cause is a wrong setting, not a broken invariant.
     """
 
 

@@ -1,12 +1,13 @@
-"""Events that a worker holds in one assignment: per partition a window of offsets, per key a lane of waiting events.
+"""Events that a worker holds in one assignment of partitions. The module is pure.
 
-An event arrives, is admitted, runs, is done, and leaves when all events before it are done. The module is pure.
+A window contains the delivered events of one partition in offset order. A lane contains the waiting events of one key.
+An event arrives, is admitted, starts, and is done. It leaves its window when all events before it are done, too.
 
-- At most `events` events are admitted and have not left. A crash redelivers at most this number.
-- A window is full at `events` events or `size_limit` bytes. It opens again at three quarters of both. A full window
-  still takes events that the consumer fetched before. The consumer fetches no more of that partition.
-- A window that holds its bytes drops records of waiting events (set_aside.py).
-- A done event keeps only its offset, neither its record nor its decoded form.
+- A window has at most `events` admitted events. A crash redelivers at most this number.
+- A window is full at `events` events or `size_limit` bytes. It opens again at three quarters of both limits. A full
+  window still accepts events that the consumer has already fetched, but the consumer fetches no more of the partition.
+- A window at its byte limit drops records of waiting events, which are read again later (set_aside.py).
+- A done event keeps only its offset. Its record and its decoded form are dropped.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ TP = tuple[str, int]
 T = TypeVar("T")
 _OPEN_AT = 0.75
 _READ_AGAIN_AT = 0.5
-"""Share of the byte limit below which dropped records are read again, up to `_OPEN_AT`."""
+"""Share of the byte limit at which the rereading of dropped records begins. The rereading ends at `_OPEN_AT`."""
 
 
 def beyond_the_end(tp: TP, committed: int) -> str:
-    """Build the message for a group whose committed offset lies beyond the end of the log."""
+    """Build the error message for a committed offset beyond the end of the log."""
     return (
         f"{tp[0]}[{tp[1]}]: the committed offset {committed} lies beyond the end of the log: the topic was created "
         "again or cut, or the group's offsets are of another cluster. Nothing was read. If the log is right, reset the "
@@ -47,9 +48,10 @@ class LostDelivery(RuntimeError):
 
 @dataclass(eq=False, slots=True)
 class Slot(Generic[T]):
-    """One event. `item` is the runner's, and None once the event is done or dropped. `size` is in bytes.
+    """One event. `item`: the runner's object, None when the event is done or dropped. `size`: bytes of the event.
 
-    `follows`: the consumer knows that no record lies from this offset up to the event's own. None: it knows nothing.
+    `follows`: the consumer has seen that no record exists from this offset up to `offset`. None: nothing is known about
+    the offsets before the event.
     """
 
     window: Window[T]
@@ -62,57 +64,58 @@ class Slot(Generic[T]):
     done: bool = False
     started: bool = False
     aside: bool = False
-    """Its record was set aside: `size` is the bytes that remain, and it cannot start."""
+    """True while the event's record is set aside. `size` then counts the remaining bytes. The event cannot start."""
     kept: bool = False
-    """Its record was read again because its tenant had no other event to start. It is not set aside again."""
+    """True after the record was read again because the tenant had no other event to start. The record is then not set
+    aside again."""
 
     def lane_of(self, epoch: Epoch[T]) -> Lane[T]:
-        """Return the lane of an event that waits."""
+        """Return the lane of a waiting event."""
         return epoch.lanes[self.window.tp[1], self.key]
 
     @property
     def is_needed(self) -> bool:
-        """True when a stop still handles the event, because a later event of its partition began."""
+        """True when a later event of the partition has begun: a stop still handles this event before it commits."""
         return self.offset < self.window.begun and not self.aside
 
 
 @dataclass(eq=False, slots=True)
 class Window(Generic[T]):
-    """The events of one partition in one assignment. `began` is the offset at which its consumption began."""
+    """The events of one partition in one assignment. `began`: the offset at which the partition's consumption began."""
 
     tp: TP
     events: int
     size_limit: int
     began: int
     arrivals: deque[Slot[T]] = field(default_factory=deque)
-    """Delivered events that are not admitted: they follow a hole that is being checked, or exceed `events`."""
+    """Delivered events that are not admitted: the hole before them is being checked, or the window has no place."""
     pending: deque[Slot[T]] = field(default_factory=deque)
-    """Admitted events in order of offsets; the first one is not done."""
+    """Admitted events in offset order. The first event is not done."""
     size: int = 0
-    """Bytes of all events that are held and not done."""
+    """Bytes of all held events that are not done."""
     sizes: Counter[str] = field(default_factory=Counter)
-    """Bytes of these events by tenant; tenants without bytes are left out."""
+    """The bytes of `size` by tenant. Tenants without bytes are left out."""
     aside: Counter[str] = field(default_factory=Counter)
-    """Number of events without their record, by tenant; tenants without such events are left out."""
+    """Number of events whose record is set aside, by tenant. Tenants without such events are left out."""
     reading_again: bool = False
     """True while dropped records are read again."""
     highest: int | None = None
-    """The greatest offset admitted."""
+    """The highest admitted offset."""
     begun: int = -1
-    """The greatest offset whose handling began."""
+    """The highest offset whose handling began."""
     next_offset: int | None = None
-    """The offset after the last of the contiguous events that are done. It is safe to commit."""
+    """The offset that is safe to commit: all earlier events are done. None before the first done event."""
     gathering: TimerHandle | None = None
-    """The timer that ends the wait for the rest of a delivery. None when no lane waits."""
+    """The timer that ends the wait for the rest of a delivery. None when no delivery is incomplete."""
     gathered: list[Lane[T]] = field(default_factory=list)
     """Lanes that wait for the rest of a delivery."""
     checking: bool = False
-    """True while the log is asked about a hole before the first arrival."""
+    """True while the log is asked whether the hole before the first arrival contains records."""
     full: bool = False
 
     @property
     def expected(self) -> int:
-        """The next offset if the log has no hole."""
+        """The offset of the next event if the log has no hole."""
         return self.began if self.highest is None else self.highest + 1
 
     def end_gathering(self) -> list[Lane[T]]:
@@ -124,12 +127,12 @@ class Window(Generic[T]):
         return lanes
 
     def arrive(self, slot: Slot[T]) -> None:
-        """Take a delivered event."""
+        """Add a delivered event."""
         self.arrivals.append(slot)
         self._weigh(slot, slot.size)
 
     def fill(self) -> None:
-        """Mark the window as full when a bound is reached."""
+        """Mark the window as full when a limit is reached."""
         if len(self.pending) + len(self.arrivals) >= self.events or self.size >= self.size_limit:
             self.full = True
 
@@ -138,7 +141,7 @@ class Window(Generic[T]):
         return len(self.pending) < self.events
 
     def admit(self) -> Slot[T] | None:
-        """Admit the first arrival and return it. A redelivered arrival is dropped, and None is returned."""
+        """Admit the first arrival and return it. If it is a redelivered event, drop it and return None."""
         slot = self.arrivals.popleft()
         if self.highest is not None and slot.offset <= self.highest:
             self.drop(slot)
@@ -158,9 +161,9 @@ class Window(Generic[T]):
         return moved
 
     def reopen(self) -> bool:
-        """Open a full window that has room again. Return whether it was opened now."""
+        """Open a full window that has room again. Return whether this call opened it."""
         held = len(self.pending) + len(self.arrivals)
-        # While records are being dropped, arriving records may be dropped too, so a little room is enough.
+        # While records are set aside, arriving records can be set aside, too, so any free byte is enough.
         has_bytes = self.size < self.size_limit if self.aside else self.size <= _OPEN_AT * self.size_limit
         if self.full and held <= _OPEN_AT * self.events and has_bytes:
             self.full = False
@@ -168,7 +171,7 @@ class Window(Generic[T]):
         return False
 
     def drop(self, slot: Slot[T]) -> None:
-        """Drop an event's item and count its bytes out."""
+        """Remove an event's item, and subtract the event's bytes from the window's bytes."""
         self._weigh(slot, -slot.size)
         if slot.aside:
             self._count_aside(slot, -1)
@@ -176,7 +179,7 @@ class Window(Generic[T]):
 
     # ------------------------------------------------------------------------------------------------ set aside
     def set_aside(self, slot: Slot[T], left: int) -> None:
-        """Mark an event's record as dropped; `left` bytes of the event remain."""
+        """Record that an event's record was dropped. `left`: bytes that the event still holds."""
         self._resize(slot, left)
         self._count_aside(slot, 1)
 
@@ -189,7 +192,7 @@ class Window(Generic[T]):
         return self._admitted() <= _OPEN_AT * self.size_limit
 
     def restore(self, slot: Slot[T], size: int) -> None:
-        """Mark an event's record as held again; `size` is in bytes."""
+        """Record that an event holds its record again. `size`: bytes of the record."""
         self._count_aside(slot, -1)
         self._resize(slot, size)
 
@@ -216,7 +219,7 @@ class Window(Generic[T]):
 
 @dataclass(eq=False, slots=True)
 class Lane(Generic[T]):
-    """The waiting events of one key, in order. `busy` is True while an earlier event of the key runs."""
+    """The waiting events of one key, in order. `place`: partition number and key. `busy`: an event of the key runs."""
 
     place: tuple[int, str]
     tenant: str
@@ -231,13 +234,15 @@ class Epoch(Generic[T]):
     windows: dict[TP, Window[T]] = field(default_factory=dict)
     lanes: dict[tuple[int, str], Lane[T]] = field(default_factory=dict)
     broken: bool = False
-    """True after an event failed: no further event starts or is committed."""
+    """True after a failure: no further event starts or is committed."""
 
 
 @dataclass(slots=True)
 class LaneStats:
-    """Counts of events since the start. `running`, `held` and `held_bytes` are current values. An event is held from
-    its delivery until it is done."""
+    """Counts of events since the start, and current values: `running`, `held`, `held_bytes` and `held_by`.
+
+    An event is held from its delivery until it is done or dropped.
+    """
 
     done: int = 0
     dropped: int = 0
@@ -246,7 +251,7 @@ class LaneStats:
     held: int = 0
     held_bytes: int = 0
     held_by: Counter[str] = field(default_factory=Counter)
-    """Held events by tenant; tenants without events are left out."""
+    """Number of held events by tenant. Tenants without events are left out."""
     most_running: int = 0
 
     def take(self, tenant: str, size: int) -> None:
@@ -260,7 +265,7 @@ class LaneStats:
         self.held_bytes += by
 
     def let_go(self, tenant: str, size: int) -> None:
-        """Count a held event out."""
+        """Count an event as no longer held."""
         self.held -= 1
         self.held_bytes -= size
         self.held_by[tenant] -= 1

@@ -52,8 +52,8 @@ def nothing_ahead() -> Iterator[tuple[Record, RoutedEvent[Any]]]:
 class QueuedEvents(Generic[W]):
     """The events that wait in the lane after the current event.
 
-    A stage may decide the next events together with the current event (`StageDecision.covers`). `alone`: it must decide
-    the current event alone, for example because deciding them together failed.
+    A stage may decide the next events together with the current event (`StageDecision.covers`). `alone`: the stage must
+    decide the current event alone, for example because a decision for several events failed.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class QueuedEvents(Generic[W]):
     def next(self, at_most: int) -> list[tuple[Record, W]]:
         """Return up to `at_most` next events that the stage can decide together with the current event.
 
-        It stops before an event that must be handled alone: undecodable, misplaced, a record at which a worker hung, or
-        a retry of a parked key.
+        The list ends before an event that must be handled alone: an undecodable or misplaced record, a record at which
+        a worker hung, or a retry of a parked key.
         """
         found: list[tuple[Record, W]] = []
         for record, routed in self._events() if at_most > 0 and not self._alone else ():

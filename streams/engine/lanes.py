@@ -1,24 +1,27 @@
-"""Keyed lanes: events of different keys run side by side, events of one key in order. Acknowledgement is in order.
+"""Keyed lanes: events of one key run in order, and events of different keys run concurrently.
 
-A lane is (partition number, key) over all topics of the stage. The module knows neither Faust nor Kafka. The runner
-(streams/faust/runner.py) passes in the callables, and property tests compare the lanes with a model. held_events.py has
-the events of each partition, fair_queue.py the order of tenants.
+A lane contains the events of one partition number and one key, over all topics of the stage. The module knows neither
+Faust nor Kafka: the runner (streams/faust/runner.py) passes in callables. Property tests compare the lanes with a
+model. held_events.py has the state of each partition, fair_queue.py the order of tenants.
+
+An epoch is one assignment of partitions; `drain` ends it. A slot is the permission to run an event until its first
+decision is final (`release_slot`).
 
 These rules always hold:
 - The committed offset of a partition never passes an event that is not done.
-- Two events of one lane never run together. A later one never starts before an earlier one is done.
-- After a failure no further event of that epoch starts, and only events that are done are committed.
-- At most `in_flight` events run that have no decision yet (`release_slot`), and four times as many in all. Further
-  decisions of one event, such as those on waiting turns, need no slot; the client of the model bounds its calls.
-- An event that waits for an earlier event of its key has no slot. A free slot goes to the tenant with the fewest slots.
-  Among tenants with equally many, the tenant that used least processor time is next.
-- An event of a backlog starts when the whole fetch of its partition is delivered, so that it sees later events. It
-  waits `GATHER_SECONDS` at most. Events of a tenant without a backlog do not wait.
-- One outcome may cover an event and the next events of its lane (`cover`); these never start.
-- `submit` never waits. Each partition has its own bounds in events and in bytes. Beyond them `has_room` is False, and
-  the consumer fetches no more of that partition. Other partitions continue.
-- Beyond the bytes, records of a backlog are set aside and read again (set_aside.py). So one tenant's backlog of large
-  records does not keep others from being delivered.
+- Two events of one lane never run at the same time. An event starts only when all earlier events of its lane are done.
+- After a failure, no further event of the epoch starts or is committed.
+- At most `in_flight` events hold a slot. At most four times as many events (`EFFECTS`) run in total. Later decisions of
+  an event, for example on waiting turns, need no slot; the client of the model limits its own calls.
+- An event that waits for an earlier event of its key holds no slot. A free slot goes to the tenant with the fewest
+  running events. Among tenants with equally many, the tenant that has used the least processor time comes first.
+- An event of a backlog starts only after the whole fetch of its partition is delivered, so that its decision can
+  include later events. It waits at most `GATHER_SECONDS`. An event of a tenant without a backlog does not wait.
+- One outcome may cover an event and the next events of its lane (`cover`). The covered events never start.
+- `submit` never waits. Each partition has a limit in events and a limit in bytes. When a partition is at a limit,
+  `has_room` returns False, and the consumer fetches no more of that partition. Other partitions continue.
+- When a partition is at its limit in bytes, records of a backlog are set aside: dropped now and read again later
+  (set_aside.py). So one tenant's backlog of large records does not block the delivery of other tenants' records.
 """
 
 from __future__ import annotations
@@ -45,37 +48,40 @@ log = structlog.get_logger(__name__)
 
 TRANSIENT_PAUSE = 0.2
 UNACKNOWLEDGED = 1_000
-"""Events of a partition that may wait for an earlier one. It equals the number of ids that a stage remembers of a key:
-if a crash redelivered more events, the first of them would count as new."""
+"""Maximum number of admitted events of a partition that are not acknowledged. A crash redelivers at most this number.
+The number equals the number of ids that a stage remembers of a key: if a crash redelivered more events, the stage would
+treat the first of these events as new."""
 HELD_BYTES = 64 * 1024 * 1024
-"""Bytes of records that a stage holds in one worker. The partitions that the worker reads have equal parts."""
+"""Maximum bytes of records that one stage holds in a worker. The partitions of the worker share them equally."""
 HELD_BYTES_PARTITION = 16 * 1024 * 1024
-"""Greatest number of bytes for one partition."""
+"""Maximum bytes of records that one partition holds."""
 GATHER_SECONDS = 5.0
-"""Longest wait for the rest of a delivery. On a busy machine the delivery of 3 000 events takes as long."""
+"""Maximum wait for the rest of a delivery. On a busy machine, the delivery of 3 000 events takes this long."""
 FEW = 16
-"""A tenant with at most this number of held events has no backlog: its events do not wait for later ones."""
+"""Maximum number of held events of a tenant without a backlog. Its events do not wait for later events."""
 EFFECTS = 4
-"""Events that may run for each slot: one in its decision, the others in their effects."""
+"""Number of running events per slot: one event makes its decision, the others apply their effects."""
 T = TypeVar("T")
 
 
 class Lanes(Generic[T]):
-    """The lanes of one stage (see the module). The runner passes in the callables:
+    """The lanes of one stage (see the module docstring). The runner passes in callables and values:
 
-    `handle(item)`: handle the event in full. Transient, OverBudget and Relinquished mean: again; any other exception
-    stops the worker.
-    `acknowledged(tp, offset)`: the events of a partition before this offset are done and may be committed.
-    `commit(offsets)`: commit now, during a revocation; by partition the next offset to read.
-    `first_at_or_after(tp, offset)`: return the first offset that the log has, or None.
-    `passed_over(tp, first, until)`: the log has no record in [first, until); later events continue.
-    `crash(exception)`: stop the worker. `crashed()`: whether it is stopping after a crash; nothing becomes durable.
-    `interrupt()`: cut short every wait for a component.
-    `lease_ok()`: whether this worker surely owns its partitions.
-    `has_room_again()`: the consumer may fetch again of a partition that had no room.
-    `partitions()`: how many partitions this worker reads; they share `held_bytes`.
-    `rereads`: sets records aside. None: a partition that holds its bytes is not fetched.
-    `shares`: what each tenant has used of the processor, for the order of tenants with as many slots.
+    `handle(item)`: handle the event completely. After Transient, OverBudget or Relinquished, the lanes call it again.
+    Any other exception stops the worker.
+    `acknowledged(tp, offset)`: called when all events of a partition before this offset are done, so that the offset
+    may be committed.
+    `commit(offsets)`: commit immediately, during a revocation. `offsets` has the next offset to read by partition.
+    `first_at_or_after(tp, offset)`: return the first offset of the log at or after `offset`, or None.
+    `passed_over(tp, first, until)`: called before the lanes skip a hole, when the log has no record in [first, until).
+    `crash(exception)`: stop the worker.
+    `crashed()`: return whether the worker is stopping after a crash. Then nothing is committed.
+    `interrupt()`: end every wait for a component.
+    `lease_ok()`: return whether this worker certainly owns its partitions.
+    `has_room_again()`: called when the consumer may fetch again from a partition that had no room.
+    `partitions()`: return the number of partitions that this worker reads. They share `held_bytes` equally.
+    `rereads`: drops records and reads them again. If it is None, no record is set aside.
+    `shares`: the processor time that each tenant has used, for the order of tenants with equally many running events.
     """
 
     def __init__(
@@ -119,13 +125,13 @@ class Lanes(Generic[T]):
         self._finishing = False
         self._epoch: Epoch[T] = Epoch()
         self._ready: FairQueue[Lane[T]] = FairQueue(shares)
-        """Lanes of this epoch whose next event may start."""
+        """Lanes of the current epoch whose next event may start."""
         self._tasks: dict[asyncio.Task[None], tuple[Epoch[T], Lane[T]]] = {}
         """Running events."""
         self._deciding: set[asyncio.Task[None]] = set()
         """Running events that hold a slot."""
         self._background: set[asyncio.Task[None]] = set()
-        """Checks of holes, and the end of the worker."""
+        """Tasks that run no event: checks of holes, rereads of records, and calls of `crash`."""
         self._stopping = False
         self.stats = LaneStats()
         self._records = None if rereads is None else self._set_aside(rereads)
@@ -160,12 +166,13 @@ class Lanes(Generic[T]):
         follows: int | None = None,
         left: int = 0,
     ) -> None:
-        """Take an event in; called in delivery order. It never waits (see `has_room`).
+        """Add a delivered event. The calls must have the order of delivery. A call never waits (see `has_room`).
 
-        `committed` is the offset at which the consumption of the partition began (None: the start of the log).
-        `current`: whether the event belongs to the present assignment. `tenant`: the owner of the slot that it takes.
-        `size` is in bytes. `follows`: the consumer has seen that no record exists from this offset up to `offset`.
-        `left`: number of events of the partition in the same delivery that follow.
+        `committed`: the offset at which the consumption of the partition began (None: the start of the log).
+        `current`: whether the event belongs to the present assignment; if not, it is dropped. `tenant`: the tenant of
+        the event, for the order of tenants. `size`: bytes of the record. `follows`: the consumer has seen that no
+        record exists from this offset up to `offset`. `left`: number of later events of the partition in the same
+        delivery.
         """
         epoch = self._epoch
         if epoch.broken or self._finishing or not current:
@@ -186,12 +193,12 @@ class Lanes(Generic[T]):
             self._gathered(epoch, window)
 
     def has_room(self, tp: TP) -> bool:
-        """Return whether the consumer may fetch more of a partition. Other threads may call it."""
+        """Return whether the consumer may fetch more of a partition. Other threads may call this method."""
         window = self._epoch.windows.get(tp)
         return window is None or not window.full
 
     def _feed(self, epoch: Epoch[T], window: Window[T]) -> None:
-        """Admit arrivals in order, as far as their places and the holes before them allow."""
+        """Admit arrivals in order, until no place is free or the hole before the next arrival must be checked."""
         while window.arrivals and window.has_place() and not window.checking and not epoch.broken:
             slot = window.arrivals[0]
             if window.highest is None and slot.offset < window.began:
@@ -210,7 +217,7 @@ class Lanes(Generic[T]):
         if slot is None:
             self.stats.redelivered += 1
             self.stats.let_go(tenant, size)
-            if window.reopen():  # it may have been the only one, and as large as the bound
+            if window.reopen():  # the dropped event alone may have filled the window
                 self._has_room_again()
             return
         place = (window.tp[1], slot.key)
@@ -227,7 +234,7 @@ class Lanes(Generic[T]):
                 window.gathered.append(lane)
 
     def _gathered(self, epoch: Epoch[T], window: Window[T]) -> None:
-        """Let the lanes of a partition start whose events were being delivered."""
+        """End the wait for the rest of a delivery: let the lanes of the partition that waited for it start."""
         lanes = window.end_gathering()
         if epoch is not self._epoch or epoch.broken:
             return
@@ -245,7 +252,7 @@ class Lanes(Generic[T]):
             self._ready.push(lane.tenant, lane)
 
     def _withdraw(self, lane: Lane[T]) -> None:
-        """Take a lane out of the queue for slots."""
+        """Remove a lane from the queue for slots, or from the lanes that wait for the rest of a delivery."""
         if not self._ready.remove(lane.tenant, lane):
             for window in self._epoch.windows.values():
                 if lane in window.gathered:
@@ -259,10 +266,10 @@ class Lanes(Generic[T]):
         return epoch is not self._epoch or epoch.broken or self._finishing
 
     async def _check_hole(self, epoch: Epoch[T], window: Window[T], slot: Slot[T]) -> None:
-        """Ask the log whether no existing event was skipped before this one. Other partitions go on meanwhile.
+        """Ask the log whether the hole before an event contains records. Other partitions continue meanwhile.
 
-        Only offsets that the log does not have (compaction, retention, transaction markers) may be skipped. Otherwise
-        the worker crashes.
+        Only offsets without a record (compaction, retention, transaction markers) may be skipped. If the hole contains
+        a record, the worker crashes.
         """
         expected = window.expected
         first = await self._ask_log(epoch, window.tp, expected)
@@ -272,7 +279,7 @@ class Lanes(Generic[T]):
             return
         window.checking = False
         if first is None or first >= slot.offset:
-            if window.arrivals and window.arrivals[0] is slot:  # not dropped meanwhile
+            if window.arrivals and window.arrivals[0] is slot:  # the event was not dropped meanwhile
                 self._admit(epoch, window)
             self._feed(epoch, window)
             return
@@ -281,7 +288,10 @@ class Lanes(Generic[T]):
         self._end(epoch, LostDelivery(why))
 
     async def _ask_log(self, epoch: Epoch[T], tp: TP, offset: int) -> int | None:
-        """Ask the log for its first offset from here on, however long it does not answer."""
+        """Return the log's first offset at or after `offset`. Repeat without limit while the log does not answer.
+
+        Return None if the log has no such offset, or if the epoch ends first.
+        """
         while epoch is self._epoch:
             try:
                 return await self._first_at_or_after(tp, offset)
@@ -297,7 +307,7 @@ class Lanes(Generic[T]):
 
     # ------------------------------------------------------------------------------------------------ work
     def _dispatch(self) -> None:
-        """Start events as long as there is a slot, one of each lane at a time."""
+        """Start events while slots are free, at most one event of each lane at a time."""
         while len(self._deciding) < self._in_flight and self.stats.running < EFFECTS * self._in_flight:
             found = self._ready.pop()
             if found is None:
@@ -316,7 +326,7 @@ class Lanes(Generic[T]):
                 self._make_room(self._epoch, slot.window)
 
     def _ended(self, epoch: Epoch[T], lane: Lane[T], slot: Slot[T], task: asyncio.Task[None]) -> None:
-        """Let the lane go on; called when the task of an event is done, also when it was cancelled before it began."""
+        """Let the lane continue after an event's task. Also called for a task that was cancelled before it began."""
         del self._tasks[task]
         self.stats.running -= 1
         self._ready.release(lane.tenant)
@@ -330,14 +340,14 @@ class Lanes(Generic[T]):
         self._give_slot_back(task)
 
     def running_by(self) -> Mapping[str, int]:
-        """Return how many events run, by tenant; no tenant without one."""
+        """Return the number of running events by tenant. Tenants without a running event are left out."""
         return self._ready.shares()
 
     def release_slot(self) -> None:
-        """Let another event begin. Called by `handle` within its own task, once its decision is final.
+        """Release the slot of the current event, so that another event may start.
 
-        The remaining steps mostly wait for a log or a store, not for a model. Four times `in_flight` bounds the number
-        of events that run.
+        `handle` calls this in the event's task when the decision is final. The remaining steps mostly wait for a log or
+        a store, not for a model. `EFFECTS` limits the total number of running events.
         """
         self._give_slot_back(asyncio.current_task())
 
@@ -354,8 +364,8 @@ class Lanes(Generic[T]):
             if failure is None:
                 break
             if isinstance(failure, LeaseLost):
-                # The group takes a heartbeat again: the event is handled again. Or it has moved on: drain starts a new
-                # epoch, and the partition's owner gets the event.
+                # If the group accepts a heartbeat again, the event is handled again here. If the group has reassigned
+                # the partition, `drain` starts a new epoch, and the partition's next owner gets the event.
                 topic, partition = window.tp
                 log.warning("lease_lost", topic=topic, partition=partition, offset=slot.offset, why=str(failure))
                 if not await self._lease_back(epoch):
@@ -364,24 +374,24 @@ class Lanes(Generic[T]):
                     return
                 continue
             if isinstance(failure, Relinquished | Transient | OverBudget):
-                # Once more here, or with the partition's next owner.
+                # The event is handled again: here, or by the partition's next owner.
                 await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
                 if epoch is not self._epoch:
                     return
                 continue
             self._break(epoch)
-            await self._crash(failure)  # never acknowledged: after the restart it comes again
+            await self._crash(failure)  # the event is not acknowledged: it is redelivered after the restart
             return
         await self._complete(epoch, slot)
 
     async def _complete(self, epoch: Epoch[T], slot: Slot[T]) -> None:
-        """Note that an event is done."""
+        """Record that an event is done."""
         window = slot.window
         self.stats.done += 1
         self.stats.let_go(slot.tenant, slot.size)
         moved = window.complete(slot)
         if epoch.broken or epoch is not self._epoch:
-            return  # of a drained epoch, `drain` commits
+            return  # after a failure nothing is committed; for an ended epoch, `drain` commits
         if moved:
             self._feed(epoch, window)
         self._make_room(epoch, window)
@@ -391,23 +401,24 @@ class Lanes(Generic[T]):
             await self._acknowledged(window.tp, window.next_offset)
 
     async def cover(self, count: int) -> None:
-        """Note that the next `count` events of the running event's lane are done: its outcome has their effects, too.
+        """Record that the next `count` events of the running event's lane are done.
 
-        Called by `handle` within its own task, when these effects are durable. The events never start. Those that were
-        dropped meanwhile are delivered again.
+        The outcome of the running event includes the effects of these events, so they never start. `handle` calls this
+        in the running event's task, when the effects are durable. If some of these events were dropped meanwhile, they
+        are delivered again.
         """
         epoch, lane = self._running()
         for _ in range(min(count, len(lane.slots))):
             await self._complete(epoch, lane.slots.popleft())
 
     def _break(self, epoch: Epoch[T]) -> None:
-        """Start and commit no further event of this epoch."""
+        """Mark an epoch as failed: no further event of it starts or is committed."""
         epoch.broken = True
         if epoch is self._epoch:
             self._drop_waiting(epoch)
 
     def _end(self, epoch: Epoch[T], failure: Exception) -> None:
-        """Stop the worker."""
+        """Mark an epoch as failed, and stop the worker."""
         self._break(epoch)
 
         async def crash() -> None:
@@ -416,7 +427,7 @@ class Lanes(Generic[T]):
         self._in_background(crash())
 
     async def _lease_back(self, epoch: Epoch[T]) -> bool:
-        """Wait until the lease is back; False when the epoch ends before."""
+        """Wait until the lease is valid again. Return False if the epoch ends or the worker stops first."""
         while epoch is self._epoch and not self._stopping:
             if self._lease_ok():
                 return True
@@ -430,9 +441,10 @@ class Lanes(Generic[T]):
         self.stats.dropped += 1
 
     def _drop_waiting(self, epoch: Epoch[T], *, needed: bool = False) -> int:
-        """Drop the events that have not started, and return their number.
+        """Drop the events that have not started. Return the number of dropped events.
 
-        `needed`: keep the events before an event of their partition that began.
+        `needed`: keep the events that precede a begun event of their partition. Without these events, the begun event
+        could not be committed.
         """
         dropped = 0
         for window in epoch.windows.values():
@@ -454,9 +466,10 @@ class Lanes(Generic[T]):
 
     # ------------------------------------------------------------------------------------------------ looking
     def queued(self) -> Iterator[T]:
-        """Iterate over the events of the running event's lane that have not started, the next one first.
+        """Iterate over the events of the running event's lane that have not started, in order.
 
-        Called by `handle` within its own task. Events of a later assignment are not among them.
+        `handle` calls this in the running event's task. The iteration ends at the first event whose record is set
+        aside. Events of a later assignment are left out.
         """
         _, lane = self._running()
         slots = takewhile(lambda slot: not slot.aside, lane.slots)
@@ -468,24 +481,24 @@ class Lanes(Generic[T]):
         return self._tasks[task]
 
     def held(self, tp: TP) -> int:
-        """Count the events of a partition that were admitted and are not acknowledged."""
+        """Return the number of a partition's events that are admitted and not acknowledged."""
         window = self._epoch.windows.get(tp)
         return 0 if window is None else len(window.pending)
 
     def taken_until(self, tp: TP) -> int | None:
-        """Return the offset after the last event admitted, None before the first one of this assignment."""
+        """Return the offset after the last admitted event; None before the first event of this assignment."""
         window = self._epoch.windows.get(tp)
         return None if window is None or window.highest is None else window.highest + 1
 
     def committable(self) -> dict[TP, int]:
-        """Return the offset that is safe to commit, by partition of this assignment in which an event is done."""
+        """Return the offsets that are safe to commit, by partition. Partitions without such an offset are left out."""
         if self._epoch.broken:
             return {}
         windows = self._epoch.windows.values()
         return {window.tp: window.next_offset for window in windows if window.next_offset is not None}
 
     def full(self) -> int:
-        """Count the partitions that have no room."""
+        """Return the number of partitions that have no room."""
         return sum(window.full for window in self._epoch.windows.values())
 
     # ------------------------------------------------------------------------------------------------ out
@@ -494,10 +507,10 @@ class Lanes(Generic[T]):
         return not self._tasks
 
     async def finish(self) -> None:
-        """At a stop, before `drain`: finish events that began and those before them in their partitions; drop the rest.
+        """Finish the begun events, and the earlier events of their partitions; drop the rest.
 
-        Otherwise an event that is done, behind one that never began, would not be committed, and its records would be
-        sent again after the restart. Waits for `finish_timeout` seconds at most.
+        Called at a stop, before `drain`. Without this step, a done event after an event that never began would not be
+        committed, and its records would be sent again after the restart. Waits at most `finish_timeout` seconds.
         """
         self._finishing = True
         epoch = self._epoch
@@ -505,14 +518,15 @@ class Lanes(Generic[T]):
         self._dispatch()
         end = time.monotonic() + self._finish_timeout
         while self._tasks and not (epoch.broken or self._crashed()) and (left := end - time.monotonic()) > 0:
-            await asyncio.wait(set(self._tasks), timeout=left)  # one that ends may start another
+            await asyncio.wait(set(self._tasks), timeout=left)  # the end of one event may start another
 
     async def drain(self, revoked: frozenset[TP]) -> None:
-        """Drop events that have not started, wait for the running ones, commit the contiguous offsets of `revoked`.
+        """End the epoch: drop events that have not started, wait for the running events, commit offsets of `revoked`.
 
-        The wait has a limit (`drain_timeout`). After a crash it waits for no event and commits nothing. Called while
-        the group waits for this worker, or at a stop. Partitions that stay assigned are delivered again from their
-        committed offsets, because Faust seeks after every rebalance.
+        The committed offset of a partition is the offset after its contiguous done events. Events that still run after
+        `drain_timeout` seconds are cancelled. After a crash, this method does not wait and commits nothing. Called
+        while the group waits for this worker, and at a stop. Partitions that stay assigned are delivered again from
+        their committed offsets, because Faust seeks after every rebalance.
         """
         began = time.monotonic()
         old, self._epoch = self._epoch, Epoch()
@@ -534,7 +548,7 @@ class Lanes(Generic[T]):
         if offsets and not nothing_durable:
             try:
                 committed = await asyncio.wait_for(self._commit(offsets), self._drain_timeout)
-            except TimeoutError:  # not committed = delivered again, never lost
+            except TimeoutError:  # uncommitted events are delivered again, so nothing is lost
                 committed = "timed out"
         if running or dropped or offsets:
             log.info(
@@ -548,5 +562,5 @@ class Lanes(Generic[T]):
             )
 
     async def close(self) -> None:
-        """End every wait for the lease. Called after the last drain."""
+        """End the waits for the lease. Called after the last `drain`."""
         self._stopping = True

@@ -19,7 +19,7 @@ OTHER_TENANTS = "other"
 TOTAL_STEP = 0.01
 """Smallest increment of the total step time, in seconds."""
 LONGEST_WINDOW = 300.0
-"""Window of the longest step, in seconds. The metric covers the last one to two windows."""
+"""Length in seconds of a window for the longest step. The metric covers the current and the previous window."""
 
 
 class TenantLabels:
@@ -33,7 +33,7 @@ class TenantLabels:
 
     def of(self, tenant_id: str) -> str:
         """Return the label of a tenant."""
-        if len(tenant_id) > TENANT_LABEL_MAX:  # the raw key of a record that cannot be decoded
+        if len(tenant_id) > TENANT_LABEL_MAX:  # not a tenant: the raw key of a record that cannot be decoded
             return OTHER_TENANTS
         if tenant_id not in self._named and len(self._named) >= TENANT_LABELS:
             return OTHER_TENANTS
@@ -65,7 +65,7 @@ class StepTimes:
 
 @dataclass(slots=True)
 class StepTime:
-    """The times of one stage and phase. `uncounted`: seconds that are not yet in the counter."""
+    """The times of one stage and phase. `uncounted`: seconds that are not yet added to the counter."""
 
     total: Counter
     longest: LongestTime
@@ -73,7 +73,7 @@ class StepTime:
 
 
 class LongestTime:
-    """The largest value of the last one to two windows."""
+    """The largest value of the current and the previous window."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -225,7 +225,7 @@ class StageMetrics:
         self._shown: dict[Gauge, set[str]] = {}
         """Tenants that have a value, by gauge."""
         self._behind: set[tuple[str, int]] = set()
-        """Partitions whose lag has a value."""
+        """Topics and partitions for which the lag gauge has a value."""
 
     def _inc(self, family: Counter, topic: str, n: int = 1) -> None:
         counter = self._of_topic.get((family, topic))

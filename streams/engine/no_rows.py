@@ -1,4 +1,4 @@
-"""`Rows` (handler.py) for a stage without a table."""
+"""`Rows` (decision.py) for a stage without a table."""
 
 from __future__ import annotations
 

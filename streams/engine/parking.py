@@ -1,8 +1,9 @@
 """Parked keys: keys whose last outcome cannot be applied. Other keys continue (docs/design/stage.md, "Parked keys").
 
-The row of a parked key has the outcome and a mark. The mark is authoritative. The topic memory-parked has a copy of the
-mark, so that a partition's next owner, `memstream doctor` and /readyz know of the parked key. When the next try is due,
-a worker sends a command `outcome.retry` to the key, and the handler tries the outcome in the key's lane like any event.
+The row of a parked key contains the outcome and a mark. The mark is authoritative. The topic memory-parked has a copy
+of the mark, so that a partition's next owner, `memstream doctor` and /readyz know of the parked key. When the next try
+is due, a worker sends a command `outcome.retry` with the key. The handler handles this command in the key's lane like
+any other event, and tries the outcome again.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from .unread import UNREAD
 log = structlog.get_logger(__name__)
 
 PARKED_MAX: Final = 20
-"""Maximum number of a stage's parked keys in one worker. The failure of one more key ends the worker: if many keys
-fail, the cause is not in the keys."""
+"""Maximum number of a stage's parked keys in one worker. When the outcome of one more key cannot be applied, the worker
+ends: if many keys fail, the cause is not in the keys."""
 FIRST_WAIT, LONGEST_WAIT = 60.0, 600.0
-"""Seconds until an outcome is tried again: 60 after it was parked, then twice as long each time, at most 600. After a
-start or a rebalance it is tried immediately."""
+"""Seconds until an outcome is tried again: 60 after its key was parked, then twice as long after each failed try, at
+most 600. After a start or a rebalance, the outcome is tried immediately."""
 RETRY: Final = "outcome.retry"
 REDRIVE: Final = "put its letters back: memstream dlq redrive --reason parked"
 REMEDY: Final = (
@@ -47,8 +48,8 @@ REMEDY: Final = (
     "key_unparked, put the letters back: memstream dlq redrive --reason parked"
 )
 ROW_VERSION_PARKED: Final = 2
-"""`row_version` of a parked row. Versions without parked keys must not read the row, because they would treat its
-outcome as applied."""
+"""`row_version` of a parked row. It stops workers of earlier versions, which do not know parked keys and would treat
+the outcome in the row as applied."""
 _MARK: Final = b'{"parked":'
 _ROW: Final = b',"row":'
 _END: Final = b',"row_version":%d}' % ROW_VERSION_PARKED
@@ -63,7 +64,7 @@ def is_parked(row: bytes) -> bool:
 
 
 def parked_row(row: bytes, entry: ParkedKey) -> bytes:
-    """Return a row with the mark around it."""
+    """Return a row that contains the mark and the original row."""
     return _MARK + entry.to_bytes() + _ROW + row + _END
 
 
@@ -79,7 +80,7 @@ def without_mark(row: bytes) -> bytes:
 
 
 def outcome_of(row: bytes) -> Outcome:
-    """Return the outcome in a row. Every row with an outcome has it in the field `last`."""
+    """Return the outcome in a row. Every row with an outcome contains the outcome in the field `last`."""
     return Outcome.model_validate_json(json.dumps(json.loads(row)["last"]))
 
 
@@ -197,7 +198,7 @@ class ParkedKeys:
         )
 
     async def park(self, entry: ParkedKey) -> None:
-        """Publish a key whose row is marked, durably. Does nothing for a known key."""
+        """Publish durably that a key is parked. Its row must already have the mark. Does nothing for a known key."""
         if entry.key in self._keys:
             return
         await self._send((parked_record(entry),))
@@ -218,7 +219,7 @@ class ParkedKeys:
         )
 
     def failed_again(self, key: str, why: str) -> None:
-        """Log a failed try."""
+        """Log that a parked key's outcome failed again."""
         log.warning("key_still_parked", stage=self._stage, key=key, why=why[:ERROR_MAX], remedy=REMEDY)
 
     def assign(self, partitions: frozenset[int], known: Iterable[ParkedKey], *, count: int) -> None:

@@ -2,8 +2,8 @@
 
 The tenant with the smallest virtual time comes first (start-time fair queueing, Goyal et al. 1996). A tenant that was
 idle starts at the virtual time of the current work: it has no credit and no debt. So a tenant that needs less than its
-share never waits for the backlog of another tenant, and a tenant that was alone is not charged for it later. The module
-is pure: it reads no clock.
+share never waits for the backlog of another tenant. A tenant that used the processor alone is not charged for this time
+later. The module is pure: it reads no clock.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ProcessorShares:
         return self._times.get(tenant, 0.0)
 
     def serve(self, tenant: str) -> None:
-        """Record that work of a tenant begins: idle tenants start from its virtual time."""
+        """Record that work of a tenant begins. Idle tenants will start at this tenant's virtual time."""
         self._now = self.time_of(tenant)
 
     def charge(self, tenant: str, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Redrive of dead letters: the refused record is appended to its topic again, with a header that names its letter."""
+"""Redrive of dead letters: append the refused record to its topic again, with a header that names the dead letter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CUT: Final = ("memstream-value-sha256", "memstream-key-sha256")
 
 
 class NotRedrivable(ValueError):
-    """The reason why a dead letter cannot be redriven."""
+    """A dead letter cannot be redriven. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,14 @@ class Redrive:
     timestamp: int
     original: Position
     masked: bool
-    """True when a secret in value or headers is masked. It stays masked."""
+    """True when a secret in value or headers is masked. The redriven record contains the mask, not the secret."""
 
     def look_from(self, partitions: int) -> dict[int, int]:
         """Return the offset by partition from which to search for an earlier redrive of this record.
 
-        It comes after the refused record if it went to the same partition. A record without a key, or a record whose
-        partition has changed since, may be on any partition.
+        If the key still belongs to the partition of the refused record, an earlier redrive can only be after that
+        record. A redriven record without a key, or with a key that now belongs to another partition, may be on any
+        partition.
         """
         if self.key is not None and partition_for(self.key, partitions) == self.original.partition:
             return {self.original.partition: self.original.offset + 1}

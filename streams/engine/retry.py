@@ -1,8 +1,8 @@
 """Calls to components (model, embedder, store): retries with full jitter behind a circuit breaker.
 
-A failing component delays only the keys whose events need it. After some failures the breaker opens, and other events
-do not call the component either (breaker.py). The breaker of a tenant's model also opens when the model
-answers but refuses several of the tenant's users: the tenant is paused. Refusals of one user pause only that user
+A failing component delays only the keys whose events need it. After some failures the breaker opens, and then no other
+event calls the component (breaker.py). The breaker of a tenant's model also opens when the model answers but refuses
+several of the tenant's users: the tenant is paused. Refusals of one user pause only that user
 (docs/adr/0034-a-refused-tenant-is-paused.md).
 """
 
@@ -30,8 +30,8 @@ BROKER = "broker"
 _NAMED_MAX = 3
 """Maximum number of tenants that /readyz names."""
 PROBE_GRACE = 0.2
-"""Extra seconds that a failed call waits at an open breaker, so that other calls probe first. An event that the store
-always rejects must not use up every probe while the store would accept the other events."""
+"""Extra seconds that a failed call waits at an open breaker, so that other calls probe first. Without this wait, an
+event that the store always rejects could make every probe, although the store would accept other events."""
 
 
 def is_of_a_tenant(name: str) -> bool:
@@ -53,7 +53,8 @@ class Interrupted(Relinquished):
 class RetryPolicy:
     """Waits with full jitter: uniform in [0, min(cap, first x 2^attempt)] seconds.
 
-    A wait is at least as long as the server asked for, but at most `asked_cap` seconds: it must not look like a hang.
+    If the server asked for a longer wait, this time applies, but at most `asked_cap` seconds. A longer wait would look
+    like a hang.
     """
 
     first: float = 0.2
@@ -123,7 +124,7 @@ class Calls:
             sleeper.wake.set()
 
     def breaker_open(self, name: str, user: str | None = None) -> bool:
-        """Return whether a breaker is open, for all or for this user, or half-open while another call probes it."""
+        """Return whether a call must wait, because the tenant's or the user's breaker is open or being probed."""
         return self.open_for(name, user) > 0
 
     def open_for(self, name: str, user: str | None = None) -> float:
@@ -131,7 +132,7 @@ class Calls:
         return max((each.wait(self._clock()) for each in self._known(name, user)), default=0.0)
 
     def refusing(self, name: str, user: str | None = None) -> bool:
-        """Return whether a tenant or this user was paused for refusals, with no success since."""
+        """Return whether refusals have paused the tenant or this user, and no call has succeeded since then."""
         return any(each.refusing for each in self._known(name, user))
 
     def _known(self, name: str, user: str | None) -> list[Breaker]:
@@ -139,7 +140,7 @@ class Calls:
         return [each for each in known if each is not None]
 
     def paused_users(self) -> Counter[str]:
-        """Count the paused users by their tenant's breaker. A user stays paused until one of its calls succeeds."""
+        """Count the paused users by their tenant's breaker. A user counts as paused until one of its calls succeeds."""
         return Counter(name for (name, _), breaker in self._users.items() if breaker.refusing)
 
     def away(self) -> Mapping[str, str]:
@@ -177,9 +178,10 @@ class Calls:
         Args:
             name: the name of the breaker (`store`, `model:<tenant>`).
             give_up_after: seconds from the first attempt. A wait that would end later does not begin; the last
-                `Transient` is raised. At an open breaker, one such call waits to be the next probe. The others raise
-                immediately, so that an unavailable model of one tenant does not fill the worker with waiting calls.
-            tentative: a refusal does not count yet, because the caller then repeats the request turn by turn.
+                `Transient` is raised instead. At an open breaker, one call with `give_up_after` waits to be the next
+                probe. Other calls with `give_up_after` raise immediately, so that an unavailable model of one tenant
+                does not fill the worker with waiting calls.
+            tentative: a refusal does not count, because the caller then repeats the request for each turn alone.
             user: the user of the turn. Refusals pause the user first, then the tenant.
 
         Raises:

@@ -1,15 +1,17 @@
-"""Records set aside: a partition that holds its bytes drops records of a backlog, and reads them again from the log.
+"""Setting records aside: a partition at its byte limit drops records of waiting events, and reads them again later.
 
-The event keeps its place in the partition and in its lane; only its record is dropped. An event without its record does
-not start. These rules always hold:
+The event keeps its place in the partition and in its lane; only its record is dropped. An event without its record
+cannot start. The records are read again from the log. These rules always hold:
 
-- A partition sets records aside only while it holds its limit of bytes: the newest waiting record of the tenant that
-  holds most. It takes a record of another tenant only if the event waits behind another one of its lane.
-- Below half of the limit, records are read again, the oldest first, up to three quarters.
-- A tenant starves when each of its events that could start lacks its record, and its running events hold less than a
-  quarter of the limit. Records of such events are read again whatever the partition holds: up to a quarter of the
-  limit, and at least one for each such tenant. They are not set aside again. So no blocked lane of a tenant keeps the
-  events of another from starting.
+- A partition sets records aside when it is at its byte limit. It takes the newest waiting record of the tenant that
+  holds the most bytes. If that tenant has no such record, it takes a record of another tenant, but only if another
+  event of the same lane comes first. While a tenant has records set aside, its new records are set aside, too.
+- When the partition holds less than half of the limit, records are read again, oldest first, until it holds three
+  quarters.
+- A tenant starves when all of its events that could start lack their records, and its running events hold less than a
+  quarter of the limit. The records of such events are read again even if the partition is at its limit: up to a quarter
+  of the limit in total, and at least one record per starving tenant. These records are not set aside again. So a
+  blocked lane of one tenant does not prevent the events of another tenant from starting.
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ from .held_events import TP, Epoch, Lane, LaneStats, LostDelivery, Slot, Window
 log = structlog.get_logger(__name__)
 
 PAUSE = 0.2
-"""Seconds to wait at most before records are read again from a broker that did not answer."""
+"""Maximum seconds to wait before the next read when the broker did not answer."""
 STARVING_SHARE = 0.25
-"""Share of a partition's bytes for the events of tenants that have no other event to start."""
+"""Share of a partition's byte limit that records of starving tenants may use."""
 T = TypeVar("T")
 Item = TypeVar("Item", contravariant=True)
 
 
 class Rereads(Protocol[Item]):
-    """Dropping a record, and reading it again. Only the runner knows what an item holds."""
+    """Port for dropping a record and reading it again. Only the runner knows the contents of an item."""
 
     def strip(self, item: Item) -> int:
         """Drop the record of an item. Return the bytes that the item still holds."""
@@ -47,15 +49,15 @@ class Rereads(Protocol[Item]):
         """Read the records of a partition from an offset on. Raises Transient."""
 
     def restore(self, item: Item, record: Record) -> None:
-        """Give an item its record again."""
+        """Put the record back into an item."""
 
 
 class SetAside(Generic[T]):
-    """Sets records of the lanes aside. The lanes pass in the callables:
+    """Sets records of waiting events aside, and reads them again. The lanes pass in the callables:
 
-    `withdraw(lane)`: the next event of the lane cannot start. `line_up(lane)`: it can start again.
-    `background(work)`: run a coroutine. `end(epoch, failure)`: stop the worker.
-    `is_over(epoch)`: return whether the events of the epoch start no more.
+    `withdraw(lane)`: called when the next event of the lane can no longer start. `line_up(lane)`: called when it can
+    start again. `background(work)`: run a coroutine as a task. `end(epoch, failure)`: stop the worker.
+    `is_over(epoch)`: return whether no further event of the epoch will start.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class SetAside(Generic[T]):
         self._is_over = is_over
 
     def make_room(self, epoch: Epoch[T], window: Window[T]) -> None:
-        """Set records aside while the window is full of bytes, and begin to read them again when it is time."""
+        """Set records aside while the window is at its byte limit. Start rereading when the rules allow it."""
         if self._is_over(epoch):
             return
         while window.size >= window.size_limit and (slot := _excess(epoch, window)) is not None:
@@ -88,7 +90,7 @@ class SetAside(Generic[T]):
             self._background(self._read_again(epoch, window))
 
     def set_aside(self, epoch: Epoch[T], slot: Slot[T]) -> None:
-        """Drop the record of an event that waits."""
+        """Drop the record of a waiting event."""
         assert slot.item is not None
         if _can_start(epoch, slot):
             self._withdraw(slot.lane_of(epoch))
@@ -102,7 +104,7 @@ class SetAside(Generic[T]):
         except Transient as away:
             log.warning("record_not_read_again", topic=window.tp[0], partition=window.tp[1], why=str(away))
             await asyncio.sleep(random.uniform(0, PAUSE))
-        except Exception as failure:  # noqa: BLE001 - the worker ends with it, whatever it is
+        except Exception as failure:  # noqa: BLE001 - every other failure ends the worker
             if not self._is_over(epoch):
                 self._end(epoch, failure)
         finally:
@@ -110,7 +112,7 @@ class SetAside(Generic[T]):
             self.make_room(epoch, window)
 
     async def _read(self, epoch: Epoch[T], window: Window[T]) -> None:
-        """Read the oldest records, as far as the window has room; or, when it has none, the heads that starve."""
+        """Read dropped records again: the oldest records if the window has room, else records of starving tenants."""
         starving = {} if window.wants_records() else _starving(epoch, window)
         heads = [slot for slots in starving.values() for slot in slots]
         waiting = deque(sorted(heads, key=lambda slot: slot.offset) or (slot for slot in window.pending if slot.aside))
@@ -121,7 +123,7 @@ class SetAside(Generic[T]):
         async with aclosing(self._rereads.read(window.tp, waiting[0].offset)) as records:
             async for record in records:
                 while waiting and not (waiting[0].aside and left.get(waiting[0].tenant, 1) > 0):
-                    waiting.popleft()  # it is done together with one before it, or its tenant has its share
+                    waiting.popleft()  # an earlier event's outcome covered it, or its tenant's share is used up
                 if not waiting or self._is_over(epoch) or (not starving and restored and not window.takes_records()):
                     return
                 slot = waiting[0]
@@ -149,13 +151,13 @@ class SetAside(Generic[T]):
 
 
 def _can_start(epoch: Epoch[T], slot: Slot[T]) -> bool:
-    """Return whether an event is the next one of its lane, and none before it runs."""
+    """Return whether an event is the first waiting event of its lane, and no event of the lane runs."""
     lane = slot.lane_of(epoch)
     return not lane.busy and lane.slots[0] is slot
 
 
 def _excess(epoch: Epoch[T], window: Window[T]) -> Slot[T] | None:
-    """Return the event to set aside in a window that is full of bytes, None when there is none."""
+    """Return the event whose record is set aside next in a window at its byte limit, or None."""
     newest: dict[str, Slot[T]] = {}
     most = max(window.sizes, key=window.sizes.__getitem__)
     for slot in reversed(window.pending):
@@ -170,7 +172,7 @@ def _excess(epoch: Epoch[T], window: Window[T]) -> Slot[T] | None:
 
 
 def _starving(epoch: Epoch[T], window: Window[T]) -> dict[str, list[Slot[T]]]:
-    """Return the events that lack only their record, of tenants that starve in this window."""
+    """Return, by starving tenant of this window, the events that could start if they had their record."""
     heads: dict[str, list[Slot[T]]] = {tenant: [] for tenant in window.aside}
     running: Counter[str] = Counter()
     for slot in window.pending:

@@ -25,11 +25,12 @@ from .failures import HUNG
 log = structlog.get_logger(__name__)
 
 DEATHS: Final = b"deaths/"
-"""Prefix of the keys of deaths on memory-parked. No stage has this name, so no parked key has the prefix."""
+"""Prefix of the record keys of deaths on memory-parked. The record key of a parked key begins with its stage, and no
+stage has this name."""
 NOTE_SECONDS: Final = 10.0
-"""Time that an ending worker waits for the broker. After it, only the worker's own count is used."""
+"""Maximum seconds that an ending worker waits for the broker. After this time, only the worker's own count is used."""
 KEPT: Final = timedelta(days=7)
-"""Age above which a count is ignored. It is deleted when a record next ends a worker of the stage."""
+"""Age above which a count is ignored. Such a count is deleted when a record next ends a worker of the stage."""
 
 
 class SharedDeaths:
@@ -53,8 +54,8 @@ class SharedDeaths:
     async def add(self, position: Position, error: str, *, own: int) -> int:
         """Count one more death by a record durably. Return the total number of deaths.
 
-        `own`: the deaths that this worker has counted, including this one. The total is at least `own`. If the broker
-        does not answer, it is `own`.
+        `own`: the deaths that this worker has counted, including this death. The total is at least `own`. If the broker
+        does not answer, the total is `own`.
         """
         try:
             async with asyncio.timeout(self._patience):

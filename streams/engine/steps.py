@@ -1,15 +1,15 @@
 """Scheduling of steps: a step is the synchronous work of a handler between two waits, on the event loop.
 
-Python's event loop runs ready tasks in the order in which they became ready. So sixty events of one tenant, each with
-steps of some milliseconds, delay every step of another tenant's event by all of their steps. `StepScheduler` chooses
-the order instead:
+Python's event loop runs ready tasks in the order in which they became ready. If sixty events of one tenant have steps
+of some milliseconds each, every step of another tenant's event waits for sixty such steps. `StepScheduler` chooses the
+order instead:
 
 - The step of the tenant that has used the least processor time goes first (processor_shares.py). Within a tenant, the
   oldest event goes first, so that events finish one after the other.
 - A ready step waits only while other steps run: each round of the loop has a time budget (`ROUND_SECONDS`). Short steps
   share a round and do not wait.
 - Each step's processor time is measured and charged to its tenant.
-- While a step runs, `running` has its record, so that a step that never ends is noticed from outside the loop.
+- While a step runs, `running` names its record, so that the watchdog (hangs.py) can report a step that never ends.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .processor_shares import BYTE_SECONDS, ProcessorShares
 
 T = TypeVar("T")
 ROUND_SECONDS: Final = 0.001
-"""Processor time for the steps of one round of the loop. A longer step is the only step of its round."""
+"""Processor time in seconds for the steps of one round of the loop. A longer step is the only step of its round."""
 SHORTEST: Final = 5e-5
 """Minimum estimate of a step's time, in seconds, when a round is planned."""
 
 
 Phase = Literal["decode", "decide", "table", "store", "publish"]
 Measured = Callable[[str, Phase, float], None]
-"""Callback with stage, phase and seconds of each step, or of the part of a step in one phase."""
+"""Callback that receives stage, phase and seconds of each step, or of each part of a step that is in one phase."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class EventStep:
 
 
 class WaitingSteps(Generic[T]):
-    """Ready steps that wait. Pure: the order depends only on the shares."""
+    """Ready steps that wait to run. Pure: their order depends only on the processor shares."""
 
     def __init__(self, shares: ProcessorShares) -> None:
         self._shares = shares
@@ -63,7 +63,7 @@ class WaitingSteps(Generic[T]):
         return bool(self._waiting)
 
     def push(self, tenant: str, age: int, step: T) -> None:
-        """Add a step of an event. `age` is the event's serial number: the lowest, the oldest event, goes first."""
+        """Add a step of an event. `age`: the event's serial number; the step with the lowest number goes first."""
         heappush(self._waiting.setdefault(tenant, []), (age, next(self._arrivals), step))
 
     def pop(self) -> T:
@@ -116,7 +116,7 @@ class StepScheduler:
 
     @contextmanager
     def within(self, step: EventStep) -> Iterator[None]:
-        """Attribute the block's work to `step`: work on another record within a step, or work outside any event."""
+        """Attribute the work of the block to `step`. The block may be within another step, or outside any step."""
         before = self.running
         if before is not None:
             self._measure(before)
@@ -144,7 +144,7 @@ class StepScheduler:
             while True:
                 waited = False
                 while error is None and (self._spent >= ROUND_SECONDS or (self._waiting and not waited)):
-                    waited = True  # it waits again if earlier steps of its round took longer than estimated
+                    waited = True  # the step waits again if earlier steps of its round took longer than estimated
                     try:
                         yield from self._turn(tenant, age)
                     except asyncio.CancelledError as cancelled:
@@ -199,7 +199,7 @@ class StepScheduler:
         planned = 0.0
         while self._waiting and planned < ROUND_SECONDS:
             turn = self._waiting.pop()
-            if not turn.done():  # its task was cancelled
+            if not turn.done():  # a cancelled task's future is done
                 turn.set_result(None)
                 planned += max(self._usual, SHORTEST)
         if self._waiting:

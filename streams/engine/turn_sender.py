@@ -1,4 +1,4 @@
-"""Sending of turns with their session key, in order per session."""
+"""Sender of turns: the record key is the session key, and the turns of a session keep their order."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Notes on memory-parked about records that retention deleted before a stage had read them.
 
 The worker that finds the loss skips the offsets, and writes a note before it commits. So `memstream doctor` and
-`verify` can report the loss later. The key has the topic, partition and first offset, so a repeated note replaces the
-earlier one.
+`verify` can report the loss later. The key of a note contains topic, partition and first offset, so a repeated note
+replaces the earlier note.
 """
 
 from __future__ import annotations
