@@ -36,7 +36,7 @@ def find_block(blocks: Iterable[B], name: str) -> B | None:
 
 
 def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: datetime) -> MemoryBlock:
-    """Return the block after an edit. `limit`: character limit of a new block whose definition sets none.
+    """Return the block after an edit. `limit`: character limit of a new block whose definition sets no limit.
 
     Raises BlockRefused with the code `unknown`, `no_match`, `ambiguous`, `too_long`, `instruction` or `reserved`.
     """
@@ -61,8 +61,9 @@ def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: d
 
 
 def _check(before: MemoryBlock | None, after: MemoryBlock, *, by_person: bool) -> None:
-    """Raise BlockRefused when an edit adds text that a context must not show. Text that the block already had is not
-    checked again: a person may have written there what an agent may not write."""
+    """Raise BlockRefused when an edit adds text that a context must not show. Lines that the block already had are not
+    checked again, because a person may write text that an agent may not write. When the old text was safe, the whole
+    new text is also checked."""
     new: dict[str, object] = {"value": after.value, "description": after.description}
     if before is None:
         new["name"] = after.name
@@ -127,7 +128,7 @@ def _text_after(block: MemoryBlock, edit: BlockAppend | BlockReplace) -> str:
 
 
 def _occurrences(text: str, part: str) -> int:
-    """Count the places where a part begins; they may overlap."""
+    """Count the occurrences of a part in a text, including overlapping ones."""
     return sum(text.startswith(part, place) for place in range(len(text) - len(part) + 1))
 
 

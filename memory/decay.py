@@ -13,7 +13,8 @@ from .policies import DecayPolicy
 
 
 def decay(elapsed: int, policy: DecayPolicy) -> float:
-    """Return the share that remains after `elapsed` turns without access, 0–1. A negative number counts as 0."""
+    """Return the share of the salience, 0–1, that remains after `elapsed` turns without access. A negative `elapsed`
+    counts as 0."""
     turns = max(0, elapsed)
     if policy.strategy == "none":
         return 1.0
@@ -29,11 +30,12 @@ def salience(importance: float, elapsed: int, policy: DecayPolicy) -> float:
 
 DAY = 86_400.0
 STABILITY_MAX_DAYS = 36_500.0
-"""Maximum stability: a hundred years. A record does not fade within a lifetime, and numbers stay finite."""
+"""Maximum stability: a hundred years. The maximum keeps the numbers finite."""
 
 
 def age(then: datetime, now: datetime) -> float:
-    """Return the seconds from `then` to `now`; 0 when `then` is after `now`, because clocks differ."""
+    """Return the seconds from `then` to `now`. Return 0 when `then` is after `now`, which can happen when clocks
+    differ."""
     return max(0.0, (now - then).total_seconds())
 
 
@@ -43,15 +45,16 @@ def half_life_decay(then: datetime, now: datetime, *, half_life: float) -> float
 
 
 def effective_confidence(confidence: float, since: datetime, now: datetime, *, half_life_days: float) -> float:
-    """Return the present confidence of a fact. `since`: its last reinforcement, or its recording time without one."""
+    """Return the present confidence of a fact. `since`: the time of the fact's last reinforcement, or the recording
+    time of a fact without a reinforcement."""
     return confidence * half_life_decay(since, now, half_life=half_life_days * DAY)
 
 
 def strength(left: float, touched_at: datetime, now: datetime, *, stability_days: float) -> float:
     """Return the present strength of a record: left × exp(-age / stability). `left`: the strength at the last access.
 
-    Source: Ebbinghaus 1885. Creation and each recall set the strength to 1. A recall also slows the next decay (Zhong
-    et al. 2023, MemoryBank).
+    Source: Ebbinghaus 1885. Creation and each recall set the strength to 1. A recall also slows the decay after it
+    (Zhong et al. 2023, MemoryBank).
     """
     return left * math.exp(-age(touched_at, now) / (stability_days * DAY))
 

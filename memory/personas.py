@@ -63,7 +63,7 @@ def _emotional(policy: MemoryPolicy) -> MemoryPolicy:
 _EFFECTS: Final[dict[str, Callable[[MemoryPolicy], MemoryPolicy]]] = {
     "openness": _open,
     "honesty": _honest,
-    "conscientiousness": _conscientious,  # after honesty, so that its bound wins
+    "conscientiousness": _conscientious,  # after honesty: this bound replaces honesty's bound
     "agreeableness": _agreeable,
     "emotionality": _emotional,
 }

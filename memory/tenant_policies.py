@@ -1,4 +1,4 @@
-"""The policies in force in a process: of the deployment, of tenants, and of agents with a persona."""
+"""The policies in force in a process: the policies of the deployment, of tenants, and of agents with a persona."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ DEPLOYMENT_ONLY: Final = frozenset(
         *("recall.tool.strategy", "session_log.retention_days"),
     )
 )
-"""Settings of the deployment only: a process needs them before it knows the tenant, or a value needs components of its
-own, such as an encoder."""
+"""Settings that only the deployment may set. A process needs some of these settings before it knows the tenant. For
+other settings, a process loads a component for each value, such as an encoder."""
 APPLIED_SECTIONS: Final = ("working", "capture", "routing", "confidence", "conflict")
 """Policy sections that control how a turn is observed and reflected."""
 PERSONAS_MAX: Final = 256
@@ -43,7 +43,7 @@ class PolicyRefused(ValueError):
 
 
 def policy_of(table: Table, deployment: MemoryPolicy) -> MemoryPolicy:
-    """Return the deployment's policy with a tenant's values over it. Raises PolicyRefused."""
+    """Return the deployment's policy, overridden by a tenant's values. Raises PolicyRefused."""
     fixed = sorted(name for name in (*_DEPLOYMENT_SECTIONS, *DEPLOYMENT_ONLY) if _has_setting(table, name))
     ours = {name: value for name, value in table.items() if name not in _DEPLOYMENT_SECTIONS}
     policy, problems = policy_from(MemoryPolicy, ours, path="", base=deployment)
@@ -75,7 +75,7 @@ def applied_settings(policy: MemoryPolicy, deployment: MemoryPolicy) -> dict[str
 
 
 def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
-    """Return the deployment's policy with a turn's settings over it. Raises PolicyRefused."""
+    """Return the deployment's policy, overridden by a turn's settings. Raises PolicyRefused."""
     known = _turn_settings(deployment)
     former = {f"capture.{name}": f"capture.{now}" for name, now in former_names(CapturePolicy).items()}
     settings = {former.get(name, name): value for name, value in settings.items()}
@@ -95,16 +95,16 @@ def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
 
 
 class TurnPolicies:
-    """The policies for the reflection of turns: the deployment's policy, with the settings in the cause of each
-    turn."""
+    """The policies for the reflection of turns. The policy of a turn is the deployment's policy, overridden by the
+    settings in the `cause` of the turn's record."""
 
     def __init__(self, deployment: MemoryPolicy) -> None:
         self._deployment = deployment
         self._known = lru_cache(maxsize=256)(lambda text: with_settings(deployment, json.loads(text)))
 
     def of(self, observed: Observed) -> MemoryPolicy | None:
-        """Return the policy of a turn; None when its settings do not fit the deployment's policy, which then
-        applies."""
+        """Return the policy of a turn. None: the turn's settings do not fit the deployment's policy, and the caller
+        uses the deployment's policy."""
         applied = observed.cause.applied
         if applied is None or not applied.settings:
             return self._deployment
@@ -115,7 +115,7 @@ class TurnPolicies:
 
 
 class TenantPolicies:
-    """The policies in force in this process. Only its policy reader calls `set` and `remove`."""
+    """The policies in force in this process. Only the policy reader of the process calls `set` and `remove`."""
 
     def __init__(self, deployment: MemoryPolicy) -> None:
         self.deployment: Final = deployment
@@ -134,7 +134,8 @@ class TenantPolicies:
         return known
 
     def applied(self, tenant_id: str, agent_id: str | None) -> AppliedPolicy | None:
-        """Return the persona and the differences from the deployment's policy for a turn; None without any."""
+        """Return the agent's persona and the settings that differ from the deployment's policy. None: there is no
+        persona and no difference."""
         policy = self.of(tenant_id, agent_id)
         if policy is self.deployment:
             return None

@@ -197,8 +197,8 @@ class BudgetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ModelsPolicy:
-    """The model of each task, or several models with commas: the first one and its fallbacks. Empty: MEMSTREAM_MODEL.
-    The table in the file is [models]."""
+    """The model of each task, or several models with commas: the first model is used, the others are its fallbacks.
+    Empty: MEMSTREAM_MODEL. The table of these settings in the file is `[models]`."""
 
     observations: str = ""
     consolidation: str = ""

@@ -52,8 +52,8 @@ class ConflictPolicy:
     jaccard_near_dup: float = 0.8
     """Minimum Jaccard index of the words of two statements in the zone NEAR-DUP, with `lexical`."""
     locale: str = "en"
-    """Language packs for parsing statements, with commas: `en, de`. The pack that knows most words of a statement
-    parses it."""
+    """Language packs for parsing statements, with commas: `en, de`. A statement is parsed with the pack that knows the
+    most words of it."""
 
     def __post_init__(self) -> None:
         bounds = [self.conflict_check, self.near_dup] + ([] if self.hot is None else [self.hot])

@@ -12,7 +12,8 @@ from ...schemas.working_set import ENTRIES_MAX
 from .checks import above_zero, at_least, between, one_of, require, unit
 
 Boosted = Category | Literal["correction", "emotional"]
-"""Observations that can get a higher importance: of a category, corrections, or with an emotion."""
+"""Observations whose importance can be increased: the observations of a category, corrections, or observations with an
+emotion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class ObservePolicy:
     """Number of waiting tokens at which the turns of a session are observed, if possible in one call; 0: every turn is
     observed immediately. A token is 4 characters. 30 000 is usual."""
     idle: float = 600.0
-    """Seconds without a turn after which a session with fewer waiting tokens is observed."""
+    """Seconds without a turn after which a session with fewer waiting tokens than `unobserved_tokens` is observed."""
     round_tokens: int = 8_000
     """Maximum tokens of the turns in one call. A larger turn is shown alone."""
     backlog: int = 1_000
@@ -90,8 +91,8 @@ class ObservePolicy:
     company: float = 600.0
     """Maximum seconds that a turn waits for further turns."""
     rounds: int = 4
-    """Maximum calls for one event of a session. Turns that are observed one by one are finished first. A command then
-    observes the remaining turns."""
+    """Maximum calls for one event of a session. The limit does not apply while turns are observed one by one. A command
+    then observes the remaining turns."""
     waiting_turns: int = 100_000
     """Maximum number of turns of a tenant that wait for observation, in equal shares for the partitions; 0: no limit.
     Above it, a turn that has to wait for the model or the budget becomes a dead letter, `over_ceiling`. The default is
@@ -133,7 +134,7 @@ class RoutingPolicy:
     """Maximum episodes of an owner. Above it, the oldest consolidated episodes are deleted. 0: no limit."""
     clock_ahead: float = 300.0
     """Maximum seconds by which a turn's `occurred_at` may be after its record's timestamp. A turn that is dated further
-    ahead gets that timestamp."""
+    ahead gets the timestamp of its record."""
 
     def __post_init__(self) -> None:
         unit("routing.significance", self.significance)

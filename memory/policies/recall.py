@@ -121,7 +121,7 @@ class RecallPolicy:
     """The same bonus for a fact. It is higher, because a fact states what is true, and an episode only what somebody
     said."""
     asks: float = 0.5
-    """Share of its score that a message loses when it only asks a question."""
+    """Share of the score that a message loses when the message only asks a question."""
     reinforcements: int = 10
     """Number of reinforcements at which the reinforcement of a fact counts in full."""
     confidence_half_life_days: float = 180.0

@@ -1,9 +1,9 @@
-"""Spending that never exceeds its ceiling: a daily account that all workers share, and the slices that workers take of
-it.
+"""Accounting that keeps spending below a ceiling: a daily account that all workers share, and slices of the account
+that the workers hold.
 
 A worker takes a slice of the account (one shared write). Before a call it reserves the maximum cost of the call (no
-write). After the call it settles the actual cost. At the end it returns the rest. So the account always counts at least
-the amount that was spent, and a worker that dies loses no more than its slice, for that day.
+write). After the call it settles the actual cost. At the end it returns the rest. Therefore, the account always counts
+at least the spent amount. When a worker dies, only its slice is lost, and only for that day.
 
 Pure: agents/common/budget_client.py decides when a worker takes a slice, and where the account is stored. Money is
 counted in whole nanodollars (10^-9 USD) and bounds are rounded up, because sums of floats would drift.
@@ -77,9 +77,10 @@ class BudgetAccount:
     """A tenant's budget line on one day, as all workers see it."""
 
     taken: Amount = NOTHING
-    """The amount that is spent or in the slice of a worker."""
+    """The sum of all slices that workers have taken and not returned. It includes the spent amounts."""
     spent: Amount = NOTHING
-    """The amount that workers have reported as spent. They report when they take more and when they give back."""
+    """The spent amount that workers have reported. A worker reports when it takes a slice and when it gives a slice
+    back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ Refusal = Literal["spent", "held", "too_large"]
 """Reasons why nothing can be taken.
 
 - `spent`: nothing is left before the next day.
-- `held`: workers have reserved the rest; some of it may come back.
+- `held`: the rest is in the slices of workers; they may give some of it back.
 - `too_large`: a single call may cost more than the ceiling of a day.
 """
 
@@ -124,14 +125,16 @@ class BudgetGrant:
     account: BudgetAccount
     slice: BudgetSlice
     exceeded: bool = False
-    """True when spending passed the ceiling just now. This is only for reports: a ceiling that pauses refuses calls
-    before."""
+    """True when the spending reported now passes the ceiling for the first time. Only reports use this value, because a
+    ceiling that pauses refuses calls before the ceiling is passed."""
 
 
 def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceiling) -> BudgetGrant | Refusal:
-    """Take enough for a call of at most `bound`, and a whole slice when there is room.
+    """Take enough from the account for a call that costs at most `bound`; take a whole slice when the account has room
+    for one.
 
-    First the account gets the spending since the last report, and the cost of calls above their reservations.
+    Before that, the worker reports its spending since the last report. The account also covers calls that cost more
+    than their reservations.
     """
     limit = limit_of(ceiling)
     reported = _report_spending(account, held)
@@ -163,7 +166,8 @@ def give_back(account: BudgetAccount, held: BudgetSlice, ceiling: Ceiling) -> Bu
 
 
 def _report_spending(account: BudgetAccount, held: BudgetSlice) -> BudgetGrant:
-    """Report the spending since the last report. The account also covers an overdrawn slice."""
+    """Report the spending since the last report. When the slice is overdrawn, the missing amount is taken from the
+    account."""
     overdrawn = (NOTHING - held.free).at_least(NOTHING)
     new = held.spent - held.reported
     return BudgetGrant(

@@ -10,17 +10,18 @@ from ...schemas import ids
 from ...schemas.episodes import StoredEpisode
 
 SHOWN_MAX = 20
-"""Maximum episodes of a cluster. A larger cluster keeps the newest ones."""
+"""Maximum episodes of a cluster. Of a larger cluster, only the newest episodes are kept."""
 Embedded = tuple[StoredEpisode, Sequence[float]]
 
 
 def find_clusters(
     episodes: Sequence[Embedded], *, similarity: float, at_least: int
 ) -> tuple[tuple[StoredEpisode, ...], ...]:
-    """Return groups of episodes of one subject in which each episode is near another one by cosine. The largest group
-    comes first; in a group, the oldest episode comes first.
+    """Return groups of episodes. The episodes of a group have the same subject, and each is near another episode of the
+    group by cosine similarity. The largest group comes first; in a group, the oldest episode comes first.
 
-    `at_least` counts turns: five statements of one turn are one story, not a pattern.
+    `at_least`: minimum number of turns in a group. Turns count, not episodes: five statements of one turn are one
+    story, not a pattern.
     """
     by_subject: dict[str, list[Embedded]] = {}
     for each in episodes:

@@ -35,7 +35,7 @@ class Counters(Contract):
 
 
 def count_turn(counters: Counters, recorded: EpisodesRecorded) -> Counters:
-    """Count one more reflected turn."""
+    """Return the counters after one more reflected turn."""
     return Counters(
         episodes=counters.episodes + len(recorded.episodes),
         turns=counters.turns + 1,
@@ -45,8 +45,7 @@ def count_turn(counters: Counters, recorded: EpisodesRecorded) -> Counters:
 
 
 def is_run_due(counters: Counters, policy: ConsolidationPolicy) -> bool:
-    """Return whether a run is due: there are enough new episodes or tokens, and enough turns. Otherwise no model is
-    called."""
+    """Return whether a run is due: there are enough new episodes or tokens, and enough turns."""
     if policy.trigger != "capture":
         return False
     happened = counters.episodes >= policy.episodes or (policy.on_eviction and counters.evicted)
@@ -91,8 +90,9 @@ def propose(
 ) -> Proposals:
     """Replace short ids with records, and drop unusable items.
 
-    Dropped and counted: ids that the prompt did not show; a change without a source among the shown episodes, because
-    it is invented and its trust is unknown; a second change of the same fact in one run.
+    Dropped items are counted by reason. An item is dropped when it names an id that the prompt did not show, when it is
+    the second change of the same fact in one run, or when it has no source among the shown episodes. A statement
+    without a source is invented, and its trust is unknown.
     """
     changes: list[Change] = []
     dropped: dict[str, int] = {}
@@ -130,7 +130,7 @@ def propose(
 
 
 def split_into_commands(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
-    """Split changes into groups that fit one command (20)."""
+    """Split changes into groups of at most 20, the maximum of one command."""
     return [tuple(changes[start : start + CHANGES_MAX]) for start in range(0, len(changes), CHANGES_MAX)]
 
 

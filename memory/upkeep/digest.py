@@ -16,13 +16,13 @@ from ..recall.context import tokens
 SHOWN: Final = up_to("internal")
 """Sensitivities that go into a digest. Everybody who may see `internal` sees the digest."""
 RECENT_SHARE: Final = 5
-"""Factor of the number of shown episodes: this many episodes count as recent, and the most significant of them are
-shown."""
+"""Number of recent episodes from which each shown episode is chosen. With `policy.episodes` = 10, the newest 50
+episodes count as recent, and the 10 most significant of them are shown."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 def basis_of(facts: Sequence[StoredFact], episodes: int) -> Basis:
-    """Return the numbers that a digest depends on. While they stay the same, so does the digest."""
+    """Return the numbers that a digest depends on. While these numbers stay the same, no new digest is made."""
     return Basis(facts=len(facts), reinforcements=sum(fact.reinforcement_count for fact in facts), episodes=episodes)
 
 
@@ -34,7 +34,7 @@ def is_due(last: Digest | None, now: Basis, *, forced: bool) -> bool:
 
 
 def choose_facts(facts: Sequence[StoredFact], policy: DigestPolicy) -> tuple[StoredFact, ...]:
-    """Return the facts that were stated most often. Among equal facts, the newer come first."""
+    """Return the facts that were stated most often. Of facts that were stated equally often, the newest come first."""
     shown = [fact for fact in facts if fact.sensitivity in SHOWN]
     ranked = sorted(shown, key=lambda fact: (fact.reinforcement_count, fact.recorded_at, fact.fact_id), reverse=True)
     return tuple(ranked[: policy.facts])

@@ -1,7 +1,7 @@
 """Gists of old episodes, and the archive of their words; pure.
 
-A gist replaces the text of an episode. The words go to the archive first, with their SHA-256. The archive returns them
-only when they are the same to the byte.
+A gist replaces the text of an episode. Before that, the text is written to the archive with its SHA-256. The archive
+returns a text only when every byte is unchanged.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from .hygiene import current_strength
 
 ELLIPSIS: Final = " …"
 OWN_WORDS: Final = 0.8
-"""Minimum share of a model's gist that consists of words of the text."""
+"""Minimum share of the words of a model's gist that also occur in the text."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _NUMBER: Final = re.compile(r"\d+")
 
 
 def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> bool:
-    """Return whether an episode is compressed: it is old, faded, long, not compressed yet, and already consolidated.
+    """Return whether an episode must be compressed: it is old, faded, long, not compressed yet, and already
+    consolidated.
 
-    Facts are made from the words, not from gists, so consolidation comes first.
+    Consolidation comes first, because facts are made from the original text, not from a gist.
     """
     return (
         policy.enabled
@@ -45,12 +46,12 @@ def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> 
         and now - episode.occurred_at >= timedelta(days=policy.days)
         and current_strength(episode, now=now) < policy.strength
         and len(episode.content) > policy.longer_than
-        and ids.content_hash(episode.content) == episode.content_hash  # else the archive could never return its words
+        and ids.content_hash(episode.content) == episode.content_hash  # else `is_whole` refuses the archived text
     )
 
 
 def archive_row(episode: StoredEpisode, *, at: datetime) -> ArchivedText:
-    """Return the archive row with the words of an episode. The episode must still have its words."""
+    """Return the archive row with the text of an episode. The episode must not have a gist yet."""
     return ArchivedText(
         archive_id=ids.archive_id(episode.episode_id),
         episode_id=episode.episode_id,
@@ -70,7 +71,7 @@ def archive_row(episode: StoredEpisode, *, at: datetime) -> ArchivedText:
 
 
 def is_whole(row: ArchivedText, episode: StoredEpisode) -> bool:
-    """Return whether the archive has the words of this episode unchanged."""
+    """Return whether the archive row contains the unchanged text of this episode."""
     return (
         row.episode_id == episode.episode_id
         and row.owner_key == episode.owner_key
@@ -80,7 +81,7 @@ def is_whole(row: ArchivedText, episode: StoredEpisode) -> bool:
 
 
 def archive_expiry(row: ArchivedText, policy: GistPolicy) -> datetime:
-    """Return the time from which the janitor deletes the words."""
+    """Return the time after which the janitor deletes the archived text."""
     return row.accessed_at + timedelta(days=policy.retention_days)
 
 
@@ -90,9 +91,10 @@ def access_fields(row: ArchivedText, *, at: datetime) -> dict[str, JsonValue]:
     return {"accessed_at": rfc3339(latest(row.accessed_at, at)), "access_count": row.access_count + 1}
 
 
-# ------------------------------------------------------------------------------------------------ making one
+# ------------------------------------------------------------------------------------------------ making a gist
 def extract_gist(text: str, *, chars: int) -> str:
-    """Return at most `chars` characters of the beginning: whole sentences when one fits, else words and an ellipsis.
+    """Return at most `chars` characters of the beginning: whole sentences when the first one fits, else whole words and
+    an ellipsis.
 
     The same text gives the same gist, and the gist says nothing that the text does not say.
     """

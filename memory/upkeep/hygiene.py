@@ -1,7 +1,7 @@
 """Hygiene: the records that the janitor culls and flags without a model; pure. `now` and the turns are arguments.
 
-The age of an episode counts from its turn (`occurred_at`). So imported old turns are old from the start, and replaying
-a log gives the same result.
+The age of an episode counts from the time of its turn (`occurred_at`). Therefore, episodes of imported old turns are
+old from the start, and replaying a log gives the same result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..decay import effective_confidence, latest, strength
 from ..policies.upkeep import HygienePolicy
 
 STALE = "stale"
-"""Tag of a permanent episode that nothing has confirmed for a long time."""
+"""Tag of a permanent episode that is older than `HygienePolicy.stale_days`."""
 MARKS = 20
 """Number of steps into which an episode's lifetime in turns is divided. An episode may live one step longer, never
 shorter."""
@@ -25,8 +25,8 @@ shorter."""
 
 # ------------------------------------------------------------------------------------------------ turns as a clock
 class TurnMark(BaseModel):
-    """The number of a turn of the owner, and the time when it was reflected, in milliseconds since 1970. The episodes
-    of the turn were recorded before."""
+    """The number of a turn of the owner, and the time when the turn was reflected, in milliseconds since 1970. The
+    episodes of the turn were recorded before that time."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -47,8 +47,8 @@ class TurnClock(BaseModel):
     marks: tuple[TurnMark, ...] = ()
 
     def ticked(self, at: int, *, span: int) -> TurnClock:
-        """Return the clock after one more turn. `span`: the lifetime of an episode in turns; 0 counts turns without
-        marks."""
+        """Return the clock after one more turn. `span`: the lifetime of an episode in turns; 0: turns are counted, but
+        no marks are kept."""
         turns = self.turns + 1
         marks = self.marks if span else ()
         if span and (not marks or turns - marks[-1].turn >= -(-span // MARKS)):
@@ -58,17 +58,17 @@ class TurnClock(BaseModel):
         return TurnClock(turns=turns, marks=marks)
 
     def before(self, *, span: int) -> datetime | None:
-        """Return the time before which records are at least `span` turns old; None when that is unknown."""
+        """Return the time before which records are at least `span` turns old; None when no mark is that old."""
         old = [mark.at for mark in self.marks if span and self.turns - mark.turn >= span]
         return datetime.fromtimestamp(max(old) / 1000, tz=UTC) if old else None
 
 
-# ------------------------------------------------------------------------------------------------ what goes
+# ------------------------------------------------------------------------------------------------ records to delete
 def is_over_age(episode: StoredEpisode, *, now: datetime, old: datetime | None, policy: HygienePolicy) -> bool:
     """Return whether a persistent episode is too old. `old`: records up to this time have reached their lifetime in
     turns.
 
-    A bound of 0 means no bound: alone it culls nothing, and with `and` the other bound decides.
+    A bound of 0 is ignored, so the other bound decides alone. When both bounds are 0, the episode is not too old.
     """
     if episode.durability == "permanent":
         return False
@@ -81,7 +81,8 @@ def is_over_age(episode: StoredEpisode, *, now: datetime, old: datetime | None, 
 
 
 def is_stale(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
-    """Return whether a permanent episode is flagged as stale. It is never culled; readers see that it is old."""
+    """Return whether a permanent episode is flagged as stale. A permanent episode is never culled; the flag shows
+    readers that it is old."""
     days = policy.stale_days
     return bool(days) and episode.durability == "permanent" and now - episode.occurred_at >= timedelta(days=days)
 

@@ -1,5 +1,5 @@
-"""Records that one prompt may show together: a model that reads a secret may repeat it in an answer that is not
-secret."""
+"""Choice of the records that one prompt may show together. A model that reads a secret record may repeat the secret, so
+an answer that is not secret must not be made from secret records."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ READABLE: Final = frozenset(up_to("internal"))
 
 
 def of_one_audience(records: Sequence[T], sensitivity: Callable[[T], Sensitivity]) -> tuple[T, ...]:
-    """Return the records with the same audience as the first one: all secret records, or all that are not secret. The
-    others wait for their own prompt."""
+    """Return the records with the same audience as the first record: either only secret records, or only records that
+    are not secret. The other records need their own prompt."""
     return tuple(each for each in records if _is_readable(sensitivity(each)) == _is_readable(sensitivity(records[0])))
 
 

@@ -30,8 +30,8 @@ def select_promotable(
 
 
 def promotion_changes(episodes: Sequence[StoredEpisode], *, known: Collection[str]) -> tuple[Change, ...]:
-    """Return the proposals. Episodes whose observation already made a fact, in any state, are left out. `known`: the
-    ids of these observations."""
+    """Return the proposals of new facts. `known`: ids of observations that already have a fact in any state. The
+    episodes of these observations are left out."""
     changes = [
         Change(
             action="new",

@@ -1,8 +1,8 @@
 """The pure part of pruning: the facts that a call reviews, and the removals and merges that are proposed from the
 answer of a model.
 
-In doubt a fact is kept: the policy must know the reason, and the protection by the policy is checked again, whatever
-the model says.
+In doubt a fact is kept. A removal needs one of the four known reasons. A fact that the policy protects is kept,
+whatever the model says.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ def sort_key(fact: StoredFact) -> str:
 def select_next_facts(
     facts: Sequence[StoredFact], *, after: str, policy: PrunePolicy
 ) -> tuple[tuple[StoredFact, ...], str]:
-    """Return the facts for the next call, and the key of the last one ("" at the end).
+    """Return the facts for the next call, and the sort key of the last of these facts, or "" when they end the list.
 
-    The call continues after the key of the previous call, or from the start after the end.
+    `after`: the sort key that the previous call returned. The next call continues after this key. With "", or when no
+    fact has a greater key, it begins with the first fact.
     """
     ordered = sorted(facts, key=sort_key)
     rest = [fact for fact in ordered if sort_key(fact) > after] or ordered
@@ -100,11 +101,11 @@ def prune_proposals(
     facts: Mapping[str, StoredFact],
     policy: PrunePolicy,
 ) -> PruneProposals:
-    """Turn a model's answer into changes.
+    """Convert a model's answer into changes.
 
-    Merges come first. Their sources are not removed, because a merge loses nothing. Each fact is changed once. Some
-    removals need another fact: a newer one, or one with the same content. That fact is not removed itself, and is not
-    less trusted than the removed fact.
+    Merges come first, because a merge loses nothing. A fact that is merged is not removed. Each fact is changed at most
+    once. Some removals need another fact: a newer fact, or a fact with the same content. This other fact stays, and it
+    is not less trusted than the removed fact.
     """
     changes: list[Change] = []
     dropped: dict[str, int] = {}
@@ -192,7 +193,8 @@ def _unmergeable(merge: MergeProposal, sources: Sequence[StoredFact], touched: s
 
 
 def _merged(merge: MergeProposal, sources: Sequence[StoredFact]) -> Change:
-    """Return the change. The first fact survives, so only its version is checked. The reflector unites the evidence."""
+    """Return the change that merges the facts. The first fact stays, so only its version is checked. The reflector adds
+    the evidence of the other facts to the first fact."""
     return Change(
         action="merge",
         source_fact_ids=tuple(fact.fact_id for fact in sources),

@@ -1,7 +1,8 @@
 """Sharing: a fact that several users of a tenant state becomes a fact of their group (docs/design/consolidation.md).
 
 The same rules decide twice: when the change is proposed, and when the reflector of the group applies it to the current
-rows. A shared fact names its turns and observations, but has no quotes: a quote belongs to its user.
+rows. The evidence of a shared fact names turns and observations, but has no quotes, because a quote is private to its
+user.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from ..policies import SharingPolicy
 SHARED_MAX = 20
 """Maximum proposals of a run: the limit of one command."""
 SOURCES_MAX = 64
-"""Maximum facts that one proposal names, each of another user."""
+"""Maximum source facts of one proposal. Each source fact has a different user."""
 
 
 def is_shareable(fact: StoredFact, policy: SharingPolicy) -> bool:
     """Return whether a fact may be shared.
 
-    It must be an active fact of a user, without an end and said by the user. It must not be about `user`, which is a
-    different person for each user.
+    The fact must be active, belong to a user, be said by this user, and have no end. Its subject must not be `user`,
+    which is a different person for each user. The policy must allow its category and sensitivity.
     """
     return (
         fact.owner.scope == "user"
@@ -43,8 +44,8 @@ def sharing_changes(
 ) -> tuple[Change, ...]:
     """Return proposals for the facts of one user that enough users state.
 
-    `said`: the rows of the tenant with the texts of these facts, of any owner and in any state. A fact that the group
-    has or once had is not proposed again.
+    `mine`: the facts of the user. `said`: all facts of the tenant with the same texts, of any owner and in any state. A
+    fact that the group has or once had is not proposed again.
     """
     known = {_statement(each) for each in said if each.owner == group}
     changes: list[Change] = []
@@ -70,8 +71,8 @@ def sharing_changes(
 
 
 def shared_statement(statement: Statement, named: Sequence[StoredFact], policy: SharingPolicy) -> Statement | None:
-    """Return the statement with the values of its sources. Return None when too few users state it now, or the group is
-    not the configured one.
+    """Return the statement with the values of its source facts (`named`). Return None when too few users state it now,
+    or when the group is not the configured group.
 
     The statement gets the lowest confidence, the highest sensitivity and the earliest start of its sources. Its time is
     the time of the newest evidence.
@@ -103,7 +104,7 @@ def _statement(fact: StoredFact) -> tuple[str, str]:
 def _by_user(
     subject: str, content_hash: str, facts: Sequence[StoredFact], policy: SharingPolicy
 ) -> Mapping[str, StoredFact]:
-    """Return the oldest fact of each user."""
+    """Return the oldest shareable fact with this statement for each user, by user id."""
     said = [each for each in facts if _statement(each) == (subject, content_hash) and is_shareable(each, policy)]
     sources: dict[str, StoredFact] = {}
     for each in sorted(said, key=lambda fact: (fact.owner.id, fact.recorded_at, fact.fact_id)):

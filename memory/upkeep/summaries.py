@@ -18,8 +18,8 @@ from ..recall.context import tokens
 from ..recall.prompt_framing import remove_framed
 
 WAITING_MAX: Final = SUMMARISED_MAX
-"""Maximum turns of an owner that wait for a summary, over all sessions: the newest. Older ones stay in the session
-log."""
+"""Maximum turns of an owner that wait for a summary, in all sessions together. Only the newest turns wait; older turns
+get no summary, but stay in the session log."""
 SHOWN: Final = frozenset(up_to("internal"))
 """Sensitivities that go into a summary. Everybody who may see `internal` sees the summary."""
 
@@ -39,8 +39,8 @@ class SummaryBacklog(BaseModel):
 
 
 def add_turn(waiting: Sequence[SummaryBacklog], recorded: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
-    """Add one reflected turn, and move its session to the end. When there are too many turns, the turns of the first
-    sessions are dropped."""
+    """Add one reflected turn, and move its session to the end of the list. When there are too many turns, turns are
+    dropped from the beginning of the list."""
     session = recorded.user_id, recorded.session_id
     before = next((each.turn_ids for each in waiting if each.session == session), ())
     now = SummaryBacklog(user_id=session[0], session_id=session[1], turn_ids=(*before, recorded.turn_id))
@@ -88,7 +88,7 @@ class StoredTurn(BaseModel):
 def select_older_turns(session: Iterable[StoredTurn], *, keep: int) -> tuple[StoredTurn, ...]:
     """Return the turns of a session except the newest `keep`, in the order of the log.
 
-    A turn without words in the thread of the session has no place there and is ordered by its time.
+    Turns whose `first_place` is None come first, in the order of their times.
     """
     ordered = sorted(
         session,
@@ -120,8 +120,8 @@ def to_summary_turns(
 ) -> tuple[SummaryTurn, ...]:
     """Return the turns that are in the session log, in the order of `turn_ids`.
 
-    Only captured roles are included. The text of the assistant is cut; rendered memories and sensitive messages are
-    removed.
+    Only messages of the policy's `roles` are included. The text of the assistant is cut. Messages above the sensitivity
+    `internal`, and rendered memories inside a text, are removed.
     """
     by_turn: dict[str, list[StoredMessage]] = {}
     for message in sorted(messages, key=lambda each: each.message_index):

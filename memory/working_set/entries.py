@@ -1,8 +1,8 @@
 """The working set of a session: the few entries that the conversation is about now (docs/design/observer.md).
 
-All functions are pure: they take a WorkingSet and return another one. `WorkingSet.turn` is the number of turns that the
-set has processed. Turn n (from 1) adds and accesses entries at `turn` n-1; the tick at its end sets `turn` to n. So
-right after its own turn an entry has the salience importance x decay(1).
+All functions are pure: they take a WorkingSet and return a new one. `WorkingSet.turn` is the number of turns that the
+set has processed. Turn n (from 1) adds and accesses entries at `turn` n-1; the end of the turn sets `turn` to n.
+Therefore, at the end of the turn that adds an entry, the salience of the entry is importance × decay(1).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PinRefusedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class EntryCandidate:
-    """An observation that is about to enter the set."""
+    """An observation that a turn adds to the set."""
 
     observation: Observation
     replaces: str | None = None
@@ -54,8 +54,8 @@ class EntryReplacement:
 
 @dataclass(frozen=True, slots=True)
 class EntryRefresh:
-    """The repetition of the entry `entry_id_before` by the candidate `observation_id`. `entry_id`: the present id of
-    the entry."""
+    """The repetition of an entry by a candidate. `observation_id`: the candidate. `entry_id_before` and `entry_id`: the
+    id of the entry before and after the repetition."""
 
     observation_id: str
     entry_id_before: str
@@ -75,7 +75,7 @@ class WorkingSetUpdate:
     replaced: tuple[EntryReplacement, ...]
     pins_refused: int
     skipped: tuple[str, ...]
-    """Observation ids of candidates that make no valid entry."""
+    """Observation ids of candidates from which no valid entry can be made."""
 
 
 def items(working: WorkingSet) -> tuple[WorkingEntry, ...]:
@@ -116,7 +116,7 @@ def refresh(working: WorkingSet, entry_id: str, policy: DecayPolicy) -> WorkingS
 
 
 def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
-    """Advance to the next turn: recompute every salience and sort the entries by it."""
+    """Advance to the next turn: recompute every salience and sort the entries by salience."""
     turn = working.turn + 1
     return WorkingSet(turn=turn, entries=_ordered(_scored(entry, turn, policy) for entry in working.entries))
 
@@ -127,7 +127,7 @@ def add(
     """Add a candidate, or refresh the entry with the same statement. Return the set, the evicted entries and the
     refresh.
 
-    Raises pydantic.ValidationError when the candidate makes no valid entry.
+    Raises pydantic.ValidationError when no valid entry can be made from the candidate.
     """
     twin = _find_same_statement(working, candidate.observation)
     if twin is not None:
@@ -149,7 +149,8 @@ def add(
 def apply_turn(
     working: WorkingSet, candidates: Sequence[EntryCandidate], *, policy: WorkingSetPolicy
 ) -> WorkingSetUpdate:
-    """Apply one turn: remove replaced entries, add the candidates, then tick once, even without candidates."""
+    """Apply one turn: remove replaced entries, add the candidates, then advance to the next turn. A turn without
+    candidates advances, too."""
     working, replaced, dropped = _replace(working, candidates)
     evicted: list[WorkingEntry] = []
     refreshed: list[EntryRefresh] = []
@@ -184,8 +185,8 @@ def apply_turn(
 
 
 def withdraw(working: WorkingSet, candidate: EntryCandidate) -> tuple[WorkingSet, WorkingEntry | None]:
-    """Remove the entry that the user asked to forget: the named one, and an entry with the same statement. Return the
-    set, and the first removed entry."""
+    """Remove the entries that the user asked to forget: the entry that the candidate replaces, and an entry with the
+    candidate's statement. Return the set, and the first removed entry or None."""
     named = None if candidate.replaces is None else find(working, candidate.replaces)
     gone = [entry for entry in (named, _find_same_statement(working, candidate.observation)) if entry is not None]
     ids_gone = {entry.entry_id for entry in gone}
@@ -196,8 +197,8 @@ def withdraw(working: WorkingSet, candidate: EntryCandidate) -> tuple[WorkingSet
 def _replace(
     working: WorkingSet, candidates: Sequence[EntryCandidate]
 ) -> tuple[WorkingSet, tuple[EntryReplacement, ...], frozenset[str]]:
-    """Remove replaced entries. Return the set, the replacements, and the ids of candidates that another candidate of
-    this turn replaces. These candidates never enter the set, so that they evict nothing."""
+    """Remove replaced entries. Return the set, the replacements, and the observation ids of candidates that a later
+    candidate of this turn replaces. These candidates are not added to the set, so they evict nothing."""
     earlier: dict[str, Observation] = {}
     dropped: set[str] = set()
     replaced: list[EntryReplacement] = []
@@ -242,8 +243,9 @@ def _find_same_statement(working: WorkingSet, observation: Observation) -> Worki
 
 
 def _prevails(new: Observation, old: WorkingEntry) -> bool:
-    """Return whether an entry takes over the observation that repeats it. The more durable of the two prevails, then
-    the more important, then the first. If either became a fact, that one prevails."""
+    """Return whether an entry takes the id, durability and importance of an observation that repeats it. The more
+    durable of the two prevails. With equal durability, the more important prevails. With equal importance, the entry
+    prevails. If one of the two became a fact, that one prevails by these rules."""
     return (_DURABILITY.index(new.durability), new.importance) > (_DURABILITY.index(old.durability), old.importance)
 
 
@@ -288,8 +290,8 @@ def _scored(entry: WorkingEntry, turn: int, policy: DecayPolicy) -> WorkingEntry
 
 
 def _least(working: WorkingSet) -> WorkingEntry:
-    """Return the entry to evict: unpinned, with the least salience, then the oldest. A pinned entry is evicted only
-    when a smaller capacity leaves no unpinned one."""
+    """Return the entry to evict: the unpinned entry with the least salience; of several, the oldest. A pinned entry is
+    evicted only when the policy's capacity was reduced and all entries are pinned."""
     return min(working.entries, key=lambda entry: (entry.pinned, entry.salience, entry.created_turn))
 
 

@@ -10,7 +10,8 @@ from ..policies.observation import Boosted
 def boosted_importance(
     importance: float, *, category: Category, is_correction: bool, emotion: Emotion | None, policy: CapturePolicy
 ) -> float:
-    """Return the importance, 0–1, raised once when a boosted name applies. A valence and arousal of 0 count as no
+    """Return the importance, 0–1. It is increased once when `policy.boosted` contains the category, `correction` for a
+    correction, or `emotional` for an observation with an emotion. An emotion with valence 0 and arousal 0 counts as no
     emotion."""
     names: set[Boosted] = {category}
     if is_correction:

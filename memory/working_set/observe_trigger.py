@@ -12,9 +12,11 @@ from ..policies import ObservePolicy
 
 WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog", "enough_rounds"]
 OUTAGES: frozenset[WaitReason] = frozenset(("model_away", "budget"))
-"""Reasons of a wait with an unknown end. A turn over the ceiling of the tenant does not wait for them."""
+"""Reasons of a wait whose end is unknown. A turn above the tenant's maximum of waiting turns
+(`ObservePolicy.waiting_turns`) does not wait for these reasons to end."""
 BATCH_WAITS: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
-"""Reasons of a normal wait: the session has too few turns for a batch, and more are likely."""
+"""Reasons of a normal wait: more turns of the session are queued or likely, so that one call can observe several
+turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +24,18 @@ class UnobservedTurns:
     """The state of a session at the end of one of its events."""
 
     turns: int
-    """Number of waiting turns, including the new one and those queued behind it."""
+    """Number of waiting turns, including the new turn and the turns queued behind it."""
     tokens: int = 0
     """Tokens of the waiting turns in a prompt."""
     has_queued_successor: bool = False
-    """True when another event of the session is queued in this worker. It triggers the same decision."""
+    """True when another event of the session is queued in this worker. That event triggers the decision again."""
     behind: bool = False
     """True when the worker still has a backlog in the partition of the next turn of the session (`is_behind`)."""
     ends_session: bool = False
     asked: bool = False
-    """True when a command `observe` asks for the session."""
+    """True when a command `observe` asks for the observation of this session."""
     model_away: bool = False
-    """True when the breaker of the session's model is open, or its deadline has passed."""
+    """True when the breaker of the session's model is open, or a call to the model failed."""
     budget_left: bool = True
     rounds_left: bool = True
     """True when the event has made fewer calls than one event may make."""
@@ -53,7 +55,8 @@ class Wait:
 
 
 def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveNow | Wait:
-    """Decide about the next round. The caller asks again after each round, until the answer is Wait.
+    """Decide whether the next round starts now. A round is one model call for some waiting turns. The caller asks again
+    after each round, until the answer is Wait.
 
     No call goes to a model that is unavailable or over budget, not even at the end of a session. Otherwise every turn
     is observed immediately, with two exceptions:
@@ -62,8 +65,8 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
     - A session with too few turns for a round waits when the worker is behind, because more turns are likely. A prompt
       of eight turns costs little more than a prompt of one.
 
-    The exceptions do not apply to a session that ends, that a command asks for, or whose tenant has too many waiting
-    turns.
+    The exceptions do not apply in three cases: the session ends, a command asks for its observation, or its tenant has
+    too many waiting turns.
 
     The end of each Wait:
 
@@ -72,7 +75,7 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
     - `few_tokens`: the turn that brings enough tokens, or the idle time of the session;
     - `budget`: the next day;
     - `enough_rounds`: a command that the stage sends immediately;
-    - others: the breaker of the model, the next event, or the pause (agents/observer/deferral.py).
+    - other reasons: the model's breaker closes, the next event comes, or the pause ends (agents/observer/deferral.py).
     """
     if session.turns <= 0:
         return Wait("nothing")
@@ -98,10 +101,11 @@ def seconds_until_idle(last_turn: datetime, *, now: datetime, policy: ObservePol
 def is_behind(unread: int, *, held: int, was: bool, waiting: int, policy: ObservePolicy) -> bool:
     """Return whether a partition has a backlog that is worth a wait.
 
-    `unread`: events that the worker has not taken yet. `held`: events that it has taken and not finished. `was`: the
-    previous answer. `waiting`: sessions that already wait for more turns. The backlog begins above `policy.backlog`
-    unread events. It ends when no events are left, or no more than there are waiting sessions. From then on, a wait is
-    unlikely to bring a session another turn.
+    `unread`: number of events that the worker has not taken yet. `held`: number of events that the worker has taken and
+    not finished. `was`: the previous result for the partition. `waiting`: number of sessions that already wait for more
+    turns. The backlog begins above `policy.backlog` unread events. It ends when no unread events are left, or when the
+    unread and held events are not more than the waiting sessions. Then a wait is unlikely to bring another turn to a
+    session.
     """
     return unread > 0 and unread + held > waiting and (was or unread > policy.backlog)
 
