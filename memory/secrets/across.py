@@ -15,13 +15,16 @@ from .findings import Finding
 from .secret_filter import SecretFilter
 
 LOOK_BACK: Final = 200
-"""Number of characters at the end of earlier messages that are searched with the next message of the same speaker."""
+"""Maximum number of characters at the end of a speaker's earlier messages that are searched together with the speaker's
+next message."""
 LOOK_AHEAD: Final = 200
-"""Number of characters of the next message that are searched with them."""
+"""Maximum number of characters at the beginning of the next message that are searched together with the end of the
+earlier messages."""
 _STARTS_WITHIN: Final = 64
 """Number of characters of the next message within which a value must begin."""
 _WORDS: Final = ("password", "pin", "passphrase")
-"""Kinds whose values look like words. A value that crosses a boundary must be the end of its message."""
+"""Kinds whose values may be ordinary words. Two messages joined without a line end may form such a value by accident.
+The value then counts only when nothing follows it in the last message."""
 _ENDS: Final = " \t\r\n.,;!?"
 
 
@@ -35,7 +38,7 @@ class _Piece:
 
 
 def across_parts(message: TurnMessage, secrets: SecretFilter) -> list[Finding]:
-    """Return the findings in the joined text parts of a message, without line ends in between, by position in
+    """Return the findings in the text parts of a message, joined without line ends. The spans are positions in
     `message.text`."""
     if not isinstance(message.content, tuple):
         return []
@@ -52,9 +55,10 @@ def across_parts(message: TurnMessage, secrets: SecretFilter) -> list[Finding]:
 
 
 def across_messages(messages: Sequence[TurnMessage], secrets: SecretFilter) -> dict[int, list[Finding]]:
-    """Return the findings that cross messages of the same speaker, by the index of each message they cover.
+    """Return the findings that cross from one message to the next message of the same speaker. A finding has one entry,
+    by message index, for each message that contains a part of the secret.
 
-    When one message only names the secret, the value is a finding of the next message.
+    When one message only names the secret, the finding is the value in the next message.
     """
     speakers = [(message.role, message.name) for message in messages]
     if len(set(speakers)) == len(speakers):
@@ -77,7 +81,7 @@ def across_messages(messages: Sequence[TurnMessage], secrets: SecretFilter) -> d
 def _found_across(pieces: Sequence[_Piece], secrets: SecretFilter) -> Iterator[tuple[int, Finding]]:
     """Yield (message index, finding) for secrets that reach into the last piece.
 
-    The pieces are joined with a line end, and without one, because a key may be split anywhere.
+    The pieces are searched twice: joined with a line end, and joined without one, because a key may be split anywhere.
     """
     whole = set[int]()
     for glue in ("\n", ""):
@@ -97,7 +101,8 @@ def _found_across(pieces: Sequence[_Piece], secrets: SecretFilter) -> Iterator[t
 
 
 def _goes_on(joined: str, finding: Finding, last: int) -> bool:
-    """Return whether the last message continues after a value that begins in an earlier message: it is a sentence."""
+    """Return whether text follows a value that begins in an earlier message. Such text shows that the last message is a
+    sentence and not the end of a secret."""
     return finding.start < last and joined[finding.end :].strip(_ENDS) != ""
 
 

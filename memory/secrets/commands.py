@@ -8,8 +8,8 @@ from .secret_filter import SecretFilter
 
 
 def protect_command(command: Command, secrets: SecretFilter) -> Command:
-    """Return a command without secrets and invisible characters in its arguments. A text that must not be kept becomes
-    empty, and the command's kind refuses it."""
+    """Return the command with masked secrets and without invisible characters in its arguments. A text that the policy
+    drops becomes empty, and the command is then refused by the rules of its kind."""
     args = secrets.value(clean_value(command.args)).value
     kind, issued_by = secrets.mask(command.kind)[:64] or "-", secrets.mask(command.issued_by)[:128]
     if (args, kind, issued_by) == (command.args, command.kind, command.issued_by):

@@ -1,7 +1,7 @@
 """Contact data: e-mail addresses and phone numbers.
 
-A phone number needs a country code, the fixed form of a country, or a word for a phone before it. Other numbers have
-none of these.
+A number counts as a phone number only when it has a country code, has the fixed form of a country, or follows a word
+for a phone.
 """
 
 from __future__ import annotations

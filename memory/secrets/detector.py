@@ -38,7 +38,8 @@ _NUMBERS: Final[tuple[tuple[Callable[[str], Iterable[Finding]], int], ...]] = (
 _NAMED: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (told_passwords, wallet_words, bank_accounts)
 
 CLEAN_KEPT: Final = 2_048
-"""Number of texts without a finding in the cache: a stage checks the texts that it keeps several times."""
+"""Maximum number of texts in the cache of texts without a secret. The cache saves time because a stage checks a text
+that it stores several times."""
 
 
 class BuiltInDetector:
@@ -80,7 +81,8 @@ class _Found(Exception):
 
 @lru_cache(CLEAN_KEPT)
 def _require_clean(text: str) -> None:
-    """Raise `_Found` for a text with a secret, so that such a text is never cached."""
+    """Raise `_Found` when a text contains a secret. `lru_cache` does not store a call that raises, so the cache
+    contains no text with a secret."""
     view = TextView(text)
     found = [Finding(each.kind, *view.span(each.start, each.end)) for each in _search(view)]
     if found:

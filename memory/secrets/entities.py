@@ -25,7 +25,8 @@ _OF_A_BUSINESS: Final = re.compile(
 
 
 class Entity(Protocol):
-    """An entity that a recognizer found, with its position in the text. memory/ imports no adapter."""
+    """An entity that a recognizer found, with its position in the text. It is a Protocol because memory/ imports no
+    adapter."""
 
     @property
     def name(self) -> str: ...
@@ -36,15 +37,18 @@ class Entity(Protocol):
 
 
 class EntityRecognizer(Protocol):
-    """An external recognizer of entities: adapters/presidio.py, which memory/ does not import."""
+    """An external recognizer of entities, implemented in adapters/presidio.py. It is a Protocol because memory/ imports
+    no adapter."""
 
     def recognize(self, text: str) -> Sequence[Entity]: ...
 
 
 class EntityDetector:
-    """`SecretDetector` over a recognizer. Entities without a kind are ignored: names, places, dates, addresses.
+    """`SecretDetector` that calls an entity recognizer. Entities without a kind of secret are ignored: names, places,
+    dates, addresses.
 
-    An entity of a country, such as `US_SSN`, is a national id, unless it identifies a business.
+    An entity whose name begins with a country code, such as `US_SSN`, is a national id, unless it identifies a
+    business.
     """
 
     def __init__(self, *, recognizer: EntityRecognizer, kinds: Mapping[str, SecretKind]) -> None:

@@ -1,4 +1,5 @@
-"""Fast check whether a text may contain a label of a secret, cached by word: most words of most texts repeat."""
+"""Fast check whether a text may contain a label of a secret. The results are cached by word, because most words occur
+in many texts."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _COMMON_LETTERS: Final = frozenset("aeiouyàéèñ")
 
 
 def words_of_labels(small: str) -> str:
-    """Return the words of a lower-case text that may belong to a label, joined; empty when the text has no label."""
+    """Return the words of a lower-case text that may belong to a label, joined with spaces; empty when the text has no
+    label. A text that contains a word longer than WORD_MAX is returned whole."""
     words = small.split()
     if max(map(len, words), default=0) > WORD_MAX:
         return small

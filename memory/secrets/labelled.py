@@ -1,7 +1,7 @@
 """Secrets after a label, in the languages of `labels/`: the label, a connector, then the value.
 
-The words are data. The rules apply in every language: a value is quoted, contains a digit or a symbol, or is the whole
-object of its clause.
+The words of a language are data. The rules are the same in every language: a value is quoted, contains a digit or a
+symbol, or is the whole object of its clause.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _LETTER: Final = re.compile(r"(?<!\S)\S(?!\S)")
 _REGION: Final = 200
 """Number of characters around a word that may contain its label."""
 _WORDS_MAX: Final = 64
-"""Maximum number of different words of labels whose positions are looked up."""
+"""Maximum number of different words of labels in a text whose positions are looked up. Above it, the whole text is
+searched for labels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +78,7 @@ class LabelReader:
     change_verbs: re.Pattern[str] | None
 
     def may_have_own(self, words: str, spelled: str) -> bool:
-        """Return whether a text with these words may contain a label of this language's own.
+        """Return whether a text with these words may contain a label that only this language has.
 
         `spelled` is the whole text when a word in it may be spelled letter by letter, otherwise `words`.
         """
@@ -95,7 +96,8 @@ def longest_word(stem: str) -> str:
 
 
 class LabelledText:
-    """A text with the languages whose labels it may contain. `words` are its words that may belong to a label."""
+    """A text, with the readers of the languages whose labels it may contain. `small`: the text in lower case. `words`:
+    the words of the text that may belong to a label."""
 
     def __init__(self, view: TextView, small: str, words: str) -> None:
         self.view = view
@@ -142,7 +144,7 @@ class LabelledText:
         return self._places
 
     def _regions(self) -> list[tuple[int, int]]:
-        """Return the parts of the text that contain its labels. They begin and end between words."""
+        """Return the spans of the text that may contain labels. Each span begins and ends between words."""
         small = self.small
         places = None if len(small) <= _REGION else self.places()
         if places is None:
@@ -175,7 +177,7 @@ def label_readers() -> tuple[LabelReader, ...]:
 
 @cache
 def _ascii_readers() -> tuple[LabelReader, ...]:
-    """Return the readers of languages that may be written in ASCII."""
+    """Return the readers of languages that have labels in ASCII."""
     return tuple(each for each in label_readers() if any(map(str.isascii, each.stems)))
 
 
@@ -298,7 +300,8 @@ def _value_after_purpose(
 ) -> tuple[int, int] | None:
     """Return the span of a value after a label and a few words without a connector: `hasło do wifi domek2020`.
 
-    The value must end the clause, and a word that describes a secret or a function word must not precede it.
+    The value must end the clause. The word before the value must not be a function word or a word that describes a
+    secret.
     """
     if not reader.words.spaced or _is_shared(label[0]):
         return None
@@ -323,9 +326,10 @@ def _has_change(small: str, start: int, end: int, reader: LabelReader) -> bool:
 
 
 def _is_sure(view: TextView, connector: re.Match[str], label: re.Match[str]) -> bool:
-    """Return whether a word counts as a value when it is the whole object after this connector.
+    """Return whether a single word counts as a value when it is the whole object after this connector.
 
-    `e` without its accent is another word (and). `told_passwords` reads shared labels with a symbol.
+    In Italian and Portuguese, `e` with an accent is a connector ("is"), but `e` without an accent means "and". A symbol
+    after a shared label gives False, because `told_passwords` finds these values.
     """
     if connector.lastgroup == "sign":
         return not _is_shared(label[0])
@@ -382,8 +386,8 @@ def _plain_value(
 def _whole_object(
     text: str, small: str, start: int, kind: SecretKind, reader: LabelReader, *, is_direct: bool
 ) -> tuple[int, int] | None:
-    """Return the word that is the whole rest of the clause, or the words of a passphrase; None when they describe the
-    secret."""
+    """Return the span of the word that is the whole rest of the clause, or of the words of a passphrase; None when the
+    words describe the secret."""
     if kind == "passphrase" and reader.words.spaced:
         return _phrase(small, start, reader)
     if kind not in ("password", "passphrase") or (not reader.words.spaced and not is_direct):

@@ -1,5 +1,5 @@
-"""Secrets named by the layout of a text: a label on a line above the value, a list below a label, and the column of a
-table."""
+"""Secrets that the layout of a text connects with a label: the value on the line below a label, the items of a list
+below a label, and the cells of a table column whose header is a label."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def _labels_of(line: str) -> list[tuple[int, int, SecretKind]]:
 
 
 def _has_item_below(text: str, number: int, lines: _Lines) -> bool:
-    """Return whether the next non-empty line, after at most one empty line, is an item: a value, optionally named."""
+    """Return whether the next non-empty line is an item: a value, optionally with a name before it. At most one empty
+    line may come before the item."""
     for start, end in lines[number + 1 : number + 3]:
         if text[start:end].strip():
             return _ITEM.match(text, start, end) is not None
@@ -97,7 +98,8 @@ def _has_item_below(text: str, number: int, lines: _Lines) -> bool:
 
 
 def _delimiter_of_head(line: str, text: str, below: tuple[int, int]) -> str | None:
-    """Return the delimiter of a line that may be a table header. The next line contains it equally often."""
+    """Return the delimiter of a line that may be a table header. The next line must contain the delimiter as often as
+    this line."""
     for delimiter in _DELIMITERS:
         count = line.count(delimiter)
         if count and text.count(delimiter, *below) == count:

@@ -71,14 +71,14 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
 SHORT_NOUN: Final = 6
 """Maximum length of a noun that counts only as a whole word: `pin` does not count in `spinning`."""
 AMBIGUOUS: Final = re.compile(r"claves?|cle .*|llave .*|tan|pass")
-"""Nouns with another meaning. The value must look like a secret."""
+"""Nouns that also have another meaning. The value after such a noun must look like a secret."""
 ANOTHER_ONE: Final = re.compile(
     r"(?:\b(?:old|new|previous|former|current|other|second|first|last|next|backup|work|home) (?:ones?|password|pin)|"
     r"\bbefore that it|"
     r"\b(?:das|die) (?:alte|neue|andere|vorige|zweite)|\b(?:la|el) (?:antigua|anterior|vieja|nueva|otra|segunda)|"
     r"\bl'(?:ancien|autre)|\ble (?:nouveau|precedent|deuxieme))(?: (?:is|was|ist|war|lautet|es|era|est|etait)|:) "
 )
-"""Phrases before a further value, in a text that already contains one."""
+"""Phrases that announce a further value, in a text that already contains a value."""
 STEMS: Final = (
     "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination",
     "combo", "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
@@ -126,7 +126,8 @@ NAMED_VERB: Final = re.compile(
     r"manag)[\w.@&-]{1,20}){1,2}"
     rf",? {_COPULAS}{_ADVERBS}:?[ \t]+"
 )
-"""A copula after one or two words for the place: `mot de passe gmail est`. The value must look like a secret."""
+"""A copula after one or two words for the service of the password: `mot de passe gmail est`. The value must look like a
+secret."""
 CHANGE: Final = re.compile(
     r"(?: (?:for|of|on|fur|de|del|du|pour) [^,.;:!?=\n]{1,40}?)? (?:(?:was |is |got |has been |have been )?"
     rf"(?:{_CHANGES} ))?(?:to|auf|zu|a|por|en|par):? +|(?: has been| wurde| ha sido| a ete)? (?:auf|"
@@ -140,7 +141,7 @@ FOLLOW_UP: Final = re.compile(
 )
 """The beginning of a separate sentence with the value."""
 BESIDE: Final = re.compile(r",?[ \t]{1,3}(?:#|no\.?|nr\.?|num\.?)?[ \t]?")
-"""The gap when the value directly follows the noun."""
+"""The characters between a noun and a value that directly follows it."""
 _OWNERS = (
     r"my|the|our|your|his|her|their|its|mein|meine|das|unser|dein|sein|ihr|die|mi|la|el|su|tu|nuestra|mon|"
     r"ma|le|notre|ton|"
@@ -160,18 +161,18 @@ GENERIC: Final = re.compile(
     r"schlechtes|typisches|comun|"
     r"tipica|buena|mala|courant|typique|bon|mauvais)(?: (?:wifi|banking|admin))? $"
 )
-"""Words before a noun that does not mean a specific password."""
+"""Words before a noun. They show that the noun means no specific password."""
 OF_A_DAY: Final = re.compile(
     r" (?:of the (?:day|week|month|year)|des (?:tages|monats)|del (?:dia|mes)|du (?:jour|mois))\b"
 )
-"""Words after a noun that means the password of a game."""
+"""Words after a noun. They show that the noun means the password of a game."""
 STORY: Final = re.compile(
     r"\b(?:in|of|from|im|aus|de|en|dans) (?:the|that|this|dem|einem|la|el|le|une?|un) "
     r"(?:novel|film|movie|story|book|show|series|episode|tale|fairy tale|roman|marchen|buch|novela"
     r"|pelicula|serie|cuento|libro"
     r"|conte|livre)\b"
 )
-"""Words that indicate a story."""
+"""Words that show that the text is about a story."""
 AND: Final = re.compile(r"(?:,| and| or| und| oder| y| o| et| ou|/| /) ?")
 """Words and punctuation between two values."""
 UNITS: Final = re.compile(
@@ -274,7 +275,7 @@ QUALITIES: Final = _words(
     "inconnu connu pire "
     "meilleur deux trois quatre cinq huit a ete est etait sera doit peut"
 )  # fmt: skip
-"""Words that describe a password, and function words of the other languages."""
+"""Words that describe a password, and the function words of German, Spanish and French."""
 TOPIC: Final = FUNCTION_WORDS | QUALITIES
 TOPIC_ENDINGS: Final = re.compile(
     r".{2,}(?:ly|ed|ing|able|ible|less|wise|lich|ig|bar|haft|sam|isch|iert|mente|ada|ado|ida|ido)$|"
@@ -289,6 +290,6 @@ CREDENTIALS: Final = re.compile(
     r"(?: ?[:=] ?| (?:is|are|sind|lauten|son|sont|with|as|mit|con|avec) | )[\"'`]?(?P<user>[^\s/|:,]{1,64}) ?[/|:,] "
     r"?(?P<value>[^\s,;\"'`]{4,64})"
 )
-"""A user name and a password after one word."""
+"""A user name and a password after one word, such as `login`."""
 CREDENTIAL_STEMS: Final = ("cred", "login", "log-in", "user", "zugangsd", "anmelded", "acceso", "identifiant")
 """Parts of words. A text without any of them does not match `CREDENTIALS`."""

@@ -24,7 +24,7 @@ from .pattern_sizes import least_digits, most_digits_together
 from .text_view import lowered
 
 _STEM: Final = re.compile(r"\\b|.\?.*|[\[(].*")
-"""The parts of a name's pattern that are not its fixed beginning."""
+"""The parts of a name's pattern that are not literal text."""
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 _SRE: Final[Any] = importlib.import_module("re._parser")
-"""The parser of `re`. Its tree is not documented; a node type that is unknown here counts as no digit."""
+"""The parser of `re`. Its tree is not documented; a node type that `_digits_of` does not know counts as no digit."""
 
 
 _NEAR: Final = 8
-"""Maximum number of characters between two digits of one number, more than any known form has."""
+"""Maximum number of characters between two digits of one number. All known forms of numbers have fewer."""
 _NUMBER: Final = re.compile(rf"\d+(?:\D{{1,{_NEAR}}}\d+)*")
 _NUMBER_IN_ASCII: Final = re.compile(rf"[0-9]+(?:[^0-9]{{1,{_NEAR}}}[0-9]+)*")
 """The same pattern for ASCII text, twice as fast."""

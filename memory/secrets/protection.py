@@ -17,8 +17,8 @@ BUILT_IN: Final[tuple[SecretDetector, ...]] = (BuiltInDetector(),)
 ROUNDS_MAX: Final = 8
 """Maximum number of searches in the masked text. Each mask may reveal another finding."""
 SEARCHED_AGAIN_MAX: Final = 256 * 1024
-"""Maximum number of characters searched in all these rounds, so that a text with many labels does not cost nine
-searches."""
+"""Maximum number of characters searched in all these rounds together. It limits the time for a long text with many
+labels."""
 _PRIORITY: Final[tuple[SecretKind, ...]] = (
     "private_key",
     "connection_string",
@@ -34,7 +34,7 @@ _PRIORITY: Final[tuple[SecretKind, ...]] = (
     "email",
     "phone",
 )
-"""Kinds by priority. The first of them names a span that several findings share."""
+"""Kinds by priority. When several findings share a span, the kind that comes first in this list names the span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def protect(
     detectors: Sequence[SecretDetector] = BUILT_IN,
     known: Sequence[Finding] = (),
 ) -> Protected:
-    """Mask, label or drop what the detectors find in a text.
+    """Mask, label or drop the secrets that the detectors find in a text.
 
     A text without a finding is returned unchanged. Protecting a protected text changes nothing: placeholders are never
     findings, and the masked text is searched again until no new mask is found (at most ROUNDS_MAX times).
@@ -117,8 +117,8 @@ def _masks(found: Iterable[Finding], policy: PrivacyPolicy) -> list[Finding]:
 def _apart(found: Iterable[Finding], policy: PrivacyPolicy) -> list[Finding]:
     """Return the findings by position without overlaps.
 
-    Findings that overlap become one span of the kind with the highest priority. A masked finding has priority over a
-    labelled one, so a labelled finding that overlaps a masked one is dropped: its text is masked anyway.
+    Overlapping findings with the same action become one span of the kind with the highest priority. Of overlapping
+    findings with different actions, only one stays: `drop` before `mask` before `label`.
     """
     apart: list[Finding] = []
     for each in sorted(found, key=lambda one: (one.start, one.end)):
@@ -139,8 +139,8 @@ def _rank(finding: Finding, policy: PrivacyPolicy) -> tuple[int, int]:
 
 
 def _replace(text: str, masked: Sequence[Finding]) -> tuple[str, list[tuple[int, int]]]:
-    """Replace the spans with placeholders. Return the text, and (end in it, end of the original span) by
-    placeholder."""
+    """Replace the spans with placeholders. Return the new text and, for each placeholder, its end in the new text and
+    the end of the original span."""
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     read = length = 0
@@ -153,7 +153,8 @@ def _replace(text: str, masked: Sequence[Finding]) -> tuple[str, list[tuple[int,
 
 
 def _in_original(finding: Finding, places: Sequence[tuple[int, int]]) -> Finding:
-    """Return a finding of the masked text with its span in the original text. It overlaps no placeholder."""
+    """Return a finding of the masked text with its span in the original text. The finding must not overlap a
+    placeholder."""
     before = bisect_right(places, finding.start, key=itemgetter(0))
     shift = places[before - 1][1] - places[before - 1][0] if before else 0
     return Finding(finding.kind, finding.start + shift, finding.end + shift)

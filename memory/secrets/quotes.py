@@ -1,7 +1,7 @@
 """Quotes without secrets: cuts a quote to the clause that supports its statement.
 
-"My password is [password], and I prefer tea" is the quote of two statements. The statement about tea keeps "I prefer
-tea".
+Example: two statements have the quote "My password is [password], and I prefer tea". The quote of the statement about
+tea becomes "I prefer tea".
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _BREAK: Final = re.compile(
 _JOINT: Final = re.compile(r"^(?:and|but|so|because|und|aber|denn|weil|y|pero|porque|et|mais|car)\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 STEM: Final = 4
-"""Number of equal letters at the beginning of two words that count as the same word."""
+"""Number of letters at the beginning of a word that are compared. Two words that begin with the same letters count as
+the same word."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _ID: Final = re.compile(r"(?:.*_)?ids?")
 
 @dataclass(frozen=True, slots=True)
 class ProtectedValue:
-    """A JSON value after protection. `sensitivity` is the label of its texts, or None without a label."""
+    """A JSON value after protection. `sensitivity`: the highest label of its texts; None when no text has a label."""
 
     value: JsonValue
     sensitivity: Sensitivity | None
@@ -62,7 +62,7 @@ class SecretFilter:
         labels: list[Sensitivity | None] = []
         return ProtectedValue(self._named(name, value, labels), highest(*labels))
 
-    # ------------------------------------------------------------------------------------------------ within
+    # ------------------------------------------------------------------------------------------------ helpers
     def _value(self, value: JsonValue, labels: list[Sensitivity | None]) -> JsonValue:
         if isinstance(value, str):
             return self._json(value, labels) if value.lstrip()[:1] in ("{", "[") else self._text(value, labels)
@@ -110,5 +110,5 @@ def highest(*sensitivities: Sensitivity | None) -> Sensitivity | None:
 
 
 def at_least(sensitivity: Sensitivity, label: Sensitivity | None) -> Sensitivity:
-    """Return the sensitivity of a record that also has this label."""
+    """Return the higher of a record's sensitivity and this label."""
     return highest(sensitivity, label) or sensitivity

@@ -1,4 +1,4 @@
-"""A text as detectors read it: look-alike characters are plain, and invisible characters are removed.
+"""A text as detectors read it: plain characters replace look-alike characters, and invisible characters are removed.
 
 A secret may be written in full-width digits, or contain a zero-width space or a soft hyphen. The view has no such
 characters, and each position in it maps to a position in the original text.
@@ -73,7 +73,8 @@ class TextView:
 
 
 def lowered(text: str) -> str:
-    """Return the text in lower case with every character at its position."""
+    """Return the text in lower case, with the same length. A character whose lower case has several characters stays
+    unchanged."""
     small = text.lower()
     if len(small) == len(text):
         return small

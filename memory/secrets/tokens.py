@@ -25,7 +25,7 @@ _URL: Final = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{|<|%[A-Za-z_]+%|\[[a-z_]+\]|[*x.\u2022]+$")
-"""Replacements for a password: a variable or a placeholder."""
+"""Texts in place of a password: a variable or a placeholder."""
 _JDBC: Final = re.compile(r"(?<![a-z])jdbc:[^\s\"'<>`]{1,512}?[?;&](?:password|pwd)=[^\s\"'<>`]{1,512}", re.IGNORECASE)
 _SECRET_SETTING: Final = re.compile(r"(?:password|passwd|pwd|key|signature|secret) ?=", re.IGNORECASE)
 _SETTING: Final = re.compile(

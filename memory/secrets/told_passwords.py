@@ -28,7 +28,7 @@ _CODE_LIKE: Final = re.compile(
     r"|https?://|[x*.\u2022_-]{3,}$|[\w.+-]+@[\w-]+(?:\.[\w-]+)+$",
     re.IGNORECASE,
 )
-"""Replacements for a value: a variable, a call, a placeholder, an address."""
+"""Texts in place of a value: a variable, a call, a placeholder, an address."""
 _WORD: Final = re.compile(r"[^\s.,;!?\"|]+")
 _CLAUSE_END: Final = re.compile(
     r"[ \t]*(?:[.,;!?)\"\n|]|$|- |\u2014)|[ \t]+(?:and|but|so|or|und|aber|y|pero|et|mais|btw|please|bitte)\b"
@@ -147,8 +147,9 @@ def _value(
     """Return the span of a value that begins at `start`; None when there is none.
 
     Args:
-        is_named: a connector before the value announces it.
-        is_direct: the connector is a symbol directly after the noun; None: the value must look like a secret.
+        is_named: True when a connector before the value announces the value.
+        is_direct: True when the connector is a symbol directly after the noun; False for another connector; None when
+            the value must look like a secret.
     """
     if quoted := _QUOTED.match(text, start):
         group = quoted.lastindex or 1
@@ -183,7 +184,8 @@ def _value(
 
 
 def _whole_object(small: str, start: int, kind: SecretKind, *, is_direct: bool) -> tuple[int, int] | None:
-    """Return the span from here to the end of the clause, if its words can be a secret and do not describe one."""
+    """Return the span from `start` to the end of the clause; None when its words cannot be a secret, or describe a
+    secret."""
     most = _PHRASE_WORDS_MAX if kind == "passphrase" else _OBJECT_WORDS_MAX
     place, words = start, list[str]()
     while len(words) < most and (word := _WORD.match(small, place)):

@@ -1,4 +1,4 @@
-"""Values next to a label in any language, recognised by form, without the words of a language."""
+"""Values next to a label, recognised by their form. These rules are the same for all languages."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _OTHER: Final = re.compile(
     r"|https?://|www\.|[x*.\u2022_-]{3,}$|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+$",
     re.IGNORECASE,
 )
-"""Replacements for a value: a variable, a call, a placeholder, an address."""
+"""Texts in place of a value: a variable, a call, a placeholder, an address."""
 _SIGN: Final = re.compile(r"[@#$%^&*_+=~|\\!<>{}?\u20ac\u00a3\u00a7]")
 _SIGN_BESIDE: Final = re.compile(r"[@#$%^&*+~!?\u20ac\u00a3\u00a7]")
-"""Symbols that do not occur in names of a program."""
+"""Symbols that do not occur in names of program code."""
 _MIXED_CASE: Final = re.compile(r"[a-z][A-Z]")
 _TRAILING: Final = ".,;:)]}\"'`>*\u3002\uff0c\u3001\u300d"
 _KEY_MIN, _KEY_BESIDE_MIN = 8, 16
@@ -43,11 +43,12 @@ _NAMED_MIN: Final = 3
 
 
 def value_end(text: str, start: int, kind: SecretKind, *, named: bool, spaced: bool) -> int | None:
-    """Return the end of a value of this kind that begins at `start` and contains a digit or a symbol; None without one.
+    """Return the end of a value of this kind that begins at `start` and has the form of a secret; None when no such
+    value begins there.
 
     Args:
-        named: a connector before the value announces it.
-        spaced: the language separates words with spaces.
+        named: True when a connector before the value announces the value.
+        spaced: True when the language separates words with spaces.
     """
     if PLACEHOLDER.match(text, start):
         return None
@@ -66,7 +67,8 @@ def value_end(text: str, start: int, kind: SecretKind, *, named: bool, spaced: b
 
 
 def is_strong(value: str, *, named: bool) -> bool:
-    """Return whether a word has the form of a password: a digit, a symbol, or a capital letter inside."""
+    """Return whether a word has the form of a password: it contains a digit, a symbol, or a capital letter after a
+    small one."""
     has_digit, has_letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     has_sign = _SIGN.search(value.rstrip("?!")) is not None or (has_digit and _SIGN.search(value) is not None)
     if _DATE.fullmatch(value) or value.endswith("%"):
@@ -98,7 +100,7 @@ def _pin_end(text: str, start: int, form: re.Pattern[str], *, named: bool) -> in
 
 
 def ends_clause(text: str, place: int) -> bool:
-    """Return whether a clause ends here."""
+    """Return whether a clause ends at `place`."""
     rest = text[place : place + 3].lstrip(" \t")
     return not rest or rest[0] in ".,;!?)\n\r"
 

@@ -1,4 +1,5 @@
-"""Removal of secrets from a turn, before recorder and observer store, index and show it."""
+"""Removal of secrets from a turn, before the recorder and the observer store the turn, index it, and show it to a
+model."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ class ProtectedTurn:
 def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
     """Protect every text of a turn: messages with their names and tool calls, metadata, and unknown fields.
 
-    Invisible characters are removed first, so that detectors read the text that a person sees. This does not count as a
-    change, because a repeated turn is recognised by its value. The ids of a turn do not change. A dropped message keeps
-    its position, with an empty text.
+    Invisible characters are removed first, so that detectors read the text that a person sees. This removal does not
+    set `changed`, because a repeated turn is recognised by its value. The ids of a turn do not change. A dropped
+    message keeps its position, with an empty text.
     """
     turn = _cleaned(turn)
     across = across_messages(turn.messages, secrets)
@@ -120,8 +121,8 @@ def _rest_of(part: ContentPart) -> JsonValue:
 
 
 def _with_text(message: TurnMessage, text: str, rest: list[JsonValue]) -> str | tuple[ContentPart, ...]:
-    """Return the message's content with another text. Several text parts become one part, because a secret may cross
-    from one part to the next."""
+    """Return the message's content with a new text. Several text parts become one part, because a secret may cross from
+    one part to the next."""
     if not isinstance(message.content, tuple):
         return text
     others = [

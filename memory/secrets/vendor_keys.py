@@ -1,7 +1,7 @@
 """Keys and tokens of known vendors, by their published formats.
 
-A format begins with a prefix that is searched first, so a text without prefixes costs almost nothing. Lengths are
-minimum lengths: a vendor may lengthen its keys, and a truncated key is still a key.
+Most formats begin with a prefix. The prefixes are searched first, so the search of a text without a prefix is fast.
+Lengths are minimum lengths: a vendor may lengthen its keys, and a truncated key is still a key.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ _SENTENCE: Final = frozenset(
         "jest",
     ]
 )
-"""Words of sentences. None of them is a word of a seed phrase."""
+"""Words that occur in ordinary sentences and not in seed phrases."""
 
 
 def wallet_words(text: str) -> Iterator[Finding]:

@@ -43,7 +43,7 @@ class SecretLabels:
     copulas: str
     """Words between a label and its value."""
     sure_copulas: str = ""
-    """Copulas after which a single word counts as a value when it is the whole object of the clause."""
+    """Copulas after which a single word counts as a value, when the word is the whole object of the clause."""
     changes: str = ""
     """Words between a label and a new value that replaces an old one."""
     change_verbs: str = ""
