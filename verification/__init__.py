@@ -3,8 +3,8 @@ docs/how-to/verify.md.
 
 `memstream verify` reads everything once with `read_history` (history.py), which decodes records and points
 (decoding.py) into compact rows (rows.py). `verify` (invariants.py) then runs one pure check per invariant over these
-rows and returns one `InvariantVerdict` each. Tests call both, and pass the expected properties of a run. Nothing in
-this package writes.
+rows and returns one `InvariantVerdict` each. Tests call both functions, and pass the expected properties of a run to
+`verify`. Nothing in this package writes.
 """
 
 from .history import HistoryScope, read_history

@@ -10,11 +10,11 @@ from .verdicts import Expected, Findings, InvariantVerdict
 
 
 def spending_is_within_budget(history: History, expected: Expected) -> InvariantVerdict:
-    """Check model use and accounts.
+    """Check the model calls and the budget accounts.
 
-    In the tier `free`, no proposal comes from a model that costs money. In every account, the taken amount stays within
-    a ceiling that pauses, and the spent amount stays within the taken amount. The notes report the model calls and
-    tokens of observation.
+    In the tier `free`, no proposal may come from a model that costs money. In every account, the spent amount must not
+    be above the taken amount. When the ceiling pauses calls, the taken amount must not be above the ceiling. The notes
+    report the model calls and tokens of observation.
     """
     findings = Findings()
     spends = [

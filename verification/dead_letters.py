@@ -1,7 +1,8 @@
 """I5: the dead letters are exactly the poison set.
 
-A record itself shows whether it can be decoded. Only its dead letter shows whether the model refused it, or whether it
-killed a worker three times. The check believes the dead letter, unless the caller gives the expected set.
+The poison set is the set of records that a stage must refuse. Decoding a record shows whether the record is invalid.
+Only the dead letter shows whether the model refused the record, or whether the record killed a worker three times. In
+these two cases the check accepts the reason of the dead letter, unless the caller gives the expected set.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from .rows import DeadLetterRow, History, Refusal
 from .verdicts import Expected, Findings, InvariantVerdict, format_turn, positions
 
 BY_DECISION = frozenset(("refused_by_model", "fatal"))
-"""Reasons that the record itself does not show."""
+"""Reasons that only the dead letter shows."""
 OF_DECODING = frozenset(("undecodable", "invalid", "unsupported_version"))
-"""Reasons that decoding the record shows."""
+"""Reasons that the checker finds by decoding the record."""
 
 
 def dead_letters_are_the_poison_set(history: History, expected: Expected) -> InvariantVerdict:

@@ -1,4 +1,5 @@
-"""Decoding of records and points into rows, one at a time; pure. A record that does not decode becomes a `Refusal`."""
+"""Decoding of records and points into rows, one at a time; pure. A record that its stage must refuse becomes a
+`Refusal`."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def _occurs_in(quote: str, text: str) -> bool:
 
 
 def turn(record: Record, *, partitions: int, policy: MemoryPolicy, now: datetime) -> DecodedTurn | Refusal:
-    """Decode a turn. `now`: the time of a turn whose record has none."""
+    """Decode a turn. `now`: the time of a turn whose record has no timestamp."""
     try:
         routed = decode_turn(record, policy.routing, now=now)
     except Poison as poison:
@@ -170,8 +171,8 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
 
 
 def _proposed(found: Command) -> tuple[str | None, bool]:
-    """Return the model that made the proposals of a facts.apply or an episodes.record, and whether consolidation issued
-    it."""
+    """Return the model that made the proposals of a `facts.apply` or `episodes.record` command, and whether
+    consolidation issued the command."""
     proposed: type[FactsApply] | type[EpisodesRecord]
     match found.kind:
         case "facts.apply":
@@ -188,7 +189,7 @@ def _proposed(found: Command) -> tuple[str | None, bool]:
 
 
 def _kept(found: Command) -> tuple[str, ...]:
-    """Return the ids of the episodes that an episodes.keep makes."""
+    """Return the ids of the episodes that an `episodes.keep` command makes."""
     if found.kind != "episodes.keep":
         return ()
     try:
@@ -351,7 +352,7 @@ def _hash(value: JsonValue) -> int:
 
 
 def evidence(fact: Fact) -> Iterator[tuple[EvidenceRow, tuple[str, str, str, str]]]:
-    """Yield each piece of evidence with its entry for `History.evidence_keys`; see also `History.evidence`."""
+    """Yield each piece of evidence of a fact for `History.evidence`, with the entry for `History.evidence_keys`."""
     owner_key = fact.owner.key(fact.tenant_id)
     for each in fact.evidence:
         said = (owner_key, each.session_id, each.turn_id, fact.subject)
@@ -381,8 +382,8 @@ def point(collection: str, found: StoredPoint) -> PointRow:
 
 
 def _episode(found: StoredPoint) -> PointRow:
-    """Decode an episode. When its content is a gist, its hash is the hash of the archived text, and the archive is
-    checked against it."""
+    """Decode an episode. The content hash of an episode with a gist is the hash of the archived text, so
+    tenant_isolation.py compares it with the archive."""
     row = StoredEpisode.from_payload(found.payload)
     whole = row.archived_at is not None or row.content_hash == ids.content_hash(row.content)
     return PointRow(
@@ -441,4 +442,5 @@ _POINTS: Mapping[str, Callable[[StoredPoint], PointRow]] = {
     TURNS: _message,
 }
 COLLECTIONS: tuple[str, ...] = tuple(_POINTS)
-"""Collections in which each point follows from one turn. Digests, procedures and links do not, and are not read."""
+"""Collections whose points each come from one turn or one command. Digests, procedures and links do not, so the checker
+does not read their collections."""

@@ -1,5 +1,5 @@
-"""The check that facts agree in three places: the fold of memory.facts.updated, the last state on memory.facts, and
-Qdrant. No superseded fact is active in any of them."""
+"""The check that three places agree about each fact: its newest version on memory.facts.updated, its last state on
+memory.facts, and its point in Qdrant. No superseded fact may be active in any of the three places."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def _links(current: dict[str, FactView], erased: set[str], findings: Findings) -
 
 
 def _doubles(current: dict[str, FactView], findings: Findings) -> None:
-    """Find active facts of one owner and subject with the same text. They come from two writers that did not see the
-    writes of each other."""
+    """Find active facts of one owner and subject with the same text. Such facts come from two writers that did not see
+    each other's writes."""
     said: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for fact in current.values():
         if fact.state == "active":

@@ -2,13 +2,13 @@
 
 A pipeline may be running, so the order of reading matters:
 
-- first the committed offsets: records below them had all of their effects;
+- first the committed offsets: all effects of the records below these offsets exist;
 - then the ends of the topics, downstream topics first;
 - then the records up to these ends, effects before their causes;
 - the store last.
 
-So no effect is read without its cause, and the effects of every acknowledged record are in the data that is read later.
-`History.moved` names the topics and commits that changed during the reading.
+Therefore, the history contains the cause of each of its effects. It also contains every effect of an acknowledged
+record. `History.moved` names the topics and commits that changed during the reading.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ _DOWNSTREAM_FIRST = (
 class HistoryScope:
     """The scope of a reading.
 
-    `since`: the first offsets of interest (for a test on a shared broker). Records that name no tenant count only with
-    `since`, or when no tenant is given.
+    `since`: the first offset to read, by topic and partition; tests on a shared broker skip older records with it.
+    Records without a tenant are in the scope only with `since`, or when `tenant` is None.
     """
 
     tenant: str | None = None
@@ -105,13 +105,13 @@ class HistoryScope:
 
 
 async def read_history(*, log: Log, store: VectorStore, scope: HistoryScope) -> History:
-    """Read log and store. Raises Transient when one of them is unavailable. A payload of another tenant in the store
-    becomes an entry of `History.unreadable`."""
+    """Read the log and the store. Raises Transient when the log or the store is unavailable. A payload of another
+    tenant in the store becomes an entry of `History.unreadable`."""
     return await _Reader(log, store, scope).run()
 
 
 class _Reader:
-    """A reader of one history. `run` calls the methods in the order that the docstring of the module gives."""
+    """A reader of one history. `run` reads in the order that the docstring of the module explains."""
 
     def __init__(self, log: Log, store: VectorStore, scope: HistoryScope) -> None:
         self._log = log
@@ -124,9 +124,9 @@ class _Reader:
         self._tenants: set[str] = set() if scope.tenant is None else {scope.tenant}
         self._wanted_originals: set[Position] = set()
         self._quotes: dict[TurnName, list[tuple[str, str]]] = {}
-        """The quotes of each turn (observation id, quote), until the turn itself is read."""
+        """Pairs of observation id and quote, by turn. They are compared with the turn when the turn is read."""
         self._has_quote: dict[str, bool] = {}
-        """By observation id: True when a turn with its turn id contains the quote."""
+        """Results by observation id: True when a turn with the turn id of the observation contains the quote."""
 
     async def run(self) -> History:
         history = self._history
@@ -189,7 +189,8 @@ class _Reader:
                 self._history.unreadable[format_position(record.position)] = str(why)
 
     async def _records(self, name: str) -> AsyncIterator[Record]:
-        """Yield the records up to the end that the topic had when the reading began."""
+        """Yield the records up to the end that the topic had when the reading began. Skip records that a growth of the
+        topic sent again to another partition."""
         spans = self._history.spans.get(name, ())
         start = {partition: span.start for partition, span in enumerate(spans) if span.start < span.end}
         if not start:
@@ -243,7 +244,7 @@ class _Reader:
             return
         known = self._history.states.get(key)
         if known is not None and self._in_place(known.position, key) and not self._in_place(record.position, key):
-            return  # from before a growth of the topics: the known record is newer
+            return  # the record is from before a growth of the topics, so the known record is newer
         highest = known.highest if known else 0
         view = None
         if fact is not None:
@@ -324,7 +325,7 @@ class _Reader:
     def _look_for_quotes(self, read: DecodedTurn) -> None:
         quotes = self._quotes.get(read.row.name, ())
         for (observation_id, _), found in zip(quotes, read.quoted(quote for _, quote in quotes), strict=True):
-            # two turns may have one id and different words: one of them must contain the quote
+            # two turns may have the same id and different words: one of the two must contain the quote
             self._has_quote[observation_id] = self._has_quote.get(observation_id, False) or found
 
     def _mark_quotes(self) -> None:
@@ -339,10 +340,10 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------ the table
     async def _waiting(self) -> None:
-        """Find the turns that wait in the table of the observer.
+        """Find the deferred turns. Each has its own row in the table of the observer.
 
-        A deferred turn has its own row there. The changelog is large. So it is read only when a turn has no other
-        effect, and only for the sessions of such turns.
+        The changelog of this table is large. Therefore, it is read only when some turns have no other effect, and only
+        the rows of the sessions of these turns are kept.
         """
         history = self._history
         missing = turns_without_effect(history)
@@ -414,8 +415,8 @@ def turns_without_effect(history: History) -> list[TurnRow]:
 
 
 def _waiting_turns(rows: Mapping[str, bytes], sessions: Collection[str]) -> set[Position]:
-    """Return the positions of the waiting turns: rows that the row of the session counts. After a crash, there may be a
-    row that no session counts."""
+    """Return the positions of the waiting turns. A row counts when its number is in the range that the row of its
+    session gives. After a crash, a row outside this range may exist."""
     waiting: set[Position] = set()
     counted = {key: SessionRow.read(rows[key]) for key in sessions if key in rows}
     for key, value in rows.items():

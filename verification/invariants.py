@@ -21,9 +21,9 @@ __all__ = ["CHECKS", "Expected", "InvariantVerdict", "Violation", "verify"]
 
 
 def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
-    """Check that turn numbers follow the order in which the turns of a session first came.
+    """Check that turn numbers follow the order in which the turns of a session first arrived.
 
-    Records that were put back or refused are left out.
+    Refused records are left out, and copies of a refused turn that arrived before its dead letter.
     """
     findings = Findings()
     dead_lettered = history.dead_lettered("observer")
@@ -90,8 +90,8 @@ def _reflected_in_order(history: History, findings: Findings) -> None:
 
 
 def lag_is_zero(history: History, expected: Expected) -> InvariantVerdict:
-    """Check that committed offsets are at the ends of all topics that the stages read, and that nothing moved during
-    the reading."""
+    """Check that committed offsets are at the ends of all topics that the stages read, and that no topic and no commit
+    changed during the reading."""
     findings = Findings()
     for stage in sorted(expected.stages):
         for topic in read_by(stage):

@@ -1,4 +1,5 @@
-"""The partition count by which a record was judged: the present one, or the one before a growth of the topics."""
+"""The partition count of a topic when a stage handled a record: the present count, or the count before a growth of the
+topic."""
 
 from __future__ import annotations
 
@@ -13,30 +14,33 @@ from ..streams.log.port import Log, Position
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Partition counts by topic. `growths`: the growths that are in the markers of the stage of each topic, oldest
-    first."""
+    """Partition counts by topic. `now`: the present count. `growths`: the growths of a topic, oldest first, from the
+    marker of the stage that reads the topic."""
 
     now: Mapping[str, int] = field(default_factory=dict)
     growths: Mapping[str, Sequence[Growth]] = field(default_factory=dict)
 
     def of(self, position: Position) -> int:
-        """Return the count by which the record at this position was judged."""
+        """Return the partition count of the topic when a stage handled the record at this position."""
         later = self.growths.get(position.topic, ())[self._growths_before(position) :]
         return later[0].partitions if later else self.now[position.topic]
 
     def place(self, position: Position) -> tuple[int, int]:
-        """Return the sort key for the records of one key. After a growth they may be on another partition."""
+        """Return the sort key for the records of one key, by time. Offsets alone do not sort them, because a growth may
+        move the key to another partition."""
         return self._growths_before(position), position.offset
 
     def was_sent_again(self, position: Position) -> bool:
-        """Return whether a growth sent this record again, so that no stage handled it here."""
+        """Return whether a growth of the topic sent this record again to another partition. No stage handled the record
+        at this position."""
         return any(
             _offset(growth.until, position) <= position.offset < _offset(growth.sent_again, position)
             for growth in self.growths.get(position.topic, ())
         )
 
     def partitions_of(self, topic: str, key: str, *, now: int) -> set[int]:
-        """Return the partitions that have, or had, the records of a key. `now`: the present count of the topic."""
+        """Return the partitions that contain records of a key, now or before a growth. `now`: the present count of the
+        topic."""
         counts = {growth.partitions for growth in self.growths.get(topic, ())} | {now}
         return {partition_for(key.encode(), count) for count in counts}
 

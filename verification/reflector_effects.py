@@ -18,7 +18,7 @@ OPENING = frozenset(("reinforced", "updated", "merged", "approved", "promoted", 
 class _Changes:
     """Events of facts, by the observation that caused them.
 
-    Events of proposals are left out: their observations were reflected long before.
+    Events that a command caused are left out: the observations of these events were reflected long before.
     """
 
     def __init__(self, history: History) -> None:
@@ -32,8 +32,9 @@ class _Changes:
         return self._events.get((row.owner_key, observation_id), ())
 
     def has_evidence(self, row: ObservedRow, subject: str) -> bool:
-        """Return whether a fact of this subject has evidence of this turn. When a turn states the same twice in other
-        words, the second statement changes nothing, and the rows have no words to compare."""
+        """Return whether a fact of this subject has evidence from this turn. The check then accepts an observation that
+        made no fact: when a turn states something twice in different words, the second statement changes nothing. The
+        rows contain only hashes, so the check cannot compare the words."""
         return (row.owner_key, ids.split(row.session_key)[2], row.turn_id, subject) in self._evidence_keys
 
     def of_turn(self, row: ObservedRow) -> list[EventRow]:
@@ -91,7 +92,7 @@ def _recorded(
 
 
 def _facts_are_made(history: History, row: ObservedRow, changes: _Changes, findings: Findings) -> None:
-    """Check that each observation that makes a fact made one, or was applied to another fact."""
+    """Check that each observation that must lead to a fact made a fact, or was applied to an existing fact."""
     if not history.keeps_effect([row], FACTS_UPDATED.name, key=row.owner_key):
         return
     for each in row.observations:
@@ -109,7 +110,8 @@ def _facts_are_made(history: History, row: ObservedRow, changes: _Changes, findi
 
 
 class _Stored:
-    """The episodes in the store. When an owner has more than the policy keeps, consolidated episodes may be deleted."""
+    """The episodes in the store. When an owner has more episodes than the policy keeps, consolidated episodes may be
+    deleted."""
 
     def __init__(self, history: History, expected: Expected) -> None:
         self._ids = {point.id for point in history.points.get(EPISODES, ())}
@@ -137,7 +139,7 @@ class _Stored:
     def look_for_strays(self, history: History, findings: Findings) -> None:
         known = self._recorded | self._by_command
         for point in history.points.get(EPISODES, ()):
-            # commands make summaries too: tenant_isolation.py checks them
+            # summaries and episodes added by hand come from commands; tenant_isolation.py checks them
             is_known = point.id in known or point.summarised or point.command_id is not None
             complete = (history.is_complete(topic.name, point.owner_key) for topic in (EPISODES_RECORDED, COMMANDS))
             if not is_known and all(complete):

@@ -19,8 +19,8 @@ TurnName = tuple[str, str]
 
 
 DUPLICATES_WITHIN = 24 * 60 * 60 * 1000
-"""Milliseconds. A record this close to the edge of retention may be a duplicate of a deleted record whose effect is
-deleted, too."""
+"""Milliseconds after the oldest kept record of a partition. A record within this time may be a duplicate of a deleted
+record, whose effect may be deleted, too."""
 
 
 def format_position(position: Position) -> str:
@@ -30,11 +30,11 @@ def format_position(position: Position) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One partition at the beginning of the reading.
+    """The offsets of one partition when the reading begins.
 
     - `first`: the first offset that retention has kept.
     - `since`: the first offset of interest, given by the caller.
-    - `end`: the next offset.
+    - `end`: the offset that the next new record gets.
     """
 
     first: int
@@ -54,7 +54,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """A turn that decodes. `placed`: True when it is on the partition that murmur2 of its session key gives."""
+    """A turn that can be decoded. `placed`: True when the turn is on the partition of its session key (murmur2)."""
 
     position: Position
     timestamp: int
@@ -72,8 +72,9 @@ class TurnRow:
     kept_messages: tuple[int, ...]
 
     def stored_as(self, digest: str | None) -> tuple[int, ...] | None:
-        """Return the hashes of the texts that the session log must have; None when `digest` is the digest of another
-        turn. Texts that an earlier version stored are not masked."""
+        """Return the hashes of the texts that the session log must contain. `digest`: the digest in the session log.
+        None: it is the digest of another turn. An earlier version stored texts without masks, under the digest of the
+        original record."""
         if digest == self.kept_digest:
             return self.kept_messages
         return self.messages if digest == self.digest else None
@@ -111,11 +112,11 @@ class DeadLetterRow:
 
 @dataclass(frozen=True, slots=True)
 class ObservationRow:
-    """One observation and its route under the policy. `subject`: the subject as a fact of this owner has it."""
+    """One observation and its route under the policy. `subject`: the subject that a fact of this owner gets."""
 
     observation_id: str
     derived: bool
-    """True when the id follows from session, turn, subject and content."""
+    """True when the id has the value that is derived from session, turn, subject and content."""
     subject: str
     content_hash: str
     quote: int
@@ -146,7 +147,7 @@ class ObservedRow:
     calls: int
     tokens: int
     put_back: bool = False
-    """True for a dead letter that was put back. The refused record no longer exists."""
+    """True when the record is a dead letter that was put back into the topic."""
 
     @property
     def name(self) -> TurnName:
@@ -234,11 +235,11 @@ class CommandRow:
     stage: StageName
     issued_by: str
     model: str | None
-    """The model that made the proposals of a facts.apply or an episodes.record."""
+    """The model that made the proposals of a `facts.apply` or `episodes.record` command."""
     proposes: bool
-    """True when a consolidation run issued it, with proposals."""
+    """True when a consolidation run issued the command, and the command contains proposals."""
     kept: tuple[str, ...] = ()
-    """Ids of the episodes that an episodes.keep makes."""
+    """Ids of the episodes that an `episodes.keep` command makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,15 +249,16 @@ class ResultRow:
     position: Position
     command_id: str
     subject: str
-    """The key of the stream that its command touches. Clients choose command ids, so an id alone is not unique."""
+    """The key of the command's record. Clients choose command ids, so a command id alone is not unique."""
     digest: str
     of_repetition: bool = False
-    """True when it refuses a repetition: the id was used for another request, or the first result is no longer kept."""
+    """True when the result refuses a repeated command: the id was used for another request, or the first result is no
+    longer stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """A piece of evidence of a fact, from any place where the fact was read."""
+    """A piece of evidence of a fact. The fact was read from a topic or from the store."""
 
     tenant_id: str
     owner_key: str
@@ -266,7 +268,7 @@ class EvidenceRow:
     observation_id: str
     quote: int
     command_id: str | None = None
-    """The command of an edit by hand."""
+    """The command of an edit by hand; None for evidence from an observation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +307,7 @@ class History:
     tenant: str | None = None
     spans: dict[str, tuple[Span, ...]] = field(default_factory=dict)
     committed: dict[tuple[StageName, str], tuple[int | None, ...]] = field(default_factory=dict)
-    """Offsets that were read first: records below them had all of their effects."""
+    """Committed offsets, read before everything else. All effects of the records below these offsets exist."""
     counts: PartitionCounts = field(default_factory=PartitionCounts)
     unread_deleted: tuple[UnreadDeleted, ...] = ()
     """Records of the last 30 days that retention deleted before a stage had read them."""
@@ -320,25 +322,26 @@ class History:
     """Digests of the records that have dead letters."""
     original_turns: dict[Position, TurnName] = field(default_factory=dict)
     observed: dict[TurnName, list[ObservedRow]] = field(default_factory=dict)
-    """One row per distinct value."""
+    """Rows by turn, one row per distinct value."""
     recorded: dict[tuple[str, TurnName], list[RecordedRow]] = field(default_factory=dict)
-    """By owner key and turn."""
+    """Rows by owner key and turn, one row per distinct value."""
     events: dict[str, list[EventRow]] = field(default_factory=dict)
-    """By event id, one row per distinct value."""
+    """Rows by event id, one row per distinct value."""
     states: dict[str, StateRow] = field(default_factory=dict)
-    """By key."""
+    """The last state of each fact, by record key."""
     commands: list[CommandRow] = field(default_factory=list)
     results: dict[tuple[str, str], list[ResultRow]] = field(default_factory=dict)
-    """By subject and command id, one row per distinct value."""
+    """Rows by subject and command id, one row per distinct value."""
     waiting: set[Position] = field(default_factory=set)
-    """Turns with a waiting row, looked up only for turns without any other effect."""
+    """Positions of turns with a waiting row in the observer's table. Only turns without any other effect are looked
+    up."""
     evidence: dict[EvidenceRow, str] = field(default_factory=dict)
     """Each piece of evidence, with the place where it was first read."""
     evidence_keys: set[tuple[str, str, str, str]] = field(default_factory=set)
     """(owner key, session id, turn id, subject) of facts with evidence of that turn."""
     stored_facts: dict[str, FactView] = field(default_factory=dict)
     points: dict[str, list[PointRow]] = field(default_factory=dict)
-    """By collection."""
+    """Points by collection."""
     over_since: datetime | None = None
     """Messages whose period ended by this time may be dropped. None: messages are kept for ever."""
     budgets: list[StoredBudget] = field(default_factory=list)
@@ -388,7 +391,7 @@ class History:
 
     def keeps_effect(self, rows: Iterable[Caused], topic: str, *, key: str | None) -> bool:
         """Return whether the effect or the dead letter of these records would still be in its topic. The records are
-        copies of one item that was sent several times; the first one has the effect."""
+        copies of one item that was sent several times. Only the first copy has an effect."""
         first = min(rows, key=lambda row: row.timestamp)
         place = first.position
         span = self.spans[place.topic][place.partition]

@@ -1,7 +1,8 @@
 """I3: no read crosses tenants.
 
-The check derives every id again from the tenant, user, session and turn that it should come from. A record of one
-tenant in the memory of another then has an id that does not match, or evidence without an observation.
+The check computes every id again from the tenant, user, session and turn of the record. When a record of one tenant is
+in the memory of another tenant, its id does not match, or its evidence names an observation that the owner does not
+have.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def no_read_crosses_tenants(history: History, expected: Expected) -> InvariantVe
     for piece, where in history.evidence.items():
         _evidence(history, piece, where, origins, findings)
     _points(history, owners, origins, findings)
-    if not expected.policy.tiers.working_only:  # such a deployment writes no observations to the log
+    if not expected.policy.tiers.working_only:  # a working-only deployment writes no observations
         _working(history, origins, findings)
     return findings.verdict("I3", "no read crosses tenants")
 
@@ -150,8 +151,8 @@ def _working(history: History, origins: dict[str, ObservationOrigin], findings: 
 
 
 def _archive(history: History, findings: Findings) -> None:
-    """Check the archived texts of episodes that have a gist. They are kept for some time after their episode is
-    deleted."""
+    """Check the archived texts of episodes that have a gist. An archived text without an episode is allowed, because
+    the archive keeps a text for some time after its episode is deleted."""
     episodes = {point.id: point for point in history.points.get(EPISODES, ())}
     for words in history.points.get(ARCHIVE, ()):
         episode_id = ids.episode_id(words.observation_id)

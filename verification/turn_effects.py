@@ -1,7 +1,8 @@
 """I1: each acknowledged turn has exactly one effect in every stage; each command has one result.
 
 A turn that was neither observed nor refused is lost when its offset is below the committed offset of the observer.
-There are two exceptions: the turn waits (deferred), or the record is a duplicate of a record that was refused later.
+There are two exceptions: the turn waits (deferred), or the record is a duplicate of a record that was refused after the
+duplicate arrived.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def _sent_again(
 
 
 def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findings) -> None:
-    """Check that a turn was observed once. A session forgets an id after a thousand turns, and when its row is deleted.
-    After that the same id may be observed again."""
+    """Check that a turn was observed once. A session forgets the id of a turn after `SEEN_KEPT` further turns, and when
+    the row of the session is deleted. After that, a turn with the same id may be observed again."""
     rows = sorted(observed, key=lambda row: row.number)
     for before, after in pairwise(rows):
         findings.require(
@@ -170,8 +171,9 @@ def _may_be_dropped(row: TurnRow, history: History) -> bool:
 
 # ------------------------------------------------------------------------------------------------ commands
 def _answered(history: History, expected: Expected, findings: Findings) -> None:
-    """Check that each command has exactly one result, however often the command came. Refusals of a repetition do not
-    count. Commands that a worker sends itself (outcome.retry, sessions.end, sessions.trim) have no result."""
+    """Check that each command has exactly one result, even when the command was sent several times. A result that
+    refuses a repetition does not count. Commands that a worker sends itself (outcome.retry, sessions.end,
+    sessions.trim) have no result."""
     commands: dict[tuple[str, str], list[CommandRow]] = defaultdict(list)
     for row in history.commands:
         if row.kind not in (RETRY, END_SESSION, TRIM_SESSION):

@@ -13,7 +13,8 @@ from .rows import TurnName, format_position
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One finding, with the records and points that show it. It never contains their content."""
+    """One finding, with the positions of the records and points that show the problem. A finding never contains their
+    content."""
 
     what: str
     records: tuple[str, ...] = ()
@@ -21,7 +22,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class InvariantVerdict:
-    """The result of one check. `checked`: the number of things that the check could judge."""
+    """The result of one check. `checked`: the number of items that were checked."""
 
     invariant: str
     title: str
@@ -40,7 +41,7 @@ class Expected:
 
     - `stages`: the stages that ran; the checks require nothing of other stages.
     - `acknowledged`: turns that the log acknowledged to their producer.
-    - `refused_by_model`: exactly the turns that the model must have refused. None: the check believes the dead letters
+    - `refused_by_model`: exactly the turns that the model must have refused. None: the check accepts the dead letters
       with that reason.
     """
 
@@ -66,7 +67,7 @@ class Findings:
         self.violations.append(Violation(what, tuple(dict.fromkeys(records))))
 
     def require(self, holds: bool, what: str, *where: Position | str) -> None:
-        """Count one checked thing, and add a violation when `holds` is false."""
+        """Count one checked item, and add a violation when `holds` is false."""
         self.checked += 1
         if not holds:
             self.found(what, *where)

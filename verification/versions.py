@@ -1,5 +1,5 @@
-"""I2: the versions of a fact are 1, 2, 3 …, and each has one value. Within each epoch, the turn numbers of a session
-follow the same rule."""
+"""I2: the versions of a fact are 1, 2, 3 …, and each version has one value. Within each epoch, the turn numbers of a
+session are 1, 2, 3 …, and each number has one turn."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _one_fact(fact_id: str, events: list[EventRow], *, whole: bool, findings: Fi
 def _turn_numbers(history: History, findings: Findings) -> None:
     """Check that the numbers of a session are complete and unique, and rise within a partition.
 
-    The turns of a session may have several owners, and so be on several partitions.
+    The turns of a session may have several owners, and may therefore be on several partitions.
     """
     sessions: dict[str, list[ObservedRow]] = defaultdict(list)
     for rows in history.observed.values():
