@@ -5,9 +5,9 @@
 - put: one upsert whose `update_filter` binds each id to its tenant
 - set fields, new vectors, delete: one request whose filter binds each id to its tenant
 - query: one batch, each query with its own filter
-- compare and set: an INSERT_ONLY upsert for rows that are expected to be absent; an UPDATE_ONLY upsert whose
-  `update_filter` binds each id to its tenant, its expected version, the absence of its cause and the counter fields of
-  another stage; then a read
+- compare and set: an INSERT_ONLY upsert for rows that are expected to be absent; an UPDATE_ONLY upsert for the other
+  rows; then a read, to find out which writes took effect. The `update_filter` of the UPDATE_ONLY upsert requires for
+  each id its tenant, its expected version and its counter fields of another stage, and the absence of its cause.
 
 A filter is evaluated for each point of an upsert, and `has_id` is an ordinary condition. Therefore each point of a
 request can have its own condition. The caller validates points (point_validation.py).
@@ -114,8 +114,8 @@ class RequestBatcher:
     """Batched requests to one engine. Where tenants have shards, one request for each shard (shards.py).
 
     Within one call, no two members may name the same point, except in reads. All reads have the same `consistency`,
-    including the reads of a compare and set. Writes do not wait for an embedded engine; the caller waits for
-    `synced`.
+    including the reads of a compare and set. With an embedded engine, a write returns before it is durable, and the
+    caller awaits `EdgeEngine.synced`.
     """
 
     def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency, shards: Shards) -> None:
@@ -138,7 +138,7 @@ class RequestBatcher:
             ids = list(dict.fromkeys(each for named in requests for each in named.ids))
             tenants = list(dict.fromkeys(named.tenant_id for named in requests))
             for page in pages(ids, PAGE):
-                # `retrieve` accepts no filter, and the tenant must be part of the query. Therefore scroll.
+                # Use `scroll`: the query must contain the tenant, and `retrieve` accepts no filter.
                 with translate_errors(f"reading from {collection}"):
                     records, _ = await self._engine.scroll(
                         collection,
@@ -226,8 +226,9 @@ class RequestBatcher:
         await self._shards.each(points, send)
 
     async def _update_vectors(self, collection: str, points: Sequence[VectorUpdate], shard_keys: ShardKeys) -> None:
-        """Replace vectors of existing points. The engine refuses a request that contains an absent point. Then read
-        which points exist, and write only those. Repeat this when another point disappears in the meantime."""
+        """Replace vectors of existing points. The engine refuses a request that contains an absent point. After such a
+        refusal, read which points exist, and send a request with these points only. Repeat this when another point
+        disappears in the meantime."""
         left = list(points)
         while left:
             groups = ((each.tenant_id, (each.id,)) for each in left)
@@ -262,16 +263,16 @@ class RequestBatcher:
 
     async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
         """Write each row whose condition holds. The engine does not report whether a condition matched, so the rows are
-        read afterwards. A conditional upsert would also insert a missing point and thus restore an erased row.
-        Therefore each request is INSERT_ONLY or UPDATE_ONLY.
+        read afterwards. Each request is INSERT_ONLY or UPDATE_ONLY, because a plain upsert with a filter would also
+        insert a missing point, and thus restore an erased row.
 
-        If another stage changed a counter of a row since it was read, the write is repeated with the new counters,
-        until they no longer change.
+        If another stage changed a counter of a row after the caller read the row, the write is repeated with the new
+        counters, until the counters no longer change.
         """
         results: dict[str, CasResult] = {}
         left = list(swaps)
         while left:
-            # Existing rows first: a row that a new row replaces is closed before the new row exists.
+            # Change existing rows first, so that an old row is closed before the row that replaces it exists.
             await self._replace(collection, [swap for swap in left if swap.expected_version is not None])
             await self.insert(collection, [swap.new for swap in left if swap.expected_version is None])
             found = await self.read(collection, [PointIds(swap.new.tenant_id, (swap.new.id,)) for swap in left])

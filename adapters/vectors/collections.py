@@ -24,28 +24,29 @@ NAMESPACE = "memstream"
 INT8 = models.ScalarQuantization(
     scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
 )
-"""Quantization that takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph
-(edge_index.py)."""
+"""Quantization that takes a quarter of the memory of floats. The graphs of the embedded engine use the same
+quantization (edge_index.py)."""
 FLOAT_BYTES = 4
 SPARSE_BYTES = 8 * 32
-"""Size of a sparse vector in Qdrant's count: eight bytes per number. A message with its neighbours has some 30
+"""Size of a sparse vector as Qdrant counts it: eight bytes per number. A message with its neighbours has about 30
 words."""
 INDEXED_FROM = 10_000
-"""Minimum number of vectors of a segment before a server indexes them. Qdrant's own limit is 10 MB, which is 1 250
-vectors of the hashing embedder; with it, indexing took as many resources as all stages together. A search filters by
-owner or tenant, and compares all of ten thousand vectors in a few milliseconds."""
+"""Minimum number of vectors of a segment before a server indexes them. Qdrant's default is 10 MB, which is 1 250
+vectors of the hashing embedder. With this default, indexing took as many resources as all stages together. Without an
+index, a search compares ten thousand vectors in a few milliseconds."""
 SCANNED_UP_TO = 50_000
 """Maximum number of filtered vectors that a server compares one by one (as int8) instead of searching a graph. Up to
-this number, a full comparison takes no longer than a search with `engine.SEARCH`, and finds all of the best ten.
-Qdrant's own limit is 10 MB.
+this number, a full comparison takes no longer than a search with `engine.SEARCH`, and it always finds the ten best
+vectors. Qdrant's default is 10 MB.
 
 This is also the maximum size of merged segments. By default, a server merges all segments into two, up to 256 MB per
-thread, and thus rewrites all earlier vectors with each ten thousand new ones."""
+thread. Thus it rewrites all earlier vectors for every ten thousand new vectors."""
 SPARSE_MARK = "-sparse"
-"""Suffix of the embedder's version in a collection with sparse embeddings. A worker of memstream 0.3 or earlier would
-write dense embeddings; because of the suffix it rejects the collection at start-up."""
+"""Suffix of the embedder's version in a collection with sparse embeddings. A worker of memstream 0.3 or earlier writes
+dense embeddings. The suffix makes such a worker reject the collection at start-up."""
 LEAST_VERSION = (1, 18)
-"""Oldest supported Qdrant version: update_filter needs 1.16, update_mode 1.17, adding named vectors later 1.18."""
+"""Oldest supported Qdrant version: update_filter needs 1.16, update_mode needs 1.17, and adding a named vector to an
+existing collection needs 1.18."""
 
 
 async def ensure_collections(

@@ -1,11 +1,11 @@
 """Embedded engine: Qdrant's own engine (qdrant_edge) in this process, over a folder, with one shard for each
 collection.
 
-Methods are async because they have the client's interface, but they run inline. The bindings hold the GIL, so a thread
-would add a switch and free nothing; calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
-blocked Python for 25 s at 40 000 points. A separate process does it (edge_index.py). A write is durable in the engine's
-write-ahead log before the call returns (edge_sync.py), or with `wait=False` after `synced`. `flush` (10 to 100 ms) only
-shortens that log.
+Methods are async because they have the client's interface, but a call of the engine blocks the event loop (0.02 to
+1 ms). The bindings hold the GIL during a call, so a thread would not let other work run. For the same reason, a
+separate process calls `optimize()` (edge_index.py): it blocked Python for 25 s at 40 000 points. A write is durable in
+the engine's write-ahead log before the method returns (edge_sync.py). With `wait=False`, a write is durable when
+`synced` returns. `flush` (10 to 100 ms) only shortens this log.
 
 Only one process may use the folder (adapters/folder_lock.py); this class does not check that. The folder has
 `aliases.json` (alias → collection) and one folder for each collection (edge_collection.py).
@@ -106,8 +106,8 @@ class EdgeEngine:
         return self._aliases.get(collection_name, collection_name) in self._collections
 
     async def get_collection(self, collection_name: str) -> models.CollectionInfo:
-        """Describe a collection. Points, indexes and metadata are real. The tuning values are the server's defaults,
-        because the model requires them."""
+        """Describe a collection. Points, indexes and metadata are real. The tuning values are only the server's
+        defaults, because the client's model requires values."""
         collection = self._find(collection_name)
         described, shard = collection.described, call(collection.shard.info)
         return models.CollectionInfo(
@@ -140,9 +140,9 @@ class EdgeEngine:
         sharding_method: models.ShardingMethod | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool:
-        """Create a collection. It is built under a temporary name and renamed, so that a crash leaves a complete
-        collection or none. The configuration of graphs, int8 and optimizers has no effect here: a shard gets its own
-        configuration when its graphs are built (edge_index.py)."""
+        """Create a collection. Its folder has a temporary name until it is complete, so that a crash leaves a complete
+        collection or none. The configuration of graphs, int8 and optimizers has no effect here: edge_index.py has the
+        configuration for building graphs."""
         if not _NAME.fullmatch(collection_name):
             raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")
         if await self.collection_exists(collection_name):
@@ -166,8 +166,8 @@ class EdgeEngine:
         return True
 
     async def delete_collection(self, collection_name: str) -> bool:
-        """Delete a collection with its aliases, as the server does. Return False when it does not exist. After a crash,
-        the collection is complete, or in a folder that the next start removes."""
+        """Delete a collection with its aliases, as the server does. Return False when it does not exist. A crash during
+        the deletion leaves the complete collection, or a folder that the next start removes."""
         collection = self._collections.pop(collection_name, None)
         if collection is None:
             return False
@@ -182,8 +182,8 @@ class EdgeEngine:
     async def create_vector_name(
         self, collection_name: str, vector_name: str, vector_name_config: models.DenseVectorNameConfig
     ) -> models.UpdateResult:
-        """Add a vector. If the vector already exists, only record it in the description: a crash may have happened
-        between these two steps."""
+        """Add a vector to the engine, then to the description. The first step has no effect when the engine already has
+        the vector, because a crash may have happened between the two steps."""
         collection, dense = self._find(collection_name), vector_name_config.dense
         await self._update(
             collection_name,

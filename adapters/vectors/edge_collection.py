@@ -1,7 +1,7 @@
 """One collection of the embedded engine: its shard on disk, and the replacement of that shard.
 
     <collection>/collection.json      configuration and metadata, as the server would report them
-    <collection>/shard.json           current shard (default: `shard`), and its vectors without a graph
+    <collection>/shard.json           name of the current shard (default: `shard`), its number of vectors without graph
     <collection>/shard, shard-<n>     the engine's files; an unused folder is left over from a crash
 
 Another process optimises a copy of the shard (edge_index.py), and the copy then replaces the shard. Writes wait while
@@ -35,8 +35,8 @@ DESCRIPTION, CURRENT, SHARD = "collection.json", "shard.json", "shard"
 FLUSH_EVERY = 10_000
 """Writes between flushes."""
 COPIES = 2
-"""Disk space for a build, as a multiple of the shard's size: the copy, and the optimised segments in addition to its
-old ones."""
+"""Disk space for a build, as a multiple of the shard's size: the copy has its old segments and the optimised segments
+at the same time."""
 REPLAYED_AT_ONCE = 100
 """Number of journalled writes that are applied before other tasks can run."""
 _NO_POINT = "No point with id"
@@ -66,8 +66,8 @@ def check_room(folder: Path, *, needed: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """The current shard. `left` is the number of vectors that had no graph after the last build, because another build
-    would not change them."""
+    """The current shard. `left` is the number of vectors that had no graph after the last build. They do not count for
+    the next build, because it would not give them a graph either."""
 
     shard: str = SHARD
     left: int = 0
@@ -108,8 +108,8 @@ class EdgeCollection:
         sync_tree(folder)
 
     async def update(self, operation: Any, *, durably: bool = True) -> None:
-        """Apply a write. On return it is in the engine's write-ahead log and, with `durably`, synced to disk. Raise
-        `Fatal` when a sync failed, and `EngineRefused` when the disk has too little space."""
+        """Apply a write. On return, the write is in the engine's write-ahead log and, with `durably`, synced to disk.
+        Raise `Fatal` when a sync failed, and `EngineRefused` when the disk has too little space."""
         await self._open.wait()
         self._sync.check()
         check_room(self._folder, needed=WRITE_ROOM)
@@ -142,7 +142,8 @@ class EdgeCollection:
         return max(0, _without_graph(self.shard, self.described) - self._current.left)
 
     def settle(self) -> None:
-        """Record that the present vectors without a graph need none. Later counts start from here."""
+        """Record that the present vectors without a graph need no graph. `without_graph` then counts later vectors
+        only."""
         self._current = _Current(self._current.shard, left=self._current.left + self.without_graph())
 
     def journal_size(self) -> int:
@@ -218,7 +219,7 @@ def _current(folder: Path) -> _Current:
 
 
 def _apply_again(shard: edge.EdgeShard, operation: Any) -> None:
-    """Apply a journalled write to the copy. The copy refuses the same writes as the old shard."""
+    """Apply a journalled write to the copy. A refusal is ignored, because the old shard refused the same write."""
     try:
         call(shard.update, operation)
     except EngineRefused as refused:

@@ -1,10 +1,10 @@
 """Builder of search graphs for the embedded engine's collections, while the collections are in use.
 
 Without a graph, the engine compares a cue with every vector of a tenant: 0.3 ms for a thousand, 0.4 s for a million.
-Only `optimize()` builds graphs, and it holds the GIL throughout. Therefore the holder of a folder starts a separate
-process that works on a copy of the shard (edge_collection.py). The copy then replaces the shard. Collections are built
-one at a time, at low priority. A failure is harmless: when the process dies, the old shard stays in use. A holder that
-stops ends the process.
+Only `optimize()` builds graphs, and it holds the GIL throughout. Therefore the process that holds the folder starts a
+second process, which optimises a copy of the shard (edge_collection.py). The copy then replaces the shard. Graphs are
+built for one collection at a time, at low priority. When the second process fails, the old shard stays in use. When the
+holder stops, it ends the second process.
 
 `python -m memstream.adapters.vectors.edge_index COLLECTION SHARD` runs that process.
 """
@@ -47,11 +47,11 @@ class GraphPolicy:
     vectors: int = 20_000
     """Minimum number of vectors without a graph."""
     share: float = 0.1
-    """Minimum share of vectors without a graph. Each build starts from scratch, so all builds together cost eleven
-    times the last build."""
+    """Minimum share of vectors without a graph. Each build starts from scratch. With 0.1, all builds of a growing
+    collection together cost eleven times the last build."""
     of_tenant: int = 20_000
-    """Minimum number of records of the largest tenant. Below it, comparing all records is as fast as searching a
-    graph."""
+    """Minimum number of records of the largest tenant. With fewer records, comparing all of them is as fast as
+    searching a graph."""
     full_scan: int = 10_000
     """Number of filtered points below which the engine compares all points."""
     journal: int = 100_000
@@ -104,7 +104,7 @@ class GraphBuilder:
         hits = call(collection.shard.facet, edge.FacetRequest(TENANT_FIELD, limit=1)).hits
         if hits and hits[0].count >= self._policy.of_tenant:
             return True
-        collection.settle()  # checked again after as many more vectors
+        collection.settle()  # later checks count only later vectors
         return False
 
     async def _built(self, name: str, collection: EdgeCollection) -> bool:
@@ -158,8 +158,8 @@ class _BuildAborted(Exception):
 
 
 def optimize(shard: Path, described: models.CreateCollection, *, full_scan: int) -> None:
-    """Build the graphs of a shard that no other process has open. It blocks and holds the GIL, about a minute per 50
-    000 vectors."""
+    """Build the graphs of a shard that no other process has open. This blocks and holds the GIL. It takes about a
+    minute for 50 000 vectors."""
     opened = call(edge.EdgeShard.load, str(shard), translate.config_with_graph(described, full_scan=full_scan))
     call(opened.optimize)
     call(opened.flush)

@@ -1,8 +1,8 @@
 """Translation between the models of qdrant-client and qdrant_edge, for the parts that the store and the loopback server
 use.
 
-Any other part is refused with its name (status 400), never ignored: a filter that loses a condition returns too many
-records.
+Any other part is refused with status 400 and its name. It must not be ignored: a filter without one of its conditions
+returns too many records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GRAPH_M = 16
 GRAPH_EF = 100
 """Number of candidates for the links during a build; the server's default."""
 INT8_QUANTILE = 0.99
-"""Quantile of the components for the int8 range. Components outside it are clipped."""
+"""Quantile of the components that the int8 range covers. Components outside this range are clipped."""
 LEAST_INDEXED_KB = 1
 UNBOUNDED_KB = 1 << 40
 
@@ -123,8 +123,8 @@ def filter_(filter_model: models.Filter | None) -> Any:
 
 
 class LastFilters:
-    """Cache of the last filters with their translations, because a read over many collections sends the same filter to
-    each. The cache compares by identity, so a sent filter must not be changed."""
+    """Cache of the last filters with their translations. A read over many collections sends the same filter object to
+    each collection. The cache compares filters by identity, so a sent filter must not be changed."""
 
     def __init__(self) -> None:
         self._translated: deque[tuple[models.Filter, Any]] = deque(maxlen=FILTERS_KEPT)
@@ -259,7 +259,7 @@ def config(dense: Mapping[str, models.VectorParams], sparse: Mapping[str, models
 
 def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> Any:
     """Build the configuration of a shard with one graph per tenant and int8 vectors in memory. The floats stay on disk,
-    for the final order. With fewer points than `full_scan`, the engine compares all of them."""
+    for the final order. When a filter leaves fewer points than `full_scan`, the engine compares all these points."""
     dense = described.vectors if isinstance(described.vectors, dict) else {}
     plain = config(dense, described.sparse_vectors or {})
     bytes_each = 4 * max((each.size for each in dense.values()), default=1)

@@ -1,9 +1,9 @@
 """Syncs of the embedded engine's write-ahead log.
 
-The engine writes its log through a memory mapping and leaves the rest to the kernel. `kill -9` loses nothing, but a
-power cut loses everything since the last flush. A flush syncs every file of a shard (about twenty), and holds the GIL
-meanwhile. Syncing the log alone is enough: after a power cut, the engine replays its log from the last flush. Therefore
-a write waits for one sync of the log, in a thread. All waiting writes share this sync (group commit).
+The engine writes its log through a memory mapping and does not sync it. `kill -9` loses no write, but a power cut loses
+all writes since the last flush. A flush syncs every file of a shard (about twenty), and holds the GIL meanwhile. A sync
+of the log alone is enough: after a power cut, the engine replays its log from the last flush. Therefore a write waits
+for one sync of the log, in a thread. All waiting writes share this sync (group commit).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..durable_files import sync_file, sync_folder
 
 LOG: Final = "wal"
 _SEGMENTS: Final = ("open-", "closed-")
-"""Name prefixes of the engine's log files. A full file is renamed from `open-<n>` and is no longer written. The engine
-creates the next file before it needs it."""
+"""Name prefixes of the engine's log files. The engine renames a full file from `open-<n>` to `closed-…` and no longer
+writes it. It creates the next open file in advance."""
 _HEAD, _LENGTH = 8, 8
 """Bytes of a log file's header, and bytes of the following field, the length of the first entry (zero: no entry)."""
 
@@ -59,7 +59,7 @@ class WriteAheadLog:
 
 
 def _is_blank(path: Path) -> bool:
-    """Return whether a log file has no entry yet. Syncing it would flush the disk's cache for nothing."""
+    """Return whether a log file has no entry yet. Such a file needs no sync, and each sync flushes the disk's cache."""
     with path.open("rb", buffering=0) as file:
         return os.pread(file.fileno(), _LENGTH, _HEAD) == bytes(_LENGTH)
 

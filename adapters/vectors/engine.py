@@ -18,8 +18,8 @@ DENSE = "dense"
 WINDOW = "window"
 SPARSE = "bm25"
 ORDERING = models.WriteOrdering.STRONG
-"""Ordering of writes: each write goes through the leader of its shard, so that all replicas see the same order. It is
-acknowledged when every readable replica has it."""
+"""Ordering of writes: each write goes through the leader of its shard, so that all replicas see the same order. A write
+is acknowledged when every readable replica has it."""
 ReadConsistency = int | models.ReadConsistencyType
 READ_CONSISTENCY: Final[Mapping[Consistency, ReadConsistency]] = {
     "one": 1,
@@ -27,9 +27,9 @@ READ_CONSISTENCY: Final[Mapping[Consistency, ReadConsistency]] = {
     "majority": models.ReadConsistencyType.MAJORITY,
 }
 SEARCH = models.SearchParams(hnsw_ef=512, quantization=models.QuantizationSearchParams(rescore=True))
-"""Parameters of graph searches. For vectors without structure, the server's default finds half of the best hundred;
-these parameters find 90 %, and 98 % of the best ten. The final order uses floats, because int8 alone loses 5 % of the
-best ten. No effect without a graph, when all vectors are compared."""
+"""Parameters of graph searches. Among random vectors, the server's defaults find half of the hundred best vectors.
+These parameters find 90 % of the hundred best, and 98 % of the ten best. The final order uses floats, because int8
+alone loses 5 % of the ten best. Without a graph, the parameters have no effect, because all vectors are compared."""
 
 
 NO_ROOM: Final = 507
@@ -37,10 +37,10 @@ NO_ROOM: Final = 507
 WRITE_ROOM: Final = 128 << 20
 """Minimum free disk space (bytes) for a write of the embedded engine. The engine writes through memory mappings of
 sparse files. If the disk has no space for a page, the kernel ends the process (SIGBUS) without a message. The largest
-upsert (8 MiB) takes some 30 MiB."""
+upsert (8 MiB) takes about 30 MiB."""
 OPEN_ROOM: Final = 32 << 20
-"""Minimum free disk space (bytes) to open a folder, because the engine applies its log to mapped files. It is less than
-`WRITE_ROOM`, so that a folder without space for writes can still be read after a restart."""
+"""Minimum free disk space (bytes) to open a folder. The engine needs this space to apply its log to mapped files. The
+value is less than `WRITE_ROOM`, so that a folder without space for writes can still be read after a restart."""
 
 
 class EngineRefused(Exception):

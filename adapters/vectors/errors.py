@@ -58,7 +58,7 @@ def translate_errors(doing: str) -> Iterator[None]:
         said = f"{doing}: Qdrant does not answer: {_said(error.source)}"
         raise Transient(COMPONENT, said, remedy=_remedy_of(error.source)) from error
     except (json.JSONDecodeError, UnicodeDecodeError, QdrantException, ForeignAnswer) as error:
-        # These errors are not translated by the client: a proxy's page instead of an answer, or a date in Retry-After.
+        # The client does not translate these errors: a proxy's page instead of an answer, or a date in Retry-After.
         raise foreign_answer(doing, _said(error)) from error
     except UnexpectedResponse as error:
         raise _for_status(error.status_code or 500, f"{doing}: {error}") from error

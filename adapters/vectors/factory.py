@@ -21,8 +21,8 @@ from .remote import Address
 from .server_engine import remote_engine
 
 REQUEST_SECONDS = 10
-"""Time-out of one request to a remote Qdrant, in seconds. After it the outcome is unknown, so the error is
-`Transient`."""
+"""Time-out of one request to a remote Qdrant, in seconds. After a time-out, the outcome of the request is unknown, so
+the error is `Transient`."""
 ATTACH_SECONDS = 10.0
 """Seconds that a command tries to reach the holder of a folder."""
 POLL_SECONDS = 0.1
@@ -52,15 +52,16 @@ async def open_store(
     consistency: Consistency = "one",
     sharding: Sharding = "auto",
 ) -> PeriodStore:
-    """Open a store, without a check of its collections (`ensure` does that).
+    """Open a store. Its collections are not checked here, but by `ensure`.
 
     For `embedded:`, `holds_folder` means that this process holds the folder (adapters/folder_lock.py). Then the engine
-    runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds the
-    folder, connect to the endpoint that the holder announces; raise `Transient` when this fails for 10 s.
+    runs in this process. With `serve_loopback`, other processes can use the engine, and search graphs are built. If
+    another process holds the folder, connect to the endpoint that the holder announces; raise `Transient` when this
+    fails for 10 s.
 
-    A remote Qdrant is not contacted here; `ping` does that. Its certificate is verified with the certificates in the
-    file `ca`. `consistency` is the number of replicas that a read asks. `sharding` is the sharding method of its
-    collections; a folder has no shards.
+    A remote Qdrant is not contacted here, but on the first request. `ca` is a file with certificates for verifying the
+    certificate of this Qdrant. `consistency` is the number of replicas that a read asks. `sharding` is the sharding
+    method of the collections; the embedded engine has no shards.
     """
     folder = embedded_folder(url)
     if folder is None:
@@ -110,7 +111,7 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> PeriodStore:
                 return store
         else:
             why = "the folder announces no endpoint"
-        # Try a newer announcement first, because this process may have been too busy to see it in time.
+        # Do not give up before a newer announcement is tried: this process may have been too busy to see it in time.
         if time.monotonic() >= deadline and read_endpoint(folder) == endpoint:
             raise Transient(
                 COMPONENT,

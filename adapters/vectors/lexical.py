@@ -1,7 +1,7 @@
 """Encoder of words as sparse vectors with BM25 weights, identical for all backends.
 
-It is the engine's own encoder (`qdrant_edge.Bm25`, 5 microseconds per document). fastembed's encoder gave different
-vectors for a quarter of the texts, so a collection that one encoder filled cannot be queried with the other. The
+All backends use the encoder of the embedded engine (`qdrant_edge.Bm25`, 5 microseconds per document). fastembed's
+encoder gave different vectors for a quarter of the texts, so it cannot query a collection that this encoder filled. The
 vectors do not contain the inverse document frequency: the collection's sparse index applies it (`modifier: idf`).
 """
 

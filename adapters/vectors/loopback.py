@@ -1,8 +1,8 @@
 """Server on 127.0.0.1 that gives other processes access to the embedded engine. The holder of a folder runs it.
 
-The server announces itself in the folder (`qdrant.endpoint`: url, token, pid; readable by the owner only). Commands
-that find the folder in use reach the engine through it, with the ordinary client. It runs on the holder's event loop:
-the engine's calls hold the GIL, so a thread would gain nothing, and one loop needs no locks.
+The server announces itself in the folder (`qdrant.endpoint`: url, token, pid; readable by the owner only). A command
+that finds the folder in use connects to the server with the ordinary client. The server runs on the holder's event
+loop, so the engine needs no locks. A thread would not be faster, because the engine's calls hold the GIL.
 
 `python -m memstream.adapters.vectors.loopback --folder DIR` serves a folder until SIGTERM, and prints one line of JSON
 (`url`, `token`) when it is ready. If QDRANT_API_KEY is set, it is the required token.

@@ -20,8 +20,8 @@ from .shards import Shards
 class PagedReads:
     """Reads in pages of `PAGE` records.
 
-    A read is not a snapshot: a record that changes during the read may be returned in its old or new form. Other tasks
-    can run between two pages, because the embedded engine runs inline.
+    A read is not a snapshot: a record that changes during the read may be returned in its old or new form. Between two
+    pages, the read lets other tasks run, because the embedded engine blocks the event loop while it reads a page.
     """
 
     def __init__(self, *, engine: QdrantEngine, consistency: ReadConsistency, shards: Shards) -> None:

@@ -22,9 +22,9 @@ def by_score(lists: Iterable[Sequence[P]], *, limit: int) -> list[P]:
 
 
 def shares(sizes: Sequence[int], *, limit: int) -> list[int]:
-    """Return the number of results to request from each part (with these sizes), for the best `limit` of all. It is the
-    expected number for an even distribution, plus four standard deviations. `exhausted` finds the parts where this was
-    too few."""
+    """Return the number of results to request from each part, for a search of the best `limit` results of all parts.
+    `sizes` has the number of records of each part. The result is the expected number if the best results are evenly
+    distributed, plus four standard deviations. `exhausted` finds the parts for which this number was too small."""
     every = max(1, sum(sizes))
     expected = [limit * size / every for size in sizes]
     return [min(limit, 1 + math.ceil(mean + 4 * math.sqrt(mean))) for mean in expected]
@@ -33,8 +33,9 @@ def shares(sizes: Sequence[int], *, limit: int) -> list[int]:
 def exhausted(
     lists: Sequence[Sequence[RankedPoint]], asked: Sequence[int], *, best: Sequence[RankedPoint], limit: int
 ) -> set[int]:
-    """Return the indexes of the lists that may lack one of the best results. Such a list has all the results that were
-    requested, and its last result would still be among the best."""
+    """Return the indexes of the lists that may lack one of the best results. Such a list has as many results as were
+    requested (`asked`), and its last result is as good as the last of `best`. So its part may have more such
+    results."""
     least = best[-1].score if len(best) == limit else -math.inf
     return {
         place

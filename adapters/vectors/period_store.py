@@ -1,9 +1,9 @@
-"""Vector store with collections that are partitioned by period: one collection per quarter, read as one, dropped as a
-whole.
+"""Vector store with collections that are partitioned by period: one collection per quarter. A read covers all quarters.
+An old quarter is dropped as a whole.
 
 A Qdrant alias points to one collection, so one alias cannot cover several periods. A read queries all existing periods
-concurrently, and merges the answers by score, value or id. Each collection weighs a word by its rarity within this
-collection, so a search by words needs common weights (period_words.py). With one period, nothing is merged.
+concurrently, and merges the answers by score, value or id. Qdrant weighs a word by its rarity within one collection, so
+a search by words needs common weights for all periods (period_words.py). With one period, nothing is merged.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class PeriodStore(QdrantStore):
         self._forms.forget()
 
     async def _take_over(self, part: PeriodPart, period: Period) -> None:
-        """Assign the collection of an earlier version, from before periods existed, to a period."""
+        """Assign a period to a collection that was filled before periods existed."""
         alias = models.CreateAlias(collection_name=part.behind, alias_name=period_collection(part.collection, period))
         with translate_errors(f"naming the period of {part.behind}"):
             await self._engine.update_collection_aliases([models.CreateAliasOperation(create_alias=alias)])
@@ -134,7 +134,7 @@ class PeriodStore(QdrantStore):
         answers = await self._ask(
             collection, lambda name: read(name, tenant_id=tenant_id, ids=ids, with_dense=with_dense)
         )
-        # The newest part comes first, so the copy that was written first wins when a record is in two parts.
+        # The newest part comes first. Therefore, when a record is in two parts, its copy in the older part wins.
         return {each.id: each._replace(collection=name) for name, found in answers for each in found.values()}
 
     async def _select(

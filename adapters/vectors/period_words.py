@@ -5,9 +5,10 @@ have the word. Qdrant counts within one collection. A new period has few records
 scores of the other periods. Therefore a word in the query of a period is multiplied by (its weight over all periods) /
 (its weight in this period). The scores are then the same as in one collection.
 
-No request returns n. But the score of a record for one word is the word's weight times its frequency in the record, and
-the record has the frequency. Thus the best record for a word is enough to calculate n. This read has no tenant filter,
-because the engine's own weights have none. It returns no payload, and only weights and counts leave this module.
+Qdrant has no request that returns n. It is calculated from the best record of a search for the one word: the score is
+the word's weight times the word's frequency in the record, and the sparse vector of the record contains the frequency.
+This search has no tenant filter, because the engine counts the records of all tenants. It returns no payload, and only
+weights and counts leave this module.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class PeriodWords:
 
     async def weights(self, parts: Sequence[PeriodPart], words: Collection[int]) -> Mapping[str, Mapping[int, float]]:
         """Return, for each part by its name, the weight of each word in a query of that part. Empty when there is only
-        one part, because its own weights are correct."""
+        one part, because Qdrant's own weights are then correct."""
         if len(parts) < 2 or not words:
             return {}
         counted = await asyncio.gather(*(self._counted(part, words) for part in parts))
@@ -95,7 +96,7 @@ class PeriodWords:
 
 
 def weighed(words: models.SparseVector, weights: Mapping[int, float] | None) -> models.SparseVector:
-    """Return the query of a part, with its weights."""
+    """Return the query for a part: the value of each word times the word's weight in this part."""
     if not weights:
         return words
     values = [value * weights[index] for index, value in zip(words.indices, words.values, strict=True)]
@@ -103,8 +104,8 @@ def weighed(words: models.SparseVector, weights: Mapping[int, float] | None) -> 
 
 
 def rarity(records: float, having: float) -> float:
-    """Return the weight of a word that `having` of `records` have. The weight is at least `LEAST`: until the engine
-    removes deleted records, they count among the records with the word, but not among all records."""
+    """Return the weight of a word when `having` of `records` records have it. The weight is at least `LEAST`, because
+    `having` may exceed `records`: until the engine removes deleted records, they count for `having` only."""
     return max(LEAST, math.log((records + 1) / (having + 0.5)))
 
 

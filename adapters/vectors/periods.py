@@ -28,12 +28,13 @@ class PeriodPart:
 
     @property
     def name(self) -> str:
-        """The alias for all requests. Using only one alias keeps the order of writes to a point."""
+        """The alias for all requests. Writes are queued by this name, so a second alias for the same collection would
+        break the order of writes to a point."""
         return period_collection(self.collection, self.periods[-1]) if self.periods else self.collection
 
     @property
     def ends(self) -> datetime | None:
-        """End of its last period; None before a period is assigned."""
+        """The end of the part's last period; None before a period is assigned."""
         return self.periods[-1].ends if self.periods else None
 
 

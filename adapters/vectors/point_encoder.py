@@ -52,7 +52,7 @@ class PointEncoder:
     def windows(
         self, spec: CollectionSpec, points: Sequence[NewWindow], *, tenant_id: str, encode: Encode
     ) -> list[VectorUpdate]:
-        """Encode new windows of records. A window without a new vector is left out."""
+        """Encode the new vectors of records after a neighbour was added. A record without a new vector is left out."""
         require_windows(spec)
         tenant = point_validation.require_tenant(tenant_id)
         updates = []

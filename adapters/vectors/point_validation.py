@@ -64,7 +64,7 @@ def stored_points(
     """Convert an engine's records to `StoredPoint`. Raise `Fatal` when a record does not belong to one of the request's
     tenants."""
     result = []
-    for each in records:  # plain code, because a read has hundreds of records
+    for each in records:  # a plain loop for speed: a read has hundreds of records
         payload, vector = each.payload or {}, each.vector
         if payload.get(TENANT_FIELD) not in tenants:
             raise _foreign(each, collection)

@@ -1,8 +1,8 @@
 """Client of a Qdrant server: qdrant-client over aiohttp.
 
-qdrant-client and `ServerEngine` build requests and decode answers; this module sends them. qdrant-client itself uses
-httpx, where a request costs two to five times as much: for each request and release, httpx searches its whole pool and
-parses address, headers and cookies (docs/adr/0010-qdrant-client-on-aiohttp.md).
+qdrant-client and `ServerEngine` build requests and decode answers; this module sends the requests. qdrant-client itself
+uses httpx, where a request costs two to five times as much: httpx searches its whole connection pool at the start and
+the end of each request, and parses address, headers and cookies (docs/adr/0010-qdrant-client-on-aiohttp.md).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ PORT: Final = 6333
 JSON: Final = {"Content-Type": "application/json"}
 DONE: Final = frozenset({200, 201, 202})
 NOT_OURS: Final = frozenset({401, 403})
-"""Status codes that may come from another process, which now uses the former server's port."""
+"""Status codes of a wrong key. They may mean that the server was restarted on another port, and another process now
+uses the old port."""
 BUSY: Final = 429
 UNCOMPRESSED: Final = {"Accept-Encoding": "identity"}
 """Header that turns off compression, because aiohttp requests it by default. A real server sends a compressed answer in
@@ -72,9 +73,9 @@ Look = Callable[[], Address | None]
 class RestTransport:
     """Transport between the client's API and the server. It replaces the client's own `AsyncApiClient`.
 
-    A request may take `seconds` from its first byte to the last byte of the answer. When the server does not answer or
+    A request may take `seconds`, from the connection to the last byte of the answer. When the server does not answer or
     rejects the key, `look` returns the current address for later requests. The failed request is not repeated here; its
-    caller tries again.
+    caller repeats it.
     """
 
     def __init__(self, *, address: Address, seconds: float, look: Look) -> None:

@@ -25,7 +25,7 @@ _UPSERT: TypeAdapter[models.PointInsertOperations] = TypeAdapter(models.PointIns
 
 
 def routes(engine: EdgeEngine) -> list[web.RouteDef]:
-    """Return the routes. The application must authenticate the caller before they run."""
+    """Return the routes. They do not authenticate the caller; the application must do this before a route runs."""
     table: tuple[tuple[str, str, Handler], ...] = (
         ("GET", "/collections", _collections),
         ("GET", "/aliases", _aliases),

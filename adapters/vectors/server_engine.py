@@ -2,7 +2,7 @@
 
 qdrant-client copies each query as a model, searches each point for texts to embed, and validates each answer. For a
 batch of 64, this costs as much as everything else that a stage does with the batch (docs/adr/0043-a-turn-is-cheap.md).
-The store validates requests before and answers afterwards.
+This module can leave these steps out, because the store itself validates requests and answers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class ServerHit(NamedTuple):
 
 
 _new_hit: Final = cast(Callable[[tuple[Any, ...]], ServerHit], partial(tuple.__new__, ServerHit))
-"""Constructor of `ServerHit` without the Python function of a named tuple, because a read builds hundreds."""
+"""Fast constructor of `ServerHit`, without the Python function `__new__` of a named tuple: a read builds hundreds of
+hits."""
 
 
 class ServerAnswer(NamedTuple):

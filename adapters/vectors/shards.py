@@ -1,8 +1,9 @@
 """Shards by tenant: the assignment of tenants to a server's shards (docs/adr/0046-large-tenants-have-shards.md).
 
-A request with shards contains two shard keys, the tenant's own key and `FALLBACK`. The server uses the tenant's own
-shard when it exists and is complete. Otherwise it uses the fallback, which has all small tenants. Therefore this module
-does not need to know the large tenants, and an operator may give a tenant its own shard while stages write.
+With sharding by tenant, a request contains two shard keys, the tenant's own key and `FALLBACK`. The server uses the
+tenant's own shard when this shard exists and is complete. Otherwise it uses the fallback shard, which has the records
+of all small tenants. Therefore this module does not need to know which tenants have a shard, and an operator may give a
+tenant its own shard while stages write.
 """
 
 from __future__ import annotations
@@ -114,9 +115,10 @@ async def create_fallback(engine: QdrantEngine, collection: str) -> None:
 async def copy_shards(engine: QdrantEngine, collection: str, *, model: str) -> None:
     """Create in a new collection the same tenant shards as in the collection `model`, on the same nodes.
 
-    Nobody may write to the new collection before this ends: a shard that is created later hides its tenant's records in
-    the fallback. An incomplete shard of `model` is left out, because its tenant's records are in the fallback of
-    `model` too. A shard that the server refuses is left out and logged; its tenant starts in the fallback.
+    No process may write to the new collection before this call ends: a shard that is created later hides the records of
+    its tenant that are already in the fallback. An incomplete shard of `model` is left out, because the fallback of
+    `model` still has the tenant's records. A shard that the server refuses is left out and logged; its tenant starts in
+    the fallback of the new collection.
     """
     assert isinstance(engine, HasShards)
     active = models.ReplicaState.ACTIVE
@@ -154,7 +156,7 @@ async def _states(engine: HasShards, collection: str, key: str) -> list[models.R
 
 
 async def _replicas(engine: HasShards, collection: str) -> list[tuple[str, int, models.ReplicaState]]:
-    """Return key, node and state of each replica of a collection whose key is a string."""
+    """Return key, node and state of each replica in a collection. Replicas without a text as shard key are left out."""
     info = await engine.collection_cluster_info(collection)
     found = [(each.shard_key, info.peer_id, each.state) for each in info.local_shards]
     found += [(each.shard_key, each.peer_id, each.state) for each in info.remote_shards]

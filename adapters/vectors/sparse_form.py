@@ -1,12 +1,12 @@
 """Sparse form of embeddings, for an embedder whose vectors are nearly all zeros, such as `hashing`.
 
 A text of ten words has ten non-zero numbers among 2 048. The sparse form contains only these ten. Zeros are not stored,
-compared or sent: a search among 50 000 takes 0.4 ms instead of 16 (docs/adr/0055).
+compared or sent: a search among 50 000 vectors takes 0.4 ms instead of 16 ms (docs/adr/0055).
 
-A search in a sparse index finds only records that share a number with the query. A search by cosine also finds all
-other records, ranked after them, and recall and the conflict pipeline need them in a small memory. Therefore each
-stored vector and each query vector gets one more number, `COMMON`, after its last place. All records share this number,
-and the order is the order by cosine.
+A search in a sparse index finds only records that share a non-zero dimension with the query. A search by cosine also
+returns the other records, after the similar records. Some callers need these other records when a tenant has few
+records. Therefore each stored vector and each query vector gets an additional dimension with the number `COMMON`. All
+vectors share this dimension, so a search returns all records in the order by cosine.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from .engine import DENSE, QdrantEngine
 from .errors import translate_errors
 
 COMMON: Final = 2.0**-14
-"""Extra number of each vector. It adds four billionths to a cosine, which is below the precision of a 32-bit float for
-cosines above 0.1. Engines add it last, so a record that shares nothing else has a score above zero."""
+"""Number in the additional dimension of each vector. It adds four billionths to a cosine, which is below the precision
+of a 32-bit float for cosines above 0.1. A record that shares only this dimension with the query has a score above
+zero."""
 LOOK_SECONDS: Final = 60.0
 """Seconds between checks of a collection's storage form. The form changes only when a collection is deleted and created
 again; until the next check, the engine refuses this process's vectors."""
@@ -63,8 +64,8 @@ def to_dense(sparse: models.SparseVector) -> list[float]:
 
 
 class EmbeddingForms:
-    """Storage forms of embeddings, by collection. Collections from earlier versions store them in dense form, even when
-    nearly all numbers are zero."""
+    """Storage forms of embeddings, by collection. Collections of earlier versions have embeddings in dense form, even
+    when nearly all numbers are zero."""
 
     def __init__(self, *, engine: QdrantEngine, embedder: EmbedderIdentity) -> None:
         self._engine = engine
@@ -95,5 +96,5 @@ class EmbeddingForms:
         return encode
 
     def forget(self) -> None:
-        """Clear the cache, because collections were created."""
+        """Clear the cache. The caller has created collections."""
         self._seen.clear()

@@ -43,8 +43,8 @@ from .shards import Shards, check_cluster, check_method
 from .sparse_form import EmbeddingForms
 
 FEW = 64
-"""Page size of the first, shared request when all records, or at most this many, are read. Usually one page is
-enough."""
+"""Maximum number of records of a read's first request. This request is batched with concurrent requests. Most reads
+need no further request."""
 
 
 class QdrantStore:
@@ -97,7 +97,7 @@ class QdrantStore:
 
     async def exists(self, collection: str) -> bool:
         """Return whether readers can use the collection: its alias exists and points to a collection. Raise `Fatal`
-        when its sharding differs from the settings."""
+        when the collection's sharding method differs from the settings."""
         self._spec(collection)
         with translate_errors(f"looking for {collection}"):
             aliases = {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
@@ -300,8 +300,8 @@ class QdrantStore:
         await self._written(collection)
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
-        """Write single fields. A field with the value None is removed: Qdrant does not store a null here, and
-        `is_empty` matches both forms."""
+        """Write single fields. For a value of None, Qdrant removes the field instead of storing a null. `is_empty`
+        matches a missing field and a null."""
         self._spec(collection)
         point_validation.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
@@ -358,8 +358,8 @@ class QdrantStore:
         return self._encoder.points(spec, points, encode=encode)
 
     async def _written(self, collection: str) -> None:
-        """Return when the writes of a collection are durable. Within `writes_together`, the end of the block does the
-        wait."""
+        """Return when the writes of a collection are durable. Within a block of `writes_together`, return immediately;
+        the end of the block waits."""
         together = self._together.get()
         if together is not None:
             together.add(collection)
