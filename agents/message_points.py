@@ -34,7 +34,8 @@ class VerbatimTurn:
     session_key: str
     message_ids: tuple[str, ...]
     follows_log: bool
-    """True when the turn has no time of its own. Its time is then never before the previous turn of its session."""
+    """True when the turn has no time of its own. Its time is then never earlier than the time of the session's previous
+    turn."""
 
     @classmethod
     def of(cls, protected: ProtectedTurn, owner: Owner, *, follows_log: bool) -> VerbatimTurn:

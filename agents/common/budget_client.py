@@ -47,7 +47,7 @@ GIVE_BACK_AFTER: Final = 5.0
 HELD_AGAIN: Final = 60.0
 """Seconds until a retry when other calls or workers hold the rest of the budget."""
 REFUSED_FOR: Final = 5.0
-"""Seconds that a refusal is cached, because a backlog asks once per session."""
+"""Seconds that a refusal is cached. Without the cache, a backlog would read the account once per session."""
 STORE_PATIENCE: Final = 5.0
 """Seconds that a call waits for an unreachable store before it raises Transient."""
 ATTEMPTS: Final = 100
@@ -75,7 +75,7 @@ class _Held:
 
 
 class _Reserved:
-    """A `Reservation`. A reservation that is never settled stays reserved for the day."""
+    """A `Reservation` of a part of a slice. A reservation that is never settled stays reserved until the day ends."""
 
     def __init__(self, held: _Held, bound: Amount, cost: Callable[[Usage], Amount], max_output_tokens: int | None):
         self._held: _Held | None = held
@@ -98,7 +98,10 @@ class _Reserved:
 
 
 class BudgetClient:
-    """A `Meter` with accounts in the store. `ceilings` has only the limited lines. Use it in one event loop only."""
+    """A `Meter` whose accounts are in the vector store. Use an instance in one event loop only.
+
+    `ceilings` contains the limited budget lines; a missing line is unlimited.
+    """
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ class CommandedRow(OutcomeRow):
     """Results of the last manual edits."""
 
     def is_redelivered(self, record: Record) -> bool:
-        """Return whether the record was handled before, judged by its offset: its id may be dropped already."""
+        """Return whether the record's offset shows that it was handled before. Its id may no longer be stored."""
         return self.commands_until.has(record)
 
     def is_new_command(self, command: Command, record: Record) -> bool:

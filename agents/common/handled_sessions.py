@@ -1,4 +1,4 @@
-"""Session rows of a stage that counts turns by owner: their handled turns and their expiry."""
+"""Rows with the handled turns of one owner and session, and the expiry of these rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .turn_numbers import HandledTurns
 
 H = TypeVar("H", bound=HandledTurns)
 SESSION_SLASHES = 5
-"""Slashes in the key of such a row: an owner key and a session key of three parts each."""
+"""Number of slashes in the key of a session row: the owner key and the session key have three parts each."""
 
 
 class HandledSessions(SessionEnds):
-    """The rows `<owner key>/<session key>` of a stage.
+    """The session rows of a stage. Their keys are `<owner key>/<session key>`.
 
-    This class deletes expired rows without an event, because no other data depends on them. An event that has just
-    read an expired row writes the row and its index row again (`needs_entry`).
+    This class deletes expired rows without an event, because no other data depends on them. An event that read the row
+    before its deletion writes the row and its index row again (`needs_entry`).
     """
 
     def added(self, row: H, number: TurnNumber, record: Record) -> H:
@@ -36,7 +36,8 @@ class HandledSessions(SessionEnds):
     async def end_rows(self, partition: int, rows: Rows, *, later: Callable[[str], int] = lambda row_key: 0) -> None:
         """Delete old rows. A crash between the two deletions leaves an index row, which the next scan deletes.
 
-        `later(row_key)` returns the time of this session's turns in another row, or 0 when there are none.
+        `later(row_key)` returns the time of the session's turns that another row holds, or 0 when there are none. A row
+        with such newer turns is kept.
         """
 
         async def end(entry: str, row_key: str, last_at: int) -> None:

@@ -2,7 +2,8 @@
 
 Events of one key and topic partition are handled in offset order, so every event below a handled offset was handled.
 A mark stays some hundred events behind the last handled event. Events at or above the mark are recognised by their id
-alone. So no event is lost when a log loses its tail and uses offsets again.
+alone. A log that loses its last records gives their offsets to new events. These offsets are above the mark, so the new
+events are handled.
 
 When a topic is recreated, its offsets start at 0, and its records are newer than all records below the mark. So a
 record below a mark with a newer timestamp is a new event. The first such event removes the marks of its partition.
@@ -39,7 +40,7 @@ class HandledUntil(RowPart):
     """The valid mark."""
     mark_newest: Count = 0
     since: Count = 0
-    """Number of events in the current interval."""
+    """Number of events in the current interval. An interval has half of `ids_kept` events (see `add`)."""
 
     def __bool__(self) -> bool:
         return bool(self.offsets)
@@ -50,10 +51,10 @@ class HandledUntil(RowPart):
         return position.offset < self.mark.get(position.partition, 0) and record.timestamp <= self.mark_newest
 
     def add(self, record: Record, *, now: datetime, ids_kept: int = SEEN_KEPT) -> HandledUntil:
-        """Return the marks with one more handled event. Neither a mark nor an id covers the event yet.
+        """Return the marks with one more handled event. The caller has checked that the event is new.
 
-        A new mark becomes valid after half of `ids_kept` events and covers no event of the last two intervals. So the
-        ids of all events above the mark are still kept.
+        A new mark becomes valid after half of `ids_kept` events. It is the offset at the end of the previous interval.
+        So at most `ids_kept` events are above the mark, and all their ids are still kept.
         """
         partition, offset = record.position.partition, record.position.offset
         offsets, next_offsets, mark = dict(self.offsets), dict(self.next_offsets), dict(self.mark)

@@ -37,8 +37,8 @@ class CallStopped:
     """The reason why there is no answer.
 
     paused: the tier or the budget forbids the call. deferred: the model cannot be reached. failed: the answer was
-    unusable, even after one repair. `retry_after`: seconds until a retry can succeed, when the pause ends by itself or
-    the server asks for a longer wait than `patience`.
+    unusable, even after one repair. `retry_after`: seconds until a retry can succeed. It is set when the pause ends at
+    a known time, or when the server asks for a longer wait than `ModelCaller.patience`.
     """
 
     status: Literal["paused", "deferred", "failed"]

@@ -1,15 +1,15 @@
 """Index of pending rows: small rows of the same table that name the keys with pending work.
 
 A worker that is assigned a partition sets its timers from the index; it does not read all keys. An index row has the
-key `index_key(kind, key)` (schemas/row_keys.py) and no content. The row of `key` is authoritative.
+key `index_key(kind, key)` (schemas/row_keys.py) and no content. The row of `key` decides whether work is pending.
 
 | after a crash there may be | then |
 |---|---|
 | an index row whose row has no pending work | The next worker reads the row and deletes the index row. |
 | a pending row without its index row | Impossible: the index row is written before the row and deleted after it. |
 
-A table of an earlier version has no index. The first worker of a partition builds it in slices. A row, the mark, stores
-the position of the build, so that an interrupted build continues from there.
+A table of an earlier version has no index. The first worker of a partition builds it in slices. An `IndexMark` row
+stores the position of the build, so that an interrupted build continues from this position.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ async def _build(
 ) -> None:
     """Write the missing index rows of a partition.
 
-    The marks are written first. Their row version stops workers of earlier versions, so no row without an index row is
-    added behind the scan.
+    The marks are written first. Their row version stops workers of earlier versions. So no worker adds a row without an
+    index row to the part that is already scanned.
     """
     raw = rows.row(INDEX_BUILT, partition=partition)
     mark = None if raw is None else IndexMark.read(raw)

@@ -23,7 +23,7 @@ _OURS = ("ce_", "content-type", "memstream-", "kafka_dlt-")
 
 
 def keep_record(record: Record, turn: ProtectedTurn, secrets: SecretFilter) -> Record:
-    """Return a turn's record for storage, with secrets masked. An unmasked record is returned unchanged."""
+    """Return a turn's record for storage, with secrets masked. A record without secrets is returned unchanged."""
     value = turn.turn.to_bytes() if turn.changed else record.value
     return _masked(record, value, secrets, key=turn.turn.session_key)
 
@@ -73,9 +73,10 @@ def protect_observation(observation: Observation, secrets: SecretFilter) -> Obse
 
 
 def _masked(record: Record, value: bytes | None, secrets: SecretFilter, *, key: str | None = None) -> Record:
-    """Return the record with this value, masked key and headers. If anything changed, a header marks it as masked.
+    """Return the record with this value, masked key and headers. If anything changed, a header marks the record.
 
-    `key`: the key that follows from the ids in the value. An equal record key is kept, because it names the record.
+    `key`: the key that follows from the ids in the value. A record key equal to `key` stays unmasked, because it
+    identifies the record.
     """
     own_key = record.key if key is not None and record.key == key.encode() else _protected_key(record.key, secrets)
     headers = tuple(_header(name, content, secrets) for name, content in record.headers)

@@ -1,4 +1,4 @@
-"""Results of a key's last edits. A repeated command receives its first result again."""
+"""Results of a key's last edits. A command that arrives again gets its stored result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class RecentResults(RowPart):
     kept: tuple[str, ...] = ()
 
     def add(self, result: CommandResult, *, of: Command | None = None) -> RecentResults:
-        """Return these results with a new one. The oldest results and a result that is too long are dropped."""
+        """Return the results with a new result. The oldest results are dropped until the limits hold.
+
+        A result longer than `RESULTS_MAX_CHARACTERS` is not kept.
+        """
         new = KeptResult(**dict(result), request_hash=None if of is None else of.request_hash)
         kept = (*self.kept, new.model_dump_json())[-RESULTS_KEPT:]
         while kept and sum(map(len, kept)) > RESULTS_MAX_CHARACTERS:
@@ -43,7 +46,7 @@ class RecentResults(RowPart):
     def again(self, command: Command) -> CommandResult:
         """Return the stored result of a command that was handled before.
 
-        Refuse a command that uses the id of another request, and a command whose result is no longer kept.
+        Refuse a command whose id belongs to another request, and a command whose result is no longer kept.
         """
         for each in reversed(self.kept):
             try:

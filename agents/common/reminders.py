@@ -1,6 +1,6 @@
 """Reminders: commands that a stage sends to itself later.
 
-A reminder has no effect of its own. It only sends a command, and a command is an event like any other.
+A reminder only sends the command. The stage then handles the command like every other event.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _HASH_BYTES = 8
 
 
 class SeenIds(BaseModel):
-    """The last ids, oldest first. Each is stored as 8 bytes of its SHA-256, to keep rows small."""
+    """The last ids, oldest first. Each id is stored as 8 bytes of its SHA-256, to keep rows small."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

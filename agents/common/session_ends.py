@@ -2,13 +2,14 @@
 
 Each session row has an index row `ends<seconds>`, written together with the row. An observer row with an outcome also
 has `trims<seconds>`, for the time at which it loses the outcome. Index rows are sorted by time, so a scan starts at
-the oldest and reads only rows that may be old. The seconds are the row's time when the index row was written. When a
-scan finds that the row was written later, it moves the index row to the row's time. So a turn writes at most one index
-row per half of a row's lifetime.
+the oldest and reads only rows that may be old. The seconds are the row's time when the index row was written. A later
+write of the row writes a new index row only after half of the row's lifetime. A scan that finds a row with a later time
+moves the index row to this time.
 
-A row ages by the earlier of two clocks: the worker's clock, and the newest record time that the stage has handled and
-committed in that partition. So a worker whose clock is ahead deletes nothing early. A worker that reads old records
-deletes nothing early either. A record time ahead of the worker's clock does not count until that clock reaches it.
+The age of a row is measured with the earlier of two clocks: the worker's clock, and the newest record time that the
+stage has handled and committed in the row's partition. So a worker whose clock is ahead deletes nothing early. A worker
+that reads old records deletes nothing early either. A record time ahead of the worker's clock does not count until that
+clock reaches it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ DAY: Final = 86_400
 CLOCK_AHEAD: Final = 300
 """Seconds that a record's time may be ahead of the worker's clock. A later time does not count yet."""
 LOOK_EVERY: Final = 60.0
-"""Seconds between two scans of a partition's index; a tenth of the row lifetime when that is less."""
+"""Seconds between two scans of a partition's index, or a tenth of the row lifetime when this is less."""
 
 
 def timed_kind(name: str, at: int) -> str:
@@ -57,9 +58,9 @@ def _parts(name: str, key: str) -> tuple[int, str]:
 class LogTime:
     """The newest time of handled and committed records, by partition. Records arrive in offset order.
 
-    A time too far ahead of the worker's clock does not count. The smallest such time is kept; it counts with the first
-    record after the clock has reached it. So one wrong time has no effect. When the worker's clock is behind all
-    producers, the log time follows the worker's clock.
+    A time too far ahead of the worker's clock does not count. The smallest such time is kept. It counts when the first
+    record arrives after the worker's clock has reached this time. So one wrong time has no effect. When the worker's
+    clock is behind all producers, the log time follows the worker's clock.
     """
 
     def __init__(self) -> None:
@@ -110,7 +111,7 @@ class SessionEnds:
         self._life = policy.session_days * DAY
         trim = policy.trim_days * DAY
         self._ages = {ENDS: self._life, TRIMS: min(trim, self._life) if self._life else trim}
-        """The age in seconds from which a row is old, by index."""
+        """The age in seconds from which a row is old, for each index (ENDS and TRIMS)."""
         self._topic = topic.name
         self._committed = committed
         self._now = now
@@ -127,8 +128,8 @@ class SessionEnds:
     def written_at(self, record: Record, last_at: int) -> int:
         """Return the time of a row that this event writes. `last_at`: the row's previous time.
 
-        A time ahead of the worker's clock counts, because that clock may be wrong. It is cut to one row lifetime ahead
-        of the clock, so a record dated far ahead keeps a row for two lifetimes at most.
+        A time ahead of the worker's clock counts, because that clock may be wrong. The time is cut to one row lifetime
+        ahead of the worker's clock. So a record dated far ahead keeps a row for two lifetimes at most.
         """
         now = int(self._now().timestamp())
         told = max(last_at, record.timestamp // 1000)

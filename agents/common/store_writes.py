@@ -73,8 +73,8 @@ async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
 
     All writes are durable when this returns. After a crash any subset of them may be applied.
 
-    Raises Fatal when a compare-and-set finds neither the expected version nor its own cause, because there is a second
-    writer. All started writes have ended by then.
+    Raises Fatal when a compare-and-set finds neither the expected version nor its own cause, because a second writer
+    has changed the row. All started writes have ended before the error is raised.
     """
     async with store.writes_together():
         for is_swap, run in groupby(writes, lambda write: isinstance(write, SwapPoint)):
@@ -114,7 +114,10 @@ REBUILT = "rebuilt/"
 
 
 def rebuilt_mark(version: int) -> str:
-    """Return the entry in `applied` that marks a row rebuilt from memory.facts. Its earlier causes are unknown."""
+    """Return the entry in `applied` that marks a row as rebuilt from memory.facts.
+
+    The earlier causes of a rebuilt row are unknown.
+    """
     return f"{REBUILT}{version}"
 
 

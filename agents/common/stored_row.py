@@ -1,8 +1,8 @@
 """Rows of the stages' tables: encoding and format version.
 
 A reader ignores fields that a later minor version added. A row that older versions must not touch has a higher
-`row_version`: a stage that understands half of a row, or writes it back without the unknown part, would lose a
-decision.
+`row_version`. An older stage would understand only a part of the row, or write the row back without the unknown part,
+and lose a decision.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ of an index that lists all sessions."""
 ROW_VERSION = 3
 """Latest supported version. Version 2: outcomes without vectors."""
 PARSED_KEPT: Final = 256
-"""Number of parsed rows in the cache: one event reads its row two to four times, and the key's next event once more."""
+"""Number of parsed rows in the cache. One event reads its row two to four times, and the next event of the key reads
+the same row."""
 PARSED_BYTES: Final = 64 * 1024
 """Size in bytes above which a row is not cached."""
 
@@ -51,7 +52,7 @@ class StoredRow(RowPart):
 
     @classmethod
     def read(cls, raw: bytes) -> Self:
-        """Parse a stored row, also one of a parked key. Rows are immutable, so parsed rows are cached.
+        """Parse a stored row; the row of a parked key is accepted too. Rows are immutable, so parsed rows are cached.
 
         Raises LaterVersion when this version does not understand the row.
         """

@@ -1,8 +1,8 @@
 """Structured model answers: a strict schema in the request, a tolerant parser for the items of the answer.
 
 An invalid field with a default takes the default. An item with an invalid required field is dropped and counted. A
-wrong outer shape, or an answer without a valid item, raises ValueError, which the completions adapter answers with one
-repair. The error names fields and faults, but no value of the answer.
+wrong outer shape, or an answer without a valid item, raises ValueError. The completions adapter then asks the model
+once to repair the answer. The error names fields and faults, but no value of the answer.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def parse_items(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
 
 
 def _read_item(raw: JsonValue, item: type[I]) -> tuple[I | None, list[str]]:
-    """Parse one item. Return None for an invalid item, and the faults."""
+    """Parse one item. Return the item, or None when it is invalid, and the faults."""
     if not isinstance(raw, dict):
         return None, ["an item must be an object"]
     given, faults = item.given(raw), list[str]()
@@ -116,7 +116,7 @@ def _errors(error: ValidationError) -> list[Any]:
 
 
 def parse_any(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
-    """Parse `{key: [...]}` with an optional list, for tasks whose answer is mostly empty."""
+    """Parse `{key: [...]}`; the list may be absent. For tasks whose answer is usually empty."""
     if isinstance(value, dict) and value.get(key) is None:
         return ParsedItems((), 0)
     return parse_items(value, key, item)

@@ -1,7 +1,7 @@
 """Spending rules of a tier for consolidation, checked before a model call is prepared.
 
-The model call itself enforces the ceilings (agents/common/budget_client.py): only there the cost of the call and the
-spending of all workers on that day are known. A call above a ceiling raises OverBudget.
+The model call itself enforces the ceilings (agents/common/budget_client.py), because it knows the cost of the call and
+the day's spending of all workers. A call above a ceiling raises OverBudget.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class TierSpending:
 
     @property
     def phases(self) -> frozenset[Phase]:
-        """The phases that consolidation runs. The light phase runs without its question when no model may be asked."""
+        """The phases that consolidation runs. The light phase skips its model call when no model may be called."""
         free = {phase for phase in PHASES if all(self.paused(task) is None for task in TASKS_OF[phase])}
         return frozenset(self._tier.phases) | (free if self._tier.ceiling.forbids else frozenset())
 
     @property
     def consolidates(self) -> bool:
-        """True when a run may turn episodes into facts. When False, only a worker with other settings does it."""
+        """True when a run may turn episodes into facts. Otherwise the episodes wait for a worker with other settings."""
         return "standard" in self.phases and self.paused("consolidation") is None
 
     @property
     def judges(self) -> bool:
         """True when a run may judge pending facts.
 
-        The deep phase judges them. Without a deep phase, the standard phase judges them at its end; it does not get
-        there when its question about episodes is paused.
+        The deep phase judges them. Without a deep phase, the standard phase judges them at its end. The standard phase
+        does not reach its end when its model call about episodes is paused.
         """
         if self.paused("judge") is not None:
             return False

@@ -1,8 +1,8 @@
 """Sensitivity labels of turns, applied to the session log.
 
-The observer learns from the model that a message is secret; the recorder stores the message. Either may come first. The
-observer writes the label before it reads the messages, and the recorder stores the messages before it reads the label.
-So the later stage sees the earlier one's write and applies the label.
+The observer learns from the model that a message is secret. The recorder stores the message. The two stages work in any
+order. The observer writes the label before it reads the messages, and the recorder stores the messages before it reads
+the label. So the stage that reads last sees the write of the other stage and applies the label.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def _apply(store: VectorStore, label: TurnLabel) -> None:
 
 
 async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequence[StoredMessage]) -> None:
-    """Reduce the windows of neighbours with a lower sensitivity than the label to their own text."""
+    """Reduce the window of each neighbour with a lower sensitivity than the label to the neighbour's own text."""
     places = {each.session_place for each in messages if each.session_place is not None}
     beside = {place + step for place in places for step in (-1, 1)} - places
     if not beside:

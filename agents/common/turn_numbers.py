@@ -1,4 +1,4 @@
-"""Turn numbers of a session that a stage has handled for an owner, with gaps."""
+"""Turn numbers of a session that a stage has handled for one owner. A gap is a range of numbers not handled."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ...schemas.turn_number import RowEpoch, TurnNumber
 from .stored_row import EPOCH_VERSION, RowPart, StoredRow
 
 GAPS_KEPT: Final = 256
-"""Recent gaps of an epoch that are stored unpacked. At twice this number the earlier ones are packed."""
+"""Number of recent gaps of an epoch that stay unpacked. At twice this number, the earlier gaps are packed."""
 GAPS_PACKED: Final = 16_384
-"""Earlier gaps that are stored packed, two small numbers each. A number in an older gap counts as handled."""
+"""Maximum number of packed gaps, two small numbers for each. A turn number in an older gap counts as handled."""
 EPOCHS_KEPT: Final = 8
-"""Earlier epochs of a session that are kept. A number of an older epoch counts as handled."""
+"""Maximum number of earlier epochs kept for a session. A turn number of an older epoch counts as handled."""
 Count = Annotated[int, Field(ge=0)]
 Number = Annotated[int, Field(ge=1)]
 Gaps = tuple[tuple[Number, Number], ...]
@@ -29,7 +29,7 @@ PackedGaps = Annotated[str, Field(exclude_if=operator.not_)]
 
 
 def pack_gaps(gaps: Gaps) -> str:
-    """Pack gaps as compressed pairs: the distance from the previous gap, and the length."""
+    """Pack gaps as compressed pairs: the distance from the end of the previous gap, and the length."""
     if not gaps:
         return ""
     numbers = array("I")
@@ -106,9 +106,9 @@ class EpochNumbers(RowPart):
 class HandledTurns(StoredRow):
     """The handled numbers: all numbers up to (`epoch`, `turn_number`) except the gaps.
 
-    A number is missing when its turn became a dead letter or belongs to another owner. A dead letter that is put back
-    arrives after higher numbers, perhaps of a later epoch. Its number is in a gap or above the highest of its epoch, so
-    it is not a duplicate.
+    A number is missing when its turn became a dead letter or belongs to another owner. A dead letter that is sent again
+    arrives after higher numbers, perhaps after numbers of a later epoch. Its number is in a gap or above the highest of
+    its epoch, so it is not a duplicate.
     """
 
     epoch: RowEpoch = 0

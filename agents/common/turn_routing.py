@@ -20,10 +20,14 @@ from .stored_row import RowPart
 
 
 class TurnReading(RowPart):
-    """How a turn's time and text were read from the record. A waiting turn keeps it."""
+    """Results of reading a turn from its record: the source of its time, and the repairs of its text.
+
+    A stored waiting turn keeps its reading.
+    """
 
     follows_log: bool = False
-    """True when the turn has no time of its own. Its time is then never before the previous turn of its session."""
+    """True when the turn has no time of its own. Its time is then never earlier than the time of the session's previous
+    turn."""
     clock_ahead: bool = False
     """True when the turn's own time was too far after the record's time. The record's time replaces it."""
     undated: bool = False
@@ -57,7 +61,7 @@ def decode_turn(
     ahead = own is not None and written is not None and _is_ahead(own, written, routing)
     undated = own is None and written is None
     reading = TurnReading(
-        # a redriven dead letter was said before later turns of its session
+        # a redriven dead letter is older than the turns stored before it
         follows_log=(own is None or ahead) and redriven_letter(record) is None,
         clock_ahead=ahead,
         undated=undated,
@@ -92,8 +96,8 @@ def is_on_other_partition(record: Record, key: str, *, partitions: int) -> bool:
 def check_key(record: Record, key: str) -> None:
     """Check that a record has the key that follows from its value. Raises Poison.
 
-    Otherwise a producer that may write under one key could change the memory of another key. Turns are exempt: their
-    key only selects the partition, and the observer corrects it.
+    Otherwise a producer that may write under one key could change the memory of another key. Turns are not checked
+    here: their key only selects the partition, and the observer sends a turn with a wrong key again with the right key.
     """
     if record.key != key.encode():
         raise Poison("invalid", "its key names another owner or session than its value: use the key of the value")
@@ -143,7 +147,9 @@ def value_hash(record: Record) -> str:
 
 
 def turn_hash(turn: ProtectedTurn, record: Record) -> str:
-    """Return the SHA-256 that identifies a turn's content: of the record's value, or of the masked turn.
+    """Return the SHA-256 that identifies a turn's content.
+
+    It is the hash of the record's value, or of the masked turn when the turn contained secrets.
 
     The hash of the original value would let an attacker who has the masked turn find a masked PIN by brute force.
     """
