@@ -41,7 +41,7 @@ class TierSpending:
 
     @property
     def consolidates(self) -> bool:
-        """True when a run may turn episodes into facts. Otherwise the episodes wait for a worker with other settings."""
+        """True when a run may turn episodes into facts. Otherwise, episodes wait for a worker with other settings."""
         return "standard" in self.phases and self.paused("consolidation") is None
 
     @property

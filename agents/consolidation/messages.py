@@ -31,7 +31,7 @@ ASK_AGAIN: Final = "the model cannot be reached; nothing was lost: send the comm
 def proposal_commands(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
     """Build a run's commands for the reflector: fact changes first, then summaries, then rejections.
 
-    The order prevents the rejection of a fact that a change of the same run settles.
+    In this order, a change of a fact takes effect before a rejection of the same run could reject the fact.
     """
     facts = _facts_apply(results, request)
     episodes = _episodes_record(results, request, after=len(facts))
@@ -39,7 +39,10 @@ def proposal_commands(results: Sequence[StepResult], request: RunRequest) -> tup
 
 
 def _facts_apply(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
-    """Build `facts.apply` commands of at most 20 changes. Each has changes of one step, with its model and prompt."""
+    """Build `facts.apply` commands of at most 20 changes.
+
+    Each command has the changes of one step, and the step's model and prompt.
+    """
     chunks = [(result, changes) for result in results for changes in split_into_commands(result.changes)]
     return tuple(
         Command(
@@ -94,7 +97,10 @@ def _facts_reject(results: Sequence[StepResult], request: RunRequest, *, after: 
 
 
 def run_result(command: Command, run: RunRecord, why: str) -> CommandResult:
-    """Return a command's result from its run. The reflector's verdicts are the results of the commands it names."""
+    """Build the result of a command from its run.
+
+    `command_ids` names the run's commands to the reflector. Their results contain the reflector's verdicts.
+    """
     phases: list[JsonValue] = [{"name": part.name, "status": part.status, **dict(part.counts)} for part in run.phases]
     result: dict[str, JsonValue] = {
         "run_id": run.run_id,

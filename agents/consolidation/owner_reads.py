@@ -23,7 +23,10 @@ READ_MAX: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class OwnerReader:
-    """Reader of one owner's records. Every read filters by tenant and owner. Raises Transient if the store is away."""
+    """Reader of one owner's records. Every read filters by tenant and owner.
+
+    Raises Transient if the store is unreachable.
+    """
 
     store: VectorStore
     calls: Calls
@@ -43,8 +46,8 @@ class OwnerReader:
     ) -> tuple[list[StoredPoint], str]:
         """Read a page of matching records in id order, starting at the record `after` ("" means the first).
 
-        Return the page and the id at which the next page starts, or "" after the last page. A deleted record `after` is
-        skipped.
+        Return the page and the id at which the next page starts, or "" after the last page. When the record `after` was
+        deleted, the page starts at the next record.
         """
         found = await self.calls.call(
             "store",
@@ -108,7 +111,10 @@ class OwnerReader:
         return {fact.fact_id: fact for fact in facts if fact.owner_key == request.owner_key}
 
     async def believed(self, request: RunRequest, observation_ids: Sequence[str]) -> dict[str, bool]:
-        """Return the observations that are evidence of a fact. The value is True when such a fact is active."""
+        """Return the ids of the observations that are evidence of a fact.
+
+        The value is True if such a fact is active.
+        """
         if not observation_ids:
             return {}
         where = models.Filter(must=[of_owner(request), any_of("evidence[].observation_id", observation_ids)])
@@ -122,7 +128,7 @@ class OwnerReader:
         return believed
 
     async def episodes(self, request: RunRequest, *, with_dense: bool = False) -> tuple[StoredPoint, ...]:
-        """Read the owner's episodes in the order of `occurred_at`, including gists but no deleted ones.
+        """Read the owner's episodes in the order of `occurred_at`, including gists, without deleted episodes.
 
         Summaries are left out, because the episodes of single turns have the same content. `with_dense`: include
         vectors.
@@ -146,7 +152,7 @@ class OwnerReader:
     async def episodes_by_id(
         self, tenant_id: str, owner_key: str, episode_ids: Sequence[str]
     ) -> dict[str, StoredEpisode]:
-        """Read the owner's episodes with these ids, including deleted ones."""
+        """Read the owner's episodes with these ids, including deleted episodes."""
         wanted = [each for each in dict.fromkeys(episode_ids) if ids.is_derived(each)]
         found = await self.calls.call("store", lambda: self.store.get(EPISODES, tenant_id=tenant_id, ids=wanted))
         episodes = (as_episode(each) for each in found.values())

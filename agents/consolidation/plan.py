@@ -78,7 +78,7 @@ class Steps:
 
     @property
     def _culls_unconsolidated(self) -> bool:
-        """True when no run reads the owner's episodes and the policy lets them be deleted."""
+        """True when no run reads the owner's episodes and the policy allows their deletion."""
         hygiene = self.policy.hygiene
         return hygiene.enabled and hygiene.cull_unconsolidated and not self.consolidates
 
@@ -126,7 +126,7 @@ class Steps:
         )
 
     def _maintenance_of_facts(self, phases: frozenset[Phase]) -> Mapping[str, Step]:
-        """Return the steps of a maintenance run that propose fact changes, by the count that reports their changes."""
+        """Return the steps of a maintenance run that propose fact changes, by the name of their count."""
         policy, reader = self.policy, self.reader
         derive = {"derived": InsightsStep(reader, self.caller, policy.consolidation)} if "deep" in phases else {}
         return {

@@ -1,9 +1,9 @@
-"""Recall counters on the recalled records, and links between records that are recalled together. No model is asked.
+"""Recall counters on the recalled records, and links between records that are recalled together. No model is called.
 
-Each owner has a separate row for this, so that a recall does not rewrite the whole owner row. The row is on the owner's
-partition and recalls run in the owner's lane, so no run is active at the same time. Record fields are set to
-numbers and never incremented. The row keeps the ids of the last recalls, so each recall counts once. Readers find the
-links in one point per owner in the collection `links`.
+Each owner has a separate row for recalls, so that a recall does not rewrite the whole owner row. The row is on the
+owner's partition and recalls run in the owner's lane, so no run is active at the same time. Record fields are set to
+numbers and never incremented, so a repeated write has no further effect. The row keeps the ids of the last recalls, so
+each recall counts once. Readers find the links in one point per owner in the collection `links`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def recall_row(rows: Rows, owner_key: str) -> RecallRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallCounters:
-    """Counter of recalls."""
+    """Counters of recalls. A recall changes the recalled records, the owner's links and the archived texts."""
 
     store: VectorStore
     calls: Calls
@@ -140,7 +140,10 @@ class RecallCounters:
         return StageDecision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
     async def _recalled_records(self, recall: RecallReport, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
-        """Return collection and record by id, limited to this owner: a producer can name any id."""
+        """Return the recalled records of this owner by id, with their collections.
+
+        Ids of other owners are ignored, because a producer can name any id.
+        """
         found: dict[str, tuple[str, StoredPoint]] = {}
         for tier, collection in COUNTED.items():
             named = [item.id for item in recall.items if item.tier == tier]
@@ -171,7 +174,7 @@ class RecallCounters:
     def _counter_writes(
         self, tenant_id: str, found: Mapping[str, tuple[str, StoredPoint]], at: datetime
     ) -> Iterable[SetFields]:
-        """Yield one write per collection and set of equal fields."""
+        """Yield the writes of recall fields. Records of a collection that get equal fields share one write."""
         growth = self.policies.of(tenant_id).recall.stability_growth
         together: dict[tuple[str, str], list[str]] = {}
         for identity, (collection, row) in found.items():

@@ -46,7 +46,7 @@ class OwnerReminders:
         self._reminders.pop(owner_key, None)
 
     def wake(self, tenant_id: str) -> None:
-        """Make all reminders of the tenant due that wait for its model."""
+        """Make the tenant's reminders that wait for its model due now."""
         now = self._clock()
         for key, each in self._reminders.items():
             if each.command.for_model and each.command.tenant_id == tenant_id:
@@ -55,8 +55,8 @@ class OwnerReminders:
     def take_due(self, at_most: int) -> list[ScheduledCommand]:
         """Return due commands.
 
-        A command is due again after the pause until the owner's row changes, so a lost reminder is sent again under the
-        same id.
+        A returned command becomes due again after each pause, until the owner's row changes. So a lost reminder is sent
+        again with the same command id.
         """
         now = self._clock()
         due = [(key, each) for key, each in self._reminders.items() if each.due <= now][:at_most]

@@ -1,7 +1,8 @@
-"""Rows of the table progress: one per owner, and a small one per (owner, session).
+"""Rows of the table progress: one row per owner, and one small row per owner and session.
 
-Consolidation is their only writer. The owner's row collects the most recently counted turns. When it has enough, they
-move to the session rows (turn_group.py). Session rows are written after the owner's row, to the same partition.
+Only consolidation writes this table. The owner's row collects the most recently counted turns. When it has enough
+turns, they move to the session rows (turn_group.py). Session rows are written after the owner's row, to the same
+partition.
 """
 
 from __future__ import annotations
@@ -30,24 +31,25 @@ from ..common.turn_numbers import HandledTurns, Number
 FOLLOWS: Final = "follows"
 """Index of owners with a pending run or follow-up."""
 COUNTS: Final = "counts"
-"""Index of owners with turns since the last run. A schedule may start a run for them."""
+"""Index of owners with turns since the last run. A schedule may start a run for these owners."""
 RUNS_KEPT = 20
 SUMMARISED_KEPT: Final = 4 * SUMMARISED_MAX
 Count = Annotated[int, Field(ge=0)]
 Kind = Literal["consolidate", "prune", "hygiene", "digest", "compact"]
 """The kind of a run: the kind of its command, or `consolidate` when the counters started it."""
 NOT_RETRIED: Final[frozenset[Kind]] = frozenset(("compact",))
-"""Kinds that concern one session. When the model is away, the result says so and the caller sends the command again."""
+"""Kinds of run for one session. They are not retried: when the model is unreachable, the command's result reports it,
+and the caller sends the command again."""
 PartName = Literal["light", "standard", "deep", "prune", "hygiene", "digest", "compact"]
 """The part of a run: a phase of `consolidate`, or the single part of every other kind."""
 StepStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
 RunStatus = StepStatus
 """done: proposals were sent, perhaps none. nothing: there was no input. paused: the tier or the budget forbids the
-call. deferred: the model is away and the run is retried. failed: the answer was unusable."""
+call. deferred: the model is unreachable and the run is retried. failed: the answer was unusable."""
 
 
 class Part(RowPart):
-    """The result of one part of a run. A failed or waiting part does not undo the others."""
+    """The result of one part of a run. A failed or waiting part does not undo the other parts."""
 
     name: PartName
     status: StepStatus
@@ -75,7 +77,7 @@ class RunRecord(RowPart):
 
 
 class PendingRun(RowPart):
-    """A due run that could not finish. `attempt` is part of the reminder's id, so that each id is used once."""
+    """A due run that could not finish. `attempt` is part of the retry command's id, so each id is used once."""
 
     tenant_id: str
     owner: Owner
@@ -89,7 +91,10 @@ class PendingRun(RowPart):
 
 
 class FollowUp(RowPart):
-    """A command that an owner still needs after a run, or when the model is back. `attempt` as in `PendingRun`."""
+    """A command that consolidation must still send for an owner, after a run or when the model is reachable again.
+
+    `attempt` has the same use as in `PendingRun`.
+    """
 
     kind: Kind
     run_id: str
@@ -139,7 +144,7 @@ class UpkeepRow(RowPart):
     """The state of an owner's maintenance."""
 
     clock: TurnClock = TurnClock()
-    """Clock of the owner's turns over all sessions, for the age of episodes in turns."""
+    """Clock that counts the owner's turns in all sessions. It measures the age of episodes in turns."""
     facts_from: str = ""
     """The fact at which the janitor's next visit starts; "" means the first."""
     episodes_from: str = ""
@@ -147,9 +152,9 @@ class UpkeepRow(RowPart):
     merged_from: str = ""
     """The fact at which the merge of the next maintenance run starts; "" means the first."""
     settled_from: str = ""
-    """The pending fact at which the next run starts to settle; "" means the first."""
+    """The pending fact at which the settle step of the next run starts; "" means the first."""
     judged_from: str = ""
-    """The pending fact at which the next run starts to judge; "" means the first."""
+    """The pending fact at which the judge step of the next run starts; "" means the first."""
     visited_at: Instant | None = None
     """Time of the janitor's last visit."""
     reflected_at: Instant | None = None
@@ -166,7 +171,7 @@ class ProgressRow(CommandedRow):
     errands: tuple[FollowUp, ...] = ()
     """The follow-ups in execution order, at most one per kind."""
     counted_since: Instant | None = None
-    """Time of the first counted turn since the last run. A schedule starts from here while there was no run."""
+    """Time of the first counted turn since the last run. Before the first run, a schedule counts from this time."""
     changed_facts: Count = 0
     """Number of fact changes reported or proposed since the last prune."""
     pruned_to: str = ""
@@ -181,8 +186,8 @@ class ProgressRow(CommandedRow):
     summaries: tuple[Summary, ...] = ()
     """Summaries that are not proposed yet."""
     retold: SeenIds = SeenIds()
-    """The last 256 turns shown to a model for a summary. Their episode may not be in the store yet. A turn that gave no
-    summary is not shown again."""
+    """The last 256 turns shown to a model for a summary. They are not shown again: their summary episode may not be in
+    the store yet, or they gave no summary."""
     recent: Annotated[tuple[RecentTurns, ...], Field(exclude_if=operator.not_)] = ()
     """The most recently counted turns, by session."""
 
@@ -195,7 +200,7 @@ class ProgressRow(CommandedRow):
 
 
 def progress_index(key: str, raw: bytes) -> tuple[str, ...]:
-    """Return the index rows that a row needs and the index rows that it still has."""
+    """Return the keys of the index rows that an owner's row needs, and of the index rows that it already has."""
     if not is_owner_key(key):
         return ()
     row = ProgressRow.read(raw)

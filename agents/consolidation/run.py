@@ -1,6 +1,8 @@
-"""Execution of a run: its steps in sequence, each with the row returned by the previous step. Nothing is written here.
+"""Execution of a run: its steps in sequence, each with the row returned by the previous step.
 
-The run ends at the first step that may not ask the model or cannot reach it. Earlier results are kept; later steps
+This module writes nothing.
+
+The run ends at the first step that may not call the model or cannot reach it. Earlier results are kept; later steps
 wait. A step with an unusable answer is recorded as failed, and the run continues.
 """
 
@@ -80,7 +82,7 @@ class RunExecutor:
     spending: TierSpending
 
     async def run(self, kind: Kind, request: RunRequest, row: ProgressRow) -> RunResult:
-        """Run all steps of a kind. Raises Fatal, and Transient when the store is away."""
+        """Run all steps of a kind. Raises Fatal, and Transient when the store is unreachable."""
         phases = self.spending.phases
         results: list[tuple[PartName, StepResult]] = []
         for step in self.plan(kind, phases):

@@ -20,8 +20,8 @@ from .step import RunRequest
 class ScheduledCommand:
     """A command that consolidation sends to itself.
 
-    Its id is derived from the owner's row and changes only with the row. So a command is
-    executed once, even if several workers send it.
+    The command id is derived from the owner's row and changes only with the row. So the command is executed once, even
+    if several workers send it.
     """
 
     command_id: str
@@ -30,13 +30,17 @@ class ScheduledCommand:
     owner: Owner
     at: datetime
     for_model: bool = False
-    """True when the command waits for a model. It is due when the model is back, and when a worker starts."""
+    """True when the command waits for a model. The command becomes due when the model is reachable again, and when a
+    worker starts."""
 
 
 # ------------------------------------------------------------------------------------------------ after a run
 def run_record(run: RunResult, request: RunRequest, commands: Sequence[Command]) -> RunRecord:
-    """Return the record of a run. Model and prompt come from the first step with a model; a step of the deep phase
-    counts only when no other step has a model."""
+    """Return the record of a run.
+
+    Model and prompt come from the first step that called a model; a step of the deep phase counts only when no other
+    step called a model.
+    """
     by_model = [(part, result) for part, result in run.results if result.model is not None]
     main = next((result for part, result in by_model if part != "deep"), None)
     main = main or next((result for _, result in by_model), None)
@@ -69,7 +73,7 @@ def with_run(
 ) -> ProgressRow:
     """Return the owner's row with a run added.
 
-    `after`: the kinds that follow a completed `consolidate`, each `after_run` seconds after the previous one. `pause`:
+    `after`: the kinds that follow a completed `consolidate`, each `after_run` seconds after the previous run. `pause`:
     seconds until a deferred run is retried.
     """
     row = row.model_copy(
@@ -128,8 +132,10 @@ def _pending_run(row: ProgressRow, run: RunResult, request: RunRequest) -> Pendi
 
 # ------------------------------------------------------------------------------------------------ what is next
 def may_try_again(waiting: PendingRun, counters: Counters, policy: ConsolidationPolicy) -> bool:
-    """Return whether a turn may restart a paused run. True after as many new turns as a run needs, so that
-    the steps without a model call are executed. A deferred run has a reminder instead."""
+    """Return whether a turn may restart a paused run. True when as many new turns were counted as a run needs.
+
+    The restarted run executes the steps without a model call. A deferred run is restarted by a reminder instead.
+    """
     return waiting.status == "paused" and counters.turns - waiting.turns >= policy.turns
 
 
@@ -138,8 +144,8 @@ def upcoming(
 ) -> ScheduledCommand | None:
     """Return the next command that this owner needs, if any.
 
-    `paused`: the settings allow no model call. A run that waits for other settings is found when a worker starts with
-    them.
+    `paused`: the settings allow no model call. A waiting run then gets no command. A worker that starts with other
+    settings finds the run.
     """
     if row.waiting is None and not row.errands and policy.trigger != "schedule":
         return None

@@ -83,8 +83,8 @@ async def without_secrets(
 async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader: OwnerReader) -> frozenset[str]:
     """Return the turns that have a label or are the source of a secret episode or fact.
 
-    The label is read from its own collection: it exists before consolidation receives the turn, but the messages in
-    the session log may get it later.
+    Labels are read from their own collection, because a label exists there before consolidation receives the turn. The
+    messages in the session log may get the label later.
     """
     store, calls, tenant_id = reader.store, reader.calls, request.tenant_id
     secret = equals("sensitivity", "secret")

@@ -11,8 +11,8 @@ decide   handled before → nothing
 store    fields of episodes and facts, the digest, procedures, links
 publish  proposals as facts.apply and episodes.record on memory.commands (the reflector executes them); results
 
-When the model is away for more than a minute, the rest of a run waits, and a reminder sends a command later. Follow-ups
-of a run (prune, hygiene, digest) and scheduled runs are sent in the same way.
+When the model is unreachable for more than a minute, the rest of a run waits, and a reminder sends a command later.
+Follow-ups of a run (prune, hygiene, digest) and scheduled runs are sent in the same way.
 
 Consolidation is the only writer of the table progress, of the collections `digests`, `procedures` and `links`, and of
 the episodes' field consolidated_at. See docs/design/consolidation.md.
@@ -294,7 +294,7 @@ class Consolidation:
         return vector
 
     def _answer_again(self, work: OwnerCommand, record: Record, row: ProgressRow) -> StageDecision:
-        """Send the result of an earlier edit again: its sender did not receive it."""
+        """Send the stored result of an edit, because the sender has sent the command again."""
         answer = result_record(row.results.again(work.command), source=SOURCE, subject=work.owner_key)
         source = source_of(record, work.event_id)
         outcome = Outcome(source=source, records=(answer,), tenant_id=work.command.tenant_id)
@@ -420,8 +420,8 @@ class Consolidation:
     def _set_reminder(self, row: ProgressRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
         """Set or remove the reminder of an owner, depending on the row.
 
-        A run that waits for the model has a reminder. A run that waits for other settings has none, because it needs a
-        restart.
+        A run that waits for the model has a reminder. A run that waits for other settings has no reminder, because
+        settings change only when the worker restarts.
         """
         now, policy = self._now(), self._policies.of(ids.split(owner_key)[0]).consolidation
         paused = row.waiting is not None and not (self._tiers.semantic and self._spending.consolidates)

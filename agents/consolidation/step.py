@@ -51,9 +51,9 @@ class RunRequest:
 class StepResult:
     """The result of a step. Its effects are not applied yet.
 
-    `changes` become facts.apply commands, `rejections` facts.reject commands, `summaries` episodes.record commands,
-    `writes` writes of the outcome, and `row` becomes the owner's row. `model` and `prompt` are the origin of the
-    proposals.
+    `changes` become facts.apply commands. `rejections` become facts.reject commands. `summaries` become episodes.record
+    commands. `writes` become writes of the outcome. `row` becomes the owner's row. `model` and `prompt` name the model
+    and the prompt of the proposals.
     """
 
     status: StepStatus
@@ -77,7 +77,7 @@ class StepResult:
 
     @classmethod
     def stopped(cls, by: CallStopped, row: ProgressRow, **counts: int) -> StepResult:
-        """Return the result of a step that received no answer."""
+        """Return the result of a step whose model call gave no answer."""
         return cls(by.status, row, counts, why=by.why, poison=by.poison, retry_after=by.retry_after)
 
 
@@ -90,5 +90,5 @@ class Step(Protocol):
         ...
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Execute the step. Raises Fatal, and Transient when the store is away."""
+        """Execute the step. Raises Fatal, and Transient when the store is unreachable."""
         ...

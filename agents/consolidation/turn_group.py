@@ -21,16 +21,17 @@ from .schedule import may_try_again
 from .steps.hygiene import after_turn, with_visits
 
 QUEUED_MAX: Final = 32
-"""Maximum number of queued turns in one outcome. The outcome may keep the rows of their sessions, so this limits the
-size of the owner's row. After a crash at most this many turns are decided again."""
+"""Maximum number of queued turns in one outcome. The outcome may contain the session rows of these turns, so this
+number limits the size of the owner's row. After a crash, at most this many turns are decided again."""
 RECENT_MAX: Final = 32
-"""Maximum number of counted turns in the owner's row, about 25 bytes each. Above it, they move to the session rows."""
+"""Maximum number of counted turns in the owner's row, about 25 bytes each. With more turns, all move to the session
+rows."""
 
 
 class TurnGroup:
     """Counter of turns of one owner, in order. `row`: the owner's row after the counted turns.
 
-    A turn that makes a run due is the last one of the group. So the run sees the same counters as without grouping.
+    A turn that makes a run due is the last turn of the group. So the run sees the same counters as without grouping.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ async def forget(args: EpisodeForget, scope: UpkeepEditScope) -> UpkeepEditResul
 
 
 async def merge(args: EpisodesMerge, scope: UpkeepEditScope) -> UpkeepEditResult:
-    """Merge episodes into the first one. The others are deleted and refer to it."""
+    """Merge episodes into the first episode. The other episodes are deleted and refer to the first."""
     if len(set(args.episode_ids)) < len(args.episode_ids):
         return refused("same", "an episode cannot be merged with itself: name each once")
     known = await _episodes(args.episode_ids, scope)
@@ -113,7 +113,7 @@ async def mark_consolidated(args: EpisodesMark, scope: UpkeepEditScope) -> Upkee
 async def _episodes(
     episode_ids: Sequence[str], scope: UpkeepEditScope, *, deleted: bool = False
 ) -> Mapping[str, StoredEpisode]:
-    """Read the owner's episodes with these ids, including deleted ones if `deleted`."""
+    """Read the owner's episodes with these ids, including deleted episodes if `deleted`."""
     known = await scope.reader.episodes_by_id(scope.command.tenant_id, scope.owner_key, episode_ids)
     return {each: episode for each, episode in known.items() if deleted or episode.deleted_at is None}
 

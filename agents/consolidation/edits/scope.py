@@ -19,7 +19,7 @@ from ..owner_reads import OwnerReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepEditScope:
-    """The inputs of an edit. `rows`: the owner's partition."""
+    """The inputs of an edit. `rows`: the stage's table rows on the owner's partition."""
 
     command: Command
     owner: Owner

@@ -1,1 +1,1 @@
-"""Prompts of consolidation. Each module has a prompt and the model of its answer."""
+"""Prompts of consolidation. Each module has a prompt and the schema of its answer."""

@@ -1,4 +1,4 @@
-"""Prompt of consolidation and the model of its answer; see docs/reference/models.md."""
+"""Prompt of consolidation and the schema of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def parse(value: JsonValue) -> ParsedItems[FactItem]:
 
 @dataclass(frozen=True)
 class ConsolidatePrompt:
-    """The shown episodes, oldest first, and facts, both by short id."""
+    """The consolidation prompt. It shows episodes, oldest first, and facts. Each has a short id."""
 
     shown_episodes: tuple[StoredEpisode, ...]
     shown_facts: tuple[StoredFact, ...]

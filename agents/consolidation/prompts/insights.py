@@ -1,4 +1,4 @@
-"""Prompt for insights and the model of its answer; see docs/reference/models.md."""
+"""Prompt for insights and the schema of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 

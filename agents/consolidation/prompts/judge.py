@@ -1,4 +1,4 @@
-"""Prompt of the judge and the model of its answer; see docs/reference/models.md."""
+"""Prompt of the judge and the schema of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 

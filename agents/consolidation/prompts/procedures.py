@@ -1,4 +1,4 @@
-"""Prompt for procedures and the model of its answer; see docs/reference/models.md."""
+"""Prompt for procedures and the schema of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 

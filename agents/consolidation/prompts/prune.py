@@ -1,4 +1,4 @@
-"""Prompt of prune and the model of its answer; see docs/reference/models.md."""
+"""Prompt of the prune step and the schema of its answer; see docs/reference/models.md."""
 
 from __future__ import annotations
 

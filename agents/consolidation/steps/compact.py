@@ -1,8 +1,8 @@
 """Compact step: summarise the older turns of a session into one episode. The turns stay in the session log.
 
 The step takes turns that were reflected for this owner and that have no summary, oldest first. It leaves out the
-session's newest turns, and takes as many turns as one model call and one episode can hold. The result has the number of
-remaining turns; the next `compact` takes them.
+session's newest turns, and takes as many turns as one model call and one episode can hold. The result reports the
+number of remaining turns. The next `compact` command takes these turns.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class CompactStep:
         )
 
     async def _session_turns(self, request: RunRequest, session: SummaryBacklog) -> tuple[StoredTurn, ...]:
-        """Read the session's turns of all owners: the newest turns are counted per session, not per owner."""
+        """Read the session's turns of all owners, because the newest turns are counted per session, not per owner."""
         where = models.Filter(
             must=[
                 equals("user_id", session.user_id),

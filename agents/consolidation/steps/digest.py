@@ -23,7 +23,7 @@ from ..step import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class DigestStep:
-    """A step with one model call. It replaces the whole point, because this stage is its only writer."""
+    """A step with one model call. It replaces the whole stored digest, because no other stage writes it."""
 
     reader: OwnerReader
     caller: ModelCaller

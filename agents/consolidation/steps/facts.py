@@ -35,7 +35,11 @@ class FactsStep:
     part: PartName = "standard"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Ask for proposals. Then count only the remaining episodes, or count no change when the model is away."""
+        """Ask the model for proposals, and set the owner's counters.
+
+        After an answer, only the remaining episodes are counted. An unusable answer clears the counters. When there was
+        no answer, the counters do not change.
+        """
         episodes, waiting = await self._episodes(request)
         if not episodes:
             return StepResult("nothing", row.model_copy(update={"counters": Counters()}))
@@ -77,7 +81,7 @@ class FactsStep:
     async def _episodes(self, request: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
         """Return the oldest unconsolidated episodes, and the number of all unconsolidated episodes.
 
-        The result has either secret episodes or others, never both.
+        The result has only secret episodes or only other episodes.
         """
         where = models.Filter(must=[of_owner(request), is_empty("consolidated_at"), is_empty("deleted_at")])
         store, calls, tenant_id = self.reader.store, self.reader.calls, request.tenant_id

@@ -1,7 +1,8 @@
 """Gist step, a part of the janitor's visit: replaces old, unrecalled episodes by gists; see docs/design/gist.md.
 
-The gist replaces the episode's text, and the text moves to the archive. The archive deletes a text that is not read for
-the retention period. The archive is written before the episode, so the text is always in at least one of them.
+The gist replaces the episode's text, and the text moves to the archive. A text that is not read for the retention
+period is deleted from the archive. The archive is written before the episode, so the text is always in the archive, in
+the episode or in both.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class GistsStep:
     async def _gists(self, chosen: Sequence[StoredEpisode], request: RunRequest) -> dict[str, Gist]:
         """Return the gist of each episode, by id.
 
-        After a call without an answer, this visit asks no model again and extracts the other gists. No model sees
-        secret episodes.
+        After a call without an answer, this visit calls no model again. It extracts the remaining gists from the texts.
+        No model sees secret episodes.
         """
         gists: dict[str, Gist] = {}
         calls = self.policy.calls if self.policy.by == "model" else 0
@@ -89,7 +90,10 @@ class GistsStep:
         return gists
 
     def _gist(self, episode: StoredEpisode, answer: Completion[str] | CallStopped | None) -> Gist:
-        """Return the model's gist when it is faithful to the text, otherwise an extracted one. Both keep its usage."""
+        """Return the model's gist when it is faithful to the text, otherwise an extracted gist.
+
+        Both keep the model's answer, because its tokens are counted.
+        """
         chars = self.policy.chars
         given = answer if isinstance(answer, Completion) else None
         if given is not None:

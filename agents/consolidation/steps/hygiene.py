@@ -1,4 +1,7 @@
-"""Hygiene step: a visit of the janitor, or a maintenance run for `{"run": "reflect"}`. It schedules visits."""
+"""Hygiene step: a visit of the janitor, or a maintenance run for `{"run": "reflect"}`.
+
+The module also schedules the visits.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class HygieneStep:
 
 
 def with_visits(policy: HygienePolicy, *, consolidates: bool) -> HygienePolicy:
-    """Return the policy with hourly visits when the janitor would otherwise wait for a run that never completes."""
+    """Return the policy with scheduled visits when the janitor would otherwise wait for a run that never completes."""
     if consolidates or policy.janitor != "consolidation" or not policy.cull_unconsolidated:
         return policy
     return replace(policy, janitor="schedule")

@@ -1,9 +1,9 @@
 """Janitor step: deletes expired records and flags stale ones, by the rules of memory/upkeep/hygiene.py.
 
-The janitor asks no model; gists.py creates the gists of old episodes.
+The janitor's own rules call no model. The visit also runs the gist step (gists.py), which may call a model.
 
-Facts go to the reflector as prune proposals. Episodes are marked as deleted, so that no read returns them. An episode
-that a waiting run still has to read is not deleted, unless the budget tier allows no such run.
+Expired facts are sent to the reflector as prune proposals. Episodes are marked as deleted, so that no read returns
+them. An episode that a waiting run still has to read is not deleted, unless the budget tier allows no such run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .waiting_facts import RejectWaitingStep
 
 @dataclass(frozen=True, slots=True)
 class JanitorStep:
-    """The janitor. `half_life_days`: half-life of a fact's effective confidence, the same as in recall."""
+    """The janitor. `half_life_days`: half-life of a fact's effective confidence. Recall uses the same value."""
 
     reader: OwnerReader
     policy: HygienePolicy
@@ -99,7 +99,8 @@ class JanitorStep:
         """Return the next page of episodes that may have reached an age limit, and the row with the start of the
         following page.
 
-        Pages also advance past episodes that stay, so permanent or waiting episodes do not block the others.
+        The next page starts behind this page, even when its episodes are kept. So kept episodes do not block the
+        others.
         """
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
@@ -132,7 +133,10 @@ def delete_episodes(episodes: Sequence[StoredEpisode], request: RunRequest) -> t
 
 
 def _flag_stale(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
-    """Flag episodes as stale, with one write per set of equal tags. An episode with the maximum of tags is skipped."""
+    """Flag episodes as stale. Episodes with equal tags share one write.
+
+    An episode that already has the maximum number of tags is skipped.
+    """
     by_tags: dict[tuple[str, ...], list[str]] = {}
     for each in episodes:
         if len(each.tags) < TAGS_MAX:

@@ -32,13 +32,13 @@ COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceStep:
-    """The maintenance run. `proposing`: the steps that propose fact changes, by the count that reports them."""
+    """The maintenance run. `proposing`: the steps that propose fact changes, by the name of their count."""
 
     reader: OwnerReader
     policy: HygienePolicy
     proposing: Mapping[str, Step]
     consolidates: bool = True
-    """See `JanitorStep.consolidates`."""
+    """False when no run will ever read the unconsolidated episodes."""
     monotonic: Callable[[], float] = time.monotonic
     part: PartName = "hygiene"
 

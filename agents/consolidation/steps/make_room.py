@@ -1,8 +1,8 @@
 """Limit of an owner's episodes when no run consolidates them.
 
-Normally the reflector deletes the oldest consolidated episodes when it adds one. Without consolidation it has no
-episode to delete. So this step marks the oldest episodes as deleted, persistent ones before permanent ones, and the
-reflector deletes their rows.
+Normally the reflector deletes the oldest consolidated episodes when it adds an episode. Without consolidation, it finds
+no episode to delete. So this step marks the oldest episodes as deleted, permanent episodes last. The reflector then
+deletes their rows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from .janitor import delete_episodes
 
 @dataclass(frozen=True, slots=True)
 class MakeRoomStep:
-    """A step that deletes excess episodes. `kept`: episodes per owner; 0 means no limit. A run deletes at most
-    `READ_MAX` episodes."""
+    """A step that deletes excess episodes. `kept`: maximum number of episodes per owner; 0 means no limit.
+
+    A run deletes at most `READ_MAX` episodes.
+    """
 
     reader: OwnerReader
     kept: int

@@ -1,8 +1,8 @@
-"""Merge step of a maintenance run: merges equivalent facts of one subject. No model is asked.
+"""Merge step of a maintenance run: merges equivalent facts of one subject, without a model call.
 
 Similar vectors are not sufficient: "likes tea" and "no longer likes tea" are similar in every embedding. So the
-conflict pipeline resolves the younger fact as if it were said now, against the older fact. The step merges the facts
-when the younger fact is a duplicate of the older one or adds detail to it.
+conflict pipeline compares the younger fact with the older fact, as if the younger fact were a new statement. The step
+merges the two facts when the younger fact is a duplicate of the older fact or adds detail to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..rows import PartName, ProgressRow
 from ..step import RunRequest, StepResult
 
 LOOKED_AT: Final = 200
-"""One run searches the neighbours of this many youngest facts, and of a page of this many facts."""
+"""Number of youngest facts, and number of facts on a page, whose neighbours one run searches."""
 NEIGHBOURS: Final = 4
 
 
@@ -38,9 +38,9 @@ NEIGHBOURS: Final = 4
 class MergeStep:
     """A step that proposes at most `policy.at_once` merges.
 
-    It searches neighbours of the youngest facts, because new duplicates are among them, and of a page of all facts by
-    id. The next run takes the next page, so after some runs every fact was compared with the other facts of its
-    subject.
+    It searches the neighbours of the youngest facts, because new duplicates are among them. It also searches the
+    neighbours of one page of facts, in id order. The next run takes the next page, so after some runs every fact was
+    compared with the other facts of its subject.
     """
 
     reader: OwnerReader
@@ -50,7 +50,7 @@ class MergeStep:
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Propose merges. A run merges a fact only once, so a chain of three facts takes two runs."""
+        """Propose merges. A run merges a fact only once, so three equivalent facts need two runs."""
         where = models.Filter(must=[of_owner(request), equals("state", "active")])
         begun = row.upkeep.merged_from
         page, next_from = await self.reader.page(request, FACTS, where, after=begun, size=self.looked_at)

@@ -1,4 +1,4 @@
-"""Steps for pending facts. Settle needs no model (light phase). Judge asks a model (standard or deep phase)."""
+"""Steps for pending facts. Settle calls no model (light phase). Judge calls a model (standard or deep phase)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ from ..rows import PartName, ProgressRow
 from ..step import RunRequest, StepResult
 
 JUDGED = "judged by the model"
-"""The reason when one of the two facts is secret: the other fact's event must not repeat the model's words on both."""
+"""Reason of a judgement when one of the two facts is secret. The model's own words could reveal the secret fact in the
+event of the other fact."""
 PAGE: Final = 200
 """Maximum number of pending facts in one read."""
 PAGES: Final = 5
-"""Maximum number of reads in which one run searches for pairs. Some pages have none: time or the user decides them."""
+"""Maximum number of reads in which one run searches for pairs. A page may have no pair, because time or the user
+decides its facts."""
 Pairs = list[tuple[StoredFact, StoredFact | None]]
 
 
 async def pending_page(reader: OwnerReader, request: RunRequest, *, after: str) -> tuple[Pairs, str]:
     """Read a page of pending facts in id order, starting at the fact `after` ("" means the first).
 
-    After the last fact it starts again at the first. Return the facts oldest first, each with the current state of the
-    fact that it waits for, and the start of the next page.
+    When no fact is left, the read starts again at the first fact. Return the facts oldest first, each with the fact
+    that it waits for, as this fact is now stored. Also return the start of the next page.
     """
     where = models.Filter(must=[of_owner(request), equals("state", "pending")])
     found, next_from = await reader.page(request, FACTS, where, after=after, size=PAGE)
@@ -50,8 +52,10 @@ async def pending_page(reader: OwnerReader, request: RunRequest, *, after: str) 
 
 @dataclass(frozen=True, slots=True)
 class SettleStep:
-    """A step that settles pending facts when time or a later statement has decided them. No model is asked. Each run
-    handles one page."""
+    """A step that settles pending facts that time or a later statement has decided. It calls no model.
+
+    Each run handles one page.
+    """
 
     reader: OwnerReader
     part: PartName = "light"
@@ -71,8 +75,10 @@ class SettleStep:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStep:
-    """A step with one model call about at most 20 pairs of a pending and an active fact. The next run starts after
-    them, so that pairs left open by the model do not block the others."""
+    """A step with one model call about at most 20 pairs of a pending and an active fact.
+
+    The next run starts after these pairs, so pairs without a judgement do not block other pairs.
+    """
 
     reader: OwnerReader
     caller: ModelCaller
@@ -144,8 +150,8 @@ def _sensitivity(pair: PendingPair) -> Sensitivity:
 def pairs_to_judge(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
     """Return the pairs that need a judgement: the pending fact is valid now, and the other fact is active.
 
-    No model judges a pending fact that contradicts a more trusted fact: it waits for the user. A pending fact that is
-    only less trusted comes last, because `supersede` will be refused.
+    A pending fact that contradicts a more trusted fact is left out, because only the user decides it. A pending fact
+    with less trust than the active fact comes last, because the judgement `supersede` will be refused.
     """
     found = [
         PendingPair(pending, known)

@@ -33,7 +33,10 @@ KNOWN_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class ProceduresStep:
-    """A step with one model call about the newest episodes, if they are new and enough for a cluster."""
+    """A step with one model call about the newest episodes.
+
+    It makes no call when these episodes are too few for a cluster, or are the same as in the last call.
+    """
 
     reader: OwnerReader
     caller: ModelCaller
@@ -70,8 +73,10 @@ class ProceduresStep:
     async def _next_versions(
         self, found: Mapping[str, StoredProcedure], request: RunRequest
     ) -> dict[str, StoredProcedure]:
-        """Return the new and changed procedures, each as the next version of its name. Manually defined or removed
-        procedures do not change."""
+        """Return the new and changed procedures, each with the next version number of its name.
+
+        Manually defined or removed procedures do not change.
+        """
         if not found:
             return {}
         store = self.reader.store

@@ -1,4 +1,4 @@
-"""Promote step of the standard phase: turns old, often recalled episodes into facts. No model is asked."""
+"""Promote step of the standard phase: turns old, often recalled episodes into facts. It calls no model."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ..step import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class PruneStep:
-    """A step with one model call about at most 100 facts. The next run continues after them.
+    """A step with one model call about at most 100 facts. The next run continues after these facts.
 
     With the command's `force` the step runs even if few facts have changed. It still needs an enabled policy and the
     policy's minimum number of facts.

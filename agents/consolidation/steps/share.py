@@ -1,4 +1,4 @@
-"""Share step of the deep phase: proposes facts of several users to the operator's group. No model is asked."""
+"""Share step of the deep phase: proposes facts that several users have to the operator's group. It calls no model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXTS_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ShareStep:
-    """A step that proposes facts to the group. The command has the group's key, so it runs in the group's lane."""
+    """A step that proposes facts to the group. The command has the group's key, so its lane is the group's lane."""
 
     reader: OwnerReader
     policy: SharingPolicy
@@ -41,7 +41,7 @@ class ShareStep:
         return StepResult("done", row, {"shared": len(changes)}, changes=changes, to=group)
 
     async def _same_texts(self, request: RunRequest, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
-        """Read the tenant's facts with these texts, of all owners."""
+        """Read the facts of all owners of the tenant that have the same text as one of these facts."""
         texts = sorted({each.content_hash for each in mine})
         where = models.Filter(must=[any_of("content_hash", texts)])
         store, tenant_id = self.reader.store, request.tenant_id

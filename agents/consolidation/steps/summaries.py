@@ -1,7 +1,7 @@
 """Summary steps: the light phase summarises turns of a session, and the standard phase proposes each summary as an
 episode, which the reflector adds (`episodes.record`).
 
-In between, a summary waits in the owner's row, so a tier without the standard phase loses no summary.
+Until it is proposed, a summary is stored in the owner's row. So a tier without the standard phase loses no summary.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SummaryStep:
 
 @dataclass(frozen=True, slots=True)
 class SummaryEpisodesStep:
-    """A step that proposes summaries as episodes. `significance`: their importance."""
+    """A step that proposes summaries as episodes. `significance`: the importance of these episodes."""
 
     significance: float
     part: PartName = "standard"

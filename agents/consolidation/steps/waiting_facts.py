@@ -1,8 +1,8 @@
 """Limit of an owner's waiting facts.
 
 A pending fact waits for a model or the user, and a quarantined fact waits for a person. Facts without a decision would
-accumulate. So this step proposes to reject the oldest facts of each of the two states above the policy's limit. A
-rejected fact stays unbelieved, and the decision about it is closed.
+accumulate. So this step proposes rejections: in each of the two states, it rejects the oldest facts above the policy's
+limit. A rejected fact has no effect and waits for no decision.
 """
 
 from __future__ import annotations
