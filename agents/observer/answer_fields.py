@@ -72,7 +72,7 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("due_date", "due"), "due_at"),
     "valid_until": "valid_to",
 }
-"""Alternative field names that models use, in addition to other spellings of a field's own name."""
+"""Alternative field names that models use. Other spellings of a field's own name need no entry here."""
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*")

@@ -89,7 +89,7 @@ class BatchTurn:
 
 
 def in_log_order(turns: Sequence[BatchTurn], said_until: datetime | None) -> list[BatchTurn]:
-    """Return the turns with corrected times: a turn without its own time is never before earlier turns."""
+    """Return the turns with corrected times: a turn without its own time is never earlier than the turns before it."""
     ordered: list[BatchTurn] = []
     for turn in turns:
         if said_until is not None and turn.reading.follows_log and turn.occurred_at < said_until:
@@ -101,7 +101,7 @@ def in_log_order(turns: Sequence[BatchTurn], said_until: datetime | None) -> lis
 
 @dataclass(frozen=True, slots=True)
 class UndecodableTurn:
-    """A waiting turn that cannot be decoded any more, because the rules have changed since it was deferred."""
+    """A waiting turn that can no longer be decoded, because the rules have changed since the turn was deferred."""
 
     turn_id: str
     record: Record
@@ -112,7 +112,10 @@ class UndecodableTurn:
 
 @dataclass(frozen=True, slots=True)
 class ValidObservation:
-    """A valid item: places in the answer, short id of the turn, speaker. Repetitions within a turn are merged."""
+    """A valid item of the answer. Items of a turn that repeat one statement are merged.
+
+    `places`: places of the merged items in the answer. `turn`: short id of the turn. `spoken`: the speaker and time.
+    """
 
     places: tuple[int, ...]
     turn: str
@@ -125,8 +128,9 @@ class ValidObservation:
     def repeated(self, place: int, item: ObservationItem, role: Role) -> ValidObservation:
         """Return this observation merged with a repetition.
 
-        The merged item keeps the better evidence and the dates of either item. Only the more trusted role replaces,
-        corrects and pins.
+        The merged item has the evidence of the more trusted role; for equal roles, the longer evidence. A missing date
+        is taken from the repetition. The fields `replaces`, `is_correction` and `pinned` are taken only from the more
+        trusted role.
         """
         other = ValidObservation((place,), self.turn, item, role, self.spoken, _replaced(item))
         best = min((self, other), key=lambda each: (TRUST_ORDER.index(each.role), -len(each.item.evidence)))
@@ -310,7 +314,7 @@ def _checked(
             (name, subject_said(item.subject, each.speaker), ids.content_hash(item.content)): each
             for each in reversed(spoken or (Spoken(USER),))
         }
-        # two speakers may say the same
+        # two speakers may make the same statement
         statement = next((each for each in reversed(statements) if each not in usable), next(reversed(statements)))
         item = item.model_copy(update={"subject": statement[1]})
         if statement in usable:
@@ -331,7 +335,7 @@ def _changes_memory(shown: ShownTurn, each: ValidObservation) -> bool:
 def _ordered(usable: Sequence[ValidObservation]) -> list[ValidObservation]:
     """Return observations in the order of their first places, but each after the observations it replaces.
 
-    A repetition may replace an observation between its first place and its own place.
+    A merged observation may replace an observation that is between its first place and its last place.
     """
     named = {f"o{place}": each for each in usable for place in each.places}
     ordered: dict[tuple[int, ...], ValidObservation] = {}
@@ -384,8 +388,11 @@ def _judged(
 
 
 class _Names:
-    """Current entry ids of the short ids that `replaces` may use: shown working entries, and applied observations of
-    this answer. A refresh may change the id of an entry."""
+    """Entry ids by the short ids that `replaces` may use.
+
+    These short ids name shown working entries and applied observations of this answer. The entry ids are kept current,
+    because a refresh may change the id of an entry.
+    """
 
     def __init__(self, prompt: ObservePrompt, session: SessionRow) -> None:
         self._named = {name: entry.entry_id for name, entry in prompt.entries.items()}
@@ -479,7 +486,10 @@ def _origin(pending: BatchTurn, observation: Observation, names: _Names) -> Entr
 
 
 def _withdrawn(working: WorkingSet, retractions: Sequence[EntryCandidate]) -> tuple[WorkingSet, dict[str, str]]:
-    """Remove entries that the user asked to forget. Return the set, and the removed observation by retraction."""
+    """Remove entries that the user asked to forget.
+
+    Return the working set, and the removed observation of each retraction.
+    """
     behind: dict[str, str] = {}
     for each in retractions:
         working, gone = withdraw(working, each)

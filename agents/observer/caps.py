@@ -27,7 +27,8 @@ def within_caps(
 ) -> tuple[list[T], list[T]]:
     """Return the kept and the dropped observations of one turn, both in their original order.
 
-    `place_of`: the user message of an observation. `is_first` observations have priority, then more important ones.
+    `place_of` returns the place of the user message that an observation is from. Observations with `is_first` have
+    priority, then observations with higher importance.
     """
     by_weight = sorted(range(len(items)), key=lambda n: (not is_first(items[n]), -item_of(items[n]).importance))
     of_message: Counter[int] = Counter()

@@ -72,7 +72,7 @@ def answer_records(
     """Return the records that answer a command. The last record is the result. The records before it are the commands
     to the reflector that a flush causes.
 
-    `session`: the row after the command was executed. The result has its number of waiting turns.
+    `session`: the row after the command was executed. The result contains the session's number of waiting turns.
     """
     status = status_of(command, policy.tiers, now=now)
     result_fields: dict[str, JsonValue] = {"waiting": session.waiting}

@@ -73,9 +73,9 @@ def refused(
     source: Source,
     now: datetime,
 ) -> Step:
-    """Return the decision that makes a turn a dead letter under its own coordinates.
+    """Return the decision that makes a turn a dead letter, with the coordinates of the turn's record.
 
-    The turn takes no number and is removed from the list of seen ids, so that it can be put back.
+    The turn gets no number, and its id is removed from the seen ids, so that the turn can be sent again.
     """
     position = turn.record.position
     session = _without_waiting(before, (turn,)).model_copy(
@@ -95,7 +95,7 @@ def refused(
 
 
 def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, now: datetime) -> Step:
-    """Return the decision that defers a turn. Its own row is written before the session's row that counts it."""
+    """Return the decision that defers a turn. The turn's row is written before the session's row, which counts it."""
     row_key = waiting_key(key, before.waiting_next)
     session = _with_handled(before, (turn,), now=now).model_copy(
         update={
@@ -131,7 +131,10 @@ def answered(
 
 
 def sent_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
-    """Return the decision that sends the command again. Its event has no model call left, and turns still wait."""
+    """Return the decision that sends the command again.
+
+    This event may make no further model call, and turns of the session still wait.
+    """
     record = command_record(command, source=SOURCE)
     return _decision(before, key, Outcome(source=source, records=(record,), tenant_id=command.tenant_id))
 
@@ -171,7 +174,7 @@ def edited(
 
 
 def answered_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
-    """Return the decision that sends the result of an earlier edit again: its sender did not receive it."""
+    """Return the decision that sends the stored result of an edit, because the sender has sent the command again."""
     answer = result_record(before.results.again(command), source=SOURCE, subject=command.key)
     return _decision(before, key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
 
@@ -187,7 +190,10 @@ def _decision(
 
 
 def _with_handled(session: SessionRow, turns: Sequence[BatchTurn], *, now: datetime) -> SessionRow:
-    """Return the session with the ids and marks of new turns added. Waiting turns were added before."""
+    """Return the session with the ids and marks of new turns added.
+
+    Waiting turns were added when they were deferred.
+    """
     new = [turn.turn_id for turn in turns if turn.n is None]
     update = {"seen": session.seen.add(*new), "turns_until": _turns_until(session, turns, now=now)}
     return session.model_copy(update=update) if new else session
@@ -252,7 +258,7 @@ def _projection(before: SessionRow, after: SessionRow, key: str, *, now: datetim
 
 
 def _holdings(before: SessionRow, after: SessionRow, key: str, *, now: datetime) -> tuple[Write, ...]:
-    """Return the write that updates the session's holdings in Qdrant, if an edit changed them."""
+    """Return the write that updates the session's blocks and procedures in Qdrant, if an edit changed them."""
     fields = ("blocks", "attached", "procedures")
     if all(getattr(before, name) == getattr(after, name) for name in fields):
         return ()

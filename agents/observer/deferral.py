@@ -6,7 +6,7 @@
 | the budget | on the next day, or after the wait that the budget asked for |
 | the end of an event that has used all its model calls | immediately |
 | enough tokens | at its next event, or when it is idle |
-| its queued event | at that event, in this worker or in the partition's next worker |
+| a queued event of the session | at that event, in this worker or in the partition's next worker |
 | more turns from a backlog (batch wait) | at its next event, at the end of the backlog, or after `company` seconds |
 | (found in the table at assignment) | immediately when a batch is full or the session ended, else as in a batch wait |
 
@@ -108,7 +108,7 @@ class DeferredSessions:
     ) -> None:
         """Note the reason why the session waits after one of its events.
 
-        `retry_after`: seconds that the model's server or the budget asked for; a new process does not know them.
+        `retry_after`: seconds that the model's server or the budget asked for; a new process does not know this time.
         `open_for`: seconds until the breaker of the tenant's model allows a call.
         """
         self._waiting.set(key, partition, session.waiting)
@@ -159,14 +159,14 @@ class DeferredSessions:
     def _until_idle(self, last: bytes | None) -> float:
         """Return the seconds until the session is idle. `last`: the row of its last waiting turn.
 
-        A missing row is due now; the observation then reports it.
+        When the row is missing, the session is due now, and its observation reports the missing row.
         """
         if last is None:
             return 0.0
         return seconds_until_idle(WaitingTurn.read(last).deferred_at, now=self._now(), policy=self._policy)
 
     def _in_a_backlog(self, session: SessionRow) -> ObserveNow | Wait:
-        """Return the action for a partition with a backlog."""
+        """Return the session's next action under the assumption that its partition has a backlog."""
         question = UnobservedTurns(
             turns=session.waiting, tokens=session.waiting_tokens, ends_session=session.waiting_ends, behind=True
         )
@@ -216,9 +216,9 @@ class DeferredSessions:
         await send_reminders(self.due, self._send_durably, room=self._room)
 
     def _room(self) -> int:
-        """Return the number of sessions that may be asked now.
+        """Return the number of sessions to which a command may be sent now.
 
-        `ASKED` commands per event in flight keep every worker slot busy; more would only queue in the log. At least
-        `AT_ONCE` are sent, because some earlier ones may be lost.
+        `ASKED` commands per event in flight keep every worker slot busy; more commands would only wait in the log. At
+        least `AT_ONCE` commands may be sent, because earlier commands may be lost.
         """
         return max(AT_ONCE, ASKED * self._in_flight - self._reminders.count_asked())

@@ -21,9 +21,9 @@ from ...streams.log.port import Record
 from ..common.turn_routing import TurnReading, check_key, decode_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000
-"""Maximum size in bytes of a record that is sent again: key, value and headers. A topic takes 1 048 588 bytes by
-default, including the batch header. A producer loses its sequence when the broker refuses a record as too large, so the
-observer does not try."""
+"""Maximum size in bytes of a record that is sent again: key, value and headers. A topic accepts 1 048 588 bytes by
+default, including the batch header. A broker that refuses a record as too large breaks the producer's sequence of
+records, so the observer does not send such a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,9 @@ def route_event(
 def resent_record(event: SessionEvent, record: Record) -> OutRecord:
     """Return the record that moves a misplaced turn to the partition of its session key.
 
-    The value is byte-identical and not masked: the service wrote it to this topic. The timestamp and all other headers
-    are kept. Raises Poison for a command, for a turn that was sent again before, and for a turn that is too large.
+    The value is unchanged and not masked, because the producer wrote it to the same topic. The timestamp and all other
+    headers are kept. Raises Poison for a command, for a turn that was sent again before, and for a turn that is too
+    large.
     """
     if isinstance(event, SessionCommand):
         raise Poison(

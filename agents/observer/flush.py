@@ -1,8 +1,8 @@
 """`flush_important`: turns important working entries of any durability into episodes. Pure functions.
 
-Only the reflector writes episodes, so the observer sends it `episodes.keep` commands. They have derived ids and are
-part of the outcome that answers the flush. The session's row keeps the origin of every working entry, because an
-episode needs fields that an entry lacks.
+Only the reflector writes episodes, so the observer sends `episodes.keep` commands to the reflector. The commands have
+derived ids and are part of the outcome that answers the flush. The session's row keeps the origin of every working
+entry, because an episode needs fields that an entry lacks.
 """
 
 from __future__ import annotations

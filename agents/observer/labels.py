@@ -47,9 +47,10 @@ def _labels(record: Observed, turn: BatchTurn, now: datetime) -> Iterator[TurnLa
 
 
 def _messages_with(quote: str, turn: BatchTurn) -> Sequence[int]:
-    """Return the indexes of the messages that contain a quote, or of all messages with text if none does.
+    """Return the indexes of the messages that contain a quote.
 
-    The latter applies to a statement without a quote, and to text from an operator's source function.
+    If no message contains it, return the indexes of all messages with text. This is the case for a statement without a
+    quote, and for text from an operator's source function.
     """
     texts = [folded(remove_framed(message.text)) for message in turn.turn.messages]
     holding = [index for index, text in enumerate(texts) if quote_in_folded(quote, text)]

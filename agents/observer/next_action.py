@@ -1,6 +1,6 @@
 """The observer's next action for a session during one event. Pure functions.
 
-The stage asks after every step and executes the action, until the action is `Wait`.
+The stage calls `next_action` after every step and executes the returned action, until the action is `Wait`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class EventProgress:
     queued: tuple[BatchTurn, ...] = ()
     """Turns of the next queued events, which may be observed together with this turn."""
     alone: int = 0
-    """Number of turns still to observe singly, because the answer for all of them was unusable."""
+    """Number of turns still to observe one by one, because the answer for these turns together was unusable."""
     rounds: int = 0
     """Number of model calls of this event."""
     model_away: bool = False
@@ -44,7 +44,10 @@ class EventProgress:
         )
 
     def one_by_one(self, turns: int) -> EventProgress:
-        """Return the progress that observes this many turns one by one. A turn that fails alone is a dead letter."""
+        """Return the progress that observes this many turns one by one.
+
+        A turn that fails alone becomes a dead letter.
+        """
         return replace(self, alone=turns, queued=(), rounds=self.rounds + 1)
 
     def without_model(self, retry_after: float | None) -> EventProgress:
@@ -56,7 +59,7 @@ class EventProgress:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Facts known to the worker but not to the session's row. Each model call may change them."""
+    """Facts that the worker knows and that the session's row does not contain. Each model call may change them."""
 
     has_queued_successor: bool
     """True when another event of the session is queued."""
@@ -65,7 +68,8 @@ class Surroundings:
     breaker_open: bool
     held_back: HeldBack | None
     refusing: bool = False
-    """True when no call has succeeded since the tenant was paused. Observe one turn, so a refusal costs one turn."""
+    """True when no call has succeeded since the tenant was paused. Then one turn is observed, so a refusal costs one
+    turn."""
     room: bool = True
     """True when more turns of the tenant may wait."""
 

@@ -61,7 +61,10 @@ def cause_of(
     unread: tuple[UnreadMessage, ...],
     repaired_characters: int,
 ) -> ObservedBy:
-    """Return the cause of a turn's observations. `with_usage`: True for the first turn of a call."""
+    """Return the cause of a turn's observations.
+
+    `with_usage`: True for the first turn of a call, so that the call's tokens are counted once.
+    """
     read = ObservedBy(applied=applied, unread=unread, repaired_characters=repaired_characters)
     if answer is None:
         return read

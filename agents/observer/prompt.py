@@ -45,10 +45,11 @@ class ShownTurn:
     """Local time of the speakers."""
     said: tuple[ShownMessage, ...]
     messages: tuple[ShownMessage, ...] | None = None
-    """The turn's own messages, for finding the speaker of a quote. None when `said` has them: there is no source
-    function and the turn is not cut. The cut may have removed the opening quote."""
+    """The turn's own messages before the cut. They are searched for the speaker of a quote, because a cut may remove an
+    opening quotation mark. None when `said` has the same messages: there is no source function and the turn is not
+    cut."""
     cut: TurnCut | None = None
-    """The cut of a long turn."""
+    """Details of the cut of a long turn, or None when the turn was not cut."""
 
     @classmethod
     def of(
@@ -100,7 +101,7 @@ class ShownTurn:
 
 @dataclass(frozen=True)
 class ObservePrompt:
-    """The messages for the model, and the records of their short ids."""
+    """The prompt of one model call, and the turns and entries that its short ids name."""
 
     turns: tuple[ShownTurn, ...]
     working: WorkingSet
@@ -142,7 +143,10 @@ class ObservePrompt:
         return self.form.rules.format(max_per_message=self.policy.max_per_message)
 
     def with_offsets(self, answer: JsonValue) -> JsonValue:
-        """Return the answer with the turn's UTC offset added to times without one: a model copies the turn's clock."""
+        """Return the answer with the turn's UTC offset added to every time without an offset.
+
+        A time without an offset is a time of the turn that the model has copied without its offset.
+        """
         if isinstance(answer, list):
             return [self.with_offsets(each) for each in answer]
         if not isinstance(answer, dict):
@@ -158,7 +162,8 @@ class ObservePrompt:
     def messages(self) -> tuple[Message, ...]:
         """Return the rules, the context, and at the end the verbatim turns.
 
-        The assistant message in between is needed: many model templates refuse two consecutive messages of one role.
+        An assistant message separates the two user messages, because many model templates refuse two consecutive
+        messages of one role.
         """
         return (
             Message("system", self._rules),
@@ -193,7 +198,7 @@ class ObservePrompt:
 
 
 def with_names(turns: Sequence[ShownTurn], recent: Sequence[RecentMessage]) -> tuple[ShownTurn, ...]:
-    """Return the turns with the speaker names that relays wrote into the texts."""
+    """Return the turns with the names of speakers that chat relays wrote into the texts."""
     earlier = [ShownMessage(each.role, each.text, each.name) for each in recent]
     named: list[ShownTurn] = []
     for turn in turns:

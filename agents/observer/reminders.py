@@ -15,7 +15,8 @@ from typing import Literal
 
 HeldBack = Literal["model_away", "budget"]
 STALE_MAX = 1_000
-"""Number of outdated queue entries above which the queue is cleaned. Under a backlog most reminders end early."""
+"""Number of outdated queue entries above which the queue is cleaned. During a backlog, most reminders are removed
+before they are due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class SessionReminder:
     tenant_id: str
     last_turn_id: str
     since: float
-    """Time at which the wait began, or of the last command."""
+    """Time at which the wait began or the last command was sent."""
     due: float
     batch_wait: bool = False
     """True when the session waits for more turns of a backlog. It is due when the backlog ends (`caught_up`)."""
@@ -75,7 +76,10 @@ class SessionReminders:
         retry_after: float = 0.0,
         for_budget: bool = False,
     ) -> None:
-        """Add a session with a deferred turn. Seconds: `due_in` from its first deferral, `retry_after` from now."""
+        """Add or update a session with waiting turns.
+
+        `due_in`: seconds from the beginning of the wait. `retry_after`: seconds from now.
+        """
         self._asked.discard(session_key)
         known = self._waiting.get(session_key)
         now = self._clock()
@@ -92,7 +96,7 @@ class SessionReminders:
             self._waiting[session_key] = replace(known, since=self._clock())
 
     def release_budget_waits(self) -> None:
-        """Make all sessions due that wait for a budget, because a new day has begun."""
+        """Make all sessions that wait for a budget due, because a new day has begun."""
         now = self._clock()
         for key, item in list(self._waiting.items()):
             if item.for_budget:
@@ -112,7 +116,7 @@ class SessionReminders:
             del self._batch_waits[item.partition][session_key]
 
     def wake(self, tenant_id: str) -> None:
-        """Make the tenant's sessions due except batch waits, because its model answers again."""
+        """Make the tenant's sessions due, except sessions in a batch wait, because its model answers again."""
         now = self._clock()
         for key, item in list(self._waiting.items()):
             if item.tenant_id == tenant_id and item.due > now and not item.batch_wait:
@@ -139,7 +143,10 @@ class SessionReminders:
             self._put(key, replace(item, due=max(min(item.due, now), item.not_before), batch_wait=False))
 
     def take_due(self, at_most: int) -> Iterator[tuple[str, SessionReminder]]:
-        """Yield due sessions, longest due first. A session is due again after the pause until it is removed."""
+        """Yield due sessions, longest due first.
+
+        A returned session becomes due again after each pause, until it is removed.
+        """
         now = self._clock()
         while at_most > 0 and self._queue and self._queue[0][0] <= now:
             first = heapq.heappop(self._queue)

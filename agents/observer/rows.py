@@ -1,7 +1,7 @@
 """Rows of the table working_set: one per session, and one per waiting turn.
 
-The observer is their only writer. A waiting turn's row has the key `<session key>/<n>`. It is written before the
-session's row that counts it. It is deleted after the outcome with its observations is durable.
+Only the observer writes this table. A waiting turn's row has the key `<session key>/<n>`. The row is written before the
+session's row, which counts the waiting turns. It is deleted after the outcome with the turn's observations is durable.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ REFUSED_KEPT = 1_000
 WAITING_MAX_BYTES = 4 * TURN_MAX_BYTES
 """Maximum size in bytes of a waiting turn's value. A placeholder may be longer than the secret that it replaces."""
 PARSED_BYTES = 2 * 1024 * 1024
-"""Stored bytes of the rows in the cache of parsed rows. Parsed objects take four times as much. The limit is in bytes,
-because a thousand long sessions are 40 MB."""
+"""Maximum total size of the cached rows, in stored bytes. Parsed objects take four times as much memory. The limit is
+not a number of rows, because a thousand long sessions have 40 MB."""
 
 
 class RecentMessage(RowPart):
@@ -116,7 +116,7 @@ class SessionRow(CommandedRow):
     owner: Owner | None = None
     """The owner of the last observed turn, or None for the session's user."""
     said_until: Annotated[Instant | None, Field(exclude_if=operator.not_)] = None
-    """The latest time of an observed turn. A turn without its own time is never earlier."""
+    """The latest time of an observed turn. A turn without its own time gets no earlier time."""
     blocks: tuple[MemoryBlock, ...] = ()
     attached: tuple[NamedRecord, ...] = ()
     """Blocks of owners that are in the session's context."""
@@ -127,7 +127,7 @@ class SessionRow(CommandedRow):
     turns_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
     """Marks that recognise redelivered turns, including refused and waiting turns, after `seen` dropped their ids."""
     refused: tuple[str, ...] = ()
-    """Records that became dead letters, as `<hash of the id>@<offset>`. A redriven one has a new offset."""
+    """Records that became dead letters, as `<hash of the id>@<offset>`. A redriven record has a new offset."""
     waiting_from: Annotated[int, Field(ge=0)] = 0
     waiting_next: Annotated[int, Field(ge=0)] = 0
     """The waiting turns are the rows `waiting_from` to `waiting_next - 1`."""
@@ -158,7 +158,10 @@ class SessionRow(CommandedRow):
         return row.model_copy(update={"indexed": row.index_kinds()})
 
     def without_waiting(self, turns: int, *, tokens: int) -> SessionRow:
-        """Return the row without its oldest waiting turns. `turns`: their number. `tokens`: their tokens."""
+        """Return the row without its oldest waiting turns. `turns`: number of removed turns.
+
+        `tokens`: sum of their tokens.
+        """
         waiting_from = self.waiting_from + turns
         some_wait = waiting_from < self.waiting_next
         return self.model_copy(
@@ -176,7 +179,7 @@ def refused_mark(turn_id: str, offset: int) -> str:
 
 
 class WaitingTurn(StoredRow):
-    """The record of a waiting turn with its coordinates. Secrets are masked; otherwise it is unchanged."""
+    """The record of a waiting turn with its coordinates. The record is unchanged except that secrets are masked."""
 
     turn_id: str
     topic: str
@@ -226,7 +229,7 @@ def session_of_waiting_key(key: str) -> str | None:
 
 
 def waiting_index(key: str, raw: bytes) -> tuple[str, ...]:
-    """Return the index row that a row of an earlier version needs: the session of each waiting turn."""
+    """Return the index row that a row of an earlier version needs. For a waiting turn, it names the turn's session."""
     session = session_of_waiting_key(key)
     return () if session is None else (index_key(WAITS, session),)
 
@@ -239,7 +242,7 @@ def waiting_turns(sessions: Mapping[bytes, bytes]) -> int:
 class Sessions:
     """Cache of parsed session rows. An event reads its row several times, and a row has tens of kilobytes.
 
-    A cached row is used only while the table has the bytes it was parsed from.
+    A cached row is used only while the bytes in the table are unchanged.
     """
 
     def __init__(self, *, kept_bytes: int = PARSED_BYTES) -> None:

@@ -47,14 +47,17 @@ def session_in_epoch(sessions: Sessions, rows: Rows, key: str, partition: int) -
 
 
 async def leave_epoch(session: SessionRow, rows: Rows, partition: int) -> None:
-    """Ensure that turns after this row have a later epoch. The change is durable on return. Raises as `Rows.put`."""
+    """Ensure that turns recorded after this row's deletion get a later epoch.
+
+    The change is durable on return. Raises the errors of `Rows.put`.
+    """
     epochs = SessionEpochs.read(rows.row(SESSION_EPOCHS, partition=partition))
     if epochs.next <= session.epoch:
         await rows.put({SESSION_EPOCHS: epochs.above(session.epoch).to_bytes()}, partition=partition)
 
 
 def ended(session: SessionRow, key: str, *, source: Source) -> StageDecision:
-    """Return the decision that deletes the session's row, after the data that readers see."""
+    """Return the decision that first deletes the data that readers see, and then the session's row."""
     tenant_id = ids.split(key)[0]
     entries = tuple(entry.entry_id for entry in session.working.entries)
     working = (DeletePoints(collection=WORKING, tenant_id=tenant_id, ids=entries),) if entries else ()
@@ -65,13 +68,17 @@ def ended(session: SessionRow, key: str, *, source: Source) -> StageDecision:
 def trimmed(session: SessionRow, key: str, *, source: Source) -> StageDecision:
     """Return the decision that removes the outcome from the session's row.
 
-    The row then has no outcome, not even of this event. A redelivered event is recognised by its id alone.
+    The row then has no outcome, not even the outcome of this command. A redelivered event is recognised by its id
+    alone.
     """
     return StageDecision(Outcome(source=source, tenant_id=ids.split(key)[0]), key, session.trimmed().to_bytes())
 
 
 def sessions_index(now: Callable[[], datetime]) -> Callable[[str, bytes], Iterable[str]]:
-    """Return a function that finds the index rows needed by a row of an earlier version, with the present time."""
+    """Return a function that finds the index rows needed by a row of an earlier version.
+
+    Index rows for expiry get the present time.
+    """
     at = int(now().timestamp())
 
     def indexed(key: str, raw: bytes) -> Iterable[str]:

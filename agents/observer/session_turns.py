@@ -1,4 +1,4 @@
-"""Turns of a session that one call may observe: waiting turns, the event's own turn, and queued turns behind it."""
+"""Turns of a session that one model call may observe: waiting turns, the event's turn, and queued turns behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .rows import WAITING_MAX_BYTES, SessionRow, WaitingTurn, refused_mark, wait
 from .turn_source import TurnSource
 
 ONE_BY_ONE_MAX: Final = 1_000
-"""Number of remembered sessions with an unusable answer for several turns."""
+"""Maximum number of remembered sessions whose turns are observed one by one after an unusable answer."""
 
 
 def is_new(work: TurnEvent, record: Record, session: SessionRow) -> bool:
@@ -40,7 +40,7 @@ def is_new(work: TurnEvent, record: Record, session: SessionRow) -> bool:
 
 
 class TurnReader:
-    """Reader of the turns that one call may observe."""
+    """Reader of the turns that one model call may observe."""
 
     def __init__(self, *, policies: TenantPolicies, secrets: SecretFilter, source: TurnSource | None) -> None:
         self._policies = policies
@@ -48,7 +48,7 @@ class TurnReader:
         self._secrets = secrets
         self._source = source
         self._one_by_one = LastKeys[tuple[int, str], int](ONE_BY_ONE_MAX)
-        """The offset of memory.turns up to which turns are observed singly, by partition and session."""
+        """The offset of memory.turns up to which turns are observed one by one, by partition and session."""
 
     def policy_of(self, turn: Turn) -> MemoryPolicy:
         return self._policies.of(turn.tenant_id, turn.agent_id)
@@ -71,7 +71,7 @@ class TurnReader:
             yield self.of_event(work, record)
 
     def ask_one_by_one(self, turns: Sequence[BatchTurn], partition: int) -> None:
-        """Observe each of these turns singly, including the queued turns when their events come."""
+        """Remember to observe these turns one by one. For queued turns, this applies when their events are handled."""
         last = turns[-1]
         self._one_by_one.put((partition, last.turn.session_key), last.record.position.offset)
 
@@ -100,7 +100,7 @@ class TurnReader:
             routed = decode_turn(record, self._deployment.routing, now=waiting.deferred_at, max_bytes=WAITING_MAX_BYTES)
         except Poison as poison:
             return UndecodableTurn(waiting.turn_id, keep_unread_record(record, self._secrets), n, poison)
-        # an earlier version or another policy may have stored it
+        # an earlier version or another policy may have stored the turn with unmasked secrets
         protected = protect_turn(routed.turn, self._secrets)
         record = keep_record(record, protected, self._secrets)
         capture = self.policy_of(routed.turn).capture

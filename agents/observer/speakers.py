@@ -58,7 +58,7 @@ class ShownMessage:
     role: Role
     text: str
     name: str | None = None
-    """The speaker's name as shown, or None when there is none or it is the user's."""
+    """The speaker's name as shown. None for a message without a name, or with the user's name."""
     at: datetime | None = None
     """The message's own time by the speaker's clock, or None for the turn's time."""
 
@@ -117,7 +117,7 @@ class Spoken:
     at: datetime | None = None
     """The message's own time, or None for the turn's time."""
     place: int = 0
-    """The number of the message's user message, from 0."""
+    """The number, from 0, of the last user message up to this message."""
 
 
 def spoken_in(

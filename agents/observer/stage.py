@@ -5,8 +5,8 @@ decide   misplaced → send it again to its partition, done
          the next action (next_action.py), repeated until the remaining turns wait:
            observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py):
                       waiting turns, this event's turn, and turns of queued events in the lane
-           wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py). When too many turns
-                      of its tenant wait, it becomes a dead letter, which can be put back (waiting_count.py)
+           wait     → this event's turn becomes a waiting row; a reminder causes the next check (deferral.py). When too
+                      many turns of its tenant wait, the turn becomes a dead letter (waiting_count.py)
             enough calls for one event → a command asks for the rest, so that other sessions are not blocked
          a manual edit → the working set, blocks, attached blocks and procedures (edits/), and a result
          `sessions.trim` from itself → a row loses its published outcome; `sessions.end` → an old row is deleted
@@ -203,7 +203,10 @@ class Observer:
         return isinstance(work, SessionCommand) and requested and work.command.issued_by != SOURCE
 
     async def _send_again(self, work: SessionEvent, record: Record) -> None:
-        """Send a misplaced turn to its partition. No row is written, because its row is in another partition."""
+        """Send a misplaced turn to its partition.
+
+        No row is written, because the session's row is in another partition.
+        """
         await self._send_durably(resent_record(work, record))
         self._metrics.counted("rekeyed")
 
@@ -223,7 +226,7 @@ class Observer:
         return EventProgress(session, new=new, requested=False, queued=behind)
 
     async def _end(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
-        """Delete the session's row if it is still old and no turn waits. There is no result."""
+        """Delete the session's row if it is still old and no turn waits. The command gets no result."""
         key, partition = work.session_key, record.position.partition
         try:
             seen_at = SessionEnd.from_payload(work.command.args).last_at
@@ -237,9 +240,9 @@ class Observer:
         return ended(session, key, source=source_of(record, work.event_id))
 
     async def _trim(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
-        """Write the session's row without its outcome, whose effects are all applied. There is no result.
+        """Write the session's row without its outcome, whose effects are all applied. The command gets no result.
 
-        A row that was trimmed before is written again, because a crash may have followed the call of `put`.
+        A row that is already trimmed is written again, because a crash may have followed the first write.
         """
         key = work.session_key
         if rows.row(key) is None:
@@ -277,9 +280,10 @@ class Observer:
     async def _observe(
         self, progress: EventProgress, at_most: int, work: SessionEvent, record: Record, rows: Rows
     ) -> tuple[EventProgress, StageDecision | None]:
-        """Observe the oldest turns of the session in one call. Without a decision, another action may succeed.
+        """Observe the oldest turns of the session in one model call.
 
-        The decision covers the events of the queued turns in the call.
+        Without a decision, the caller takes the next action. The decision covers the events of the queued turns in the
+        call.
         """
         turns = self._turns.oldest(progress, work.session_key, rows, at_most=at_most)
         if isinstance(turns, UndecodableTurn):
@@ -363,7 +367,7 @@ class Observer:
     def _pass_over(
         self, session: SessionRow, turn: BatchTurn, reason: WaitReason, work: SessionEvent, record: Record
     ) -> Step:
-        """Refuse a turn that would have to wait, because its tenant has too many waiting turns. It can be put back."""
+        """Refuse a turn that would have to wait, because its tenant has too many waiting turns."""
         topic, partition, tenant_id = turn.record.position.topic, record.position.partition, turn.turn.tenant_id
         poison = Poison(
             "over_ceiling",

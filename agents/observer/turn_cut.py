@@ -1,4 +1,4 @@
-"""Cut of a long turn for the model: every message is shown, the longest ones only with their beginning and end."""
+"""Cut of a long turn for the model: every message is shown, the longest messages only with their beginning and end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .speakers import ShownMessage
 
 CHARACTERS_A_TOKEN: Final = 4
 HEAD: Final = 2 / 3
-"""Fraction of a cut message's characters that its beginning gets."""
+"""Fraction of a cut message's shown characters that are at its beginning."""
 Said = tuple[ShownMessage, ...]
 
 
 def cut_to_size(said: Said, *, tokens: int) -> tuple[Said, TurnCut | None]:
-    """Return the messages within this number of tokens in total, and the cut, or None when all messages fit.
+    """Return the messages cut to this number of tokens in total. Also return the cut, or None when all messages fit.
 
     Short messages stay whole; all longer messages keep the same number of characters. The beginning and the end of a
     cut message are separate messages, so that no quote can span the cut.

@@ -1,7 +1,8 @@
-"""Number of waiting turns per tenant in this worker's partitions, and the ceiling on it.
+"""Number of waiting turns per tenant in this worker's partitions, and its ceiling.
 
-A partition has one owner, so each count has one writer. A tenant's ceiling is divided equally among the partitions, so
-no worker needs the counts of other workers. The state is in memory; the sessions' rows are authoritative.
+Each partition is assigned to one worker, so only this worker changes the partition's counts. A tenant's ceiling is
+divided equally among the partitions, so no worker needs the counts of other workers. The state is in memory; the
+sessions' rows are authoritative.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from ...schemas import ids
 
 
 class WaitingCount:
-    """Counter of waiting turns. `share`: maximum per tenant and partition, or None. `changed(tenant, by)`: a metric."""
+    """Counter of waiting turns. `share`: maximum per tenant and partition, or None for no limit.
+
+    `changed(tenant, by)` updates a metric.
+    """
 
     def __init__(self, *, share: int | None, changed: Callable[[str, int], None] = lambda tenant_id, by: None) -> None:
         self.share = share
