@@ -1,13 +1,13 @@
-"""Recorder stage: stores the exact words of turns in Qdrant. It asks no model. Processing of a turn, top to bottom:
+"""Recorder stage: stores the exact words of turns in Qdrant. It calls no LLM. Processing of a turn, top to bottom:
 
 route    decode; mask and label secrets (memory/secrets/); one lane per session
 decide   misplaced → nothing; the observer sends the turn again
-         the id is known with another value → nothing: a duplicate
+         the turn id is stored with another value → nothing: a duplicate
          read the messages before the turn, embed its texts and their windows
          the turn's period is over → nothing: the policy would drop it
-         new queued turns of the session are recorded together with it
-store    its missing messages; the window of the message before it, which is now complete; then the labels that the
-         observer gave to this turn and the turns before it
+         new queued turns of the session are recorded together with this turn
+store    the turn's missing messages; the window of the previous message, which is now complete; then the labels that
+         the observer gave to this turn and to the turns before it
 publish  nothing
 
 background  drop periods that are over
@@ -65,10 +65,10 @@ from .message_points import (
 
 log = structlog.get_logger(__name__)
 TOGETHER = 8
-"""Maximum number of turns of a session that are recorded together. In total they have at most the size of one turn, so
-that they need no more memory than the largest turn."""
+"""Maximum number of turns of a session that are recorded together. Their total size is at most the maximum size of one
+turn, so they need no more memory than the largest turn."""
 VISIT_SECONDS = 60.0
-"""Seconds between two checks for a new day, on which periods may be over."""
+"""Seconds between two checks for a new day. On a new day, periods may be over."""
 
 
 class Recorder:
@@ -174,8 +174,8 @@ class Recorder:
     ) -> tuple[Write, ...] | None:
         """Return the writes of consecutive turns that are not stored yet.
 
-        Return None when the embedder refuses a text. The turns are then recorded singly, so that the others keep their
-        vectors.
+        Return None when the embedder refuses a text. The turns are then recorded one by one, so that the other turns
+        keep their vectors.
         """
         placed = []
         expired = 0
@@ -256,7 +256,11 @@ class Recorder:
     async def _messages_before(
         self, turn: Turn, first: StoredMessage | None, last: Sequence[StoredPoint]
     ) -> EarlierMessages:
-        """Return the messages before this turn in log order: before its stored place, or else the last messages."""
+        """Return the messages before this turn in log order.
+
+        For a stored turn, these are the messages before its place. For a new turn, these are the session's last
+        messages.
+        """
         if first is None:
             return _earlier(last)
         if first.first_place is None:
@@ -266,7 +270,7 @@ class Recorder:
     async def _last_messages(self, turn: Turn, *, below: int | None = None) -> list[StoredPoint]:
         """Return the last messages of the session, newest first, without the turn's own messages.
 
-        After a crash the store may have some of the turn's messages without message 0.
+        The turn's own messages are left out, because after a crash the store may have some of them without message 0.
         """
         return await self._calls.call(
             "store",
@@ -286,8 +290,9 @@ class Recorder:
     async def _vectors(self, tenant_id: str, made: TurnMessages) -> Vectors:
         """Embed texts and windows in one call and return vectors by text.
 
-        When the embedder refuses a text, the texts are embedded without the windows, because a neighbour may be the
-        cause. When that is refused too, the turn is stored without vectors and only its words find it.
+        When the embedder refuses a text, the texts are embedded without the windows, because a neighbouring message may
+        be the cause. When the texts are refused too, the turn is stored without vectors, and only a search for its
+        words finds it.
         """
         own, every = made.own_texts(), made.texts()
         if len(own) < len(every):

@@ -1,4 +1,4 @@
-"""Number of waiting turns per tenant in this worker's partitions, and its ceiling.
+"""Number of waiting turns per tenant in this worker's partitions, limited by a ceiling.
 
 Each partition is assigned to one worker, so only this worker changes the partition's counts. A tenant's ceiling is
 divided equally among the partitions, so no worker needs the counts of other workers. The state is in memory; the

@@ -36,8 +36,10 @@ class EpisodeDecision:
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """Reads and writes of episodes. `kept(tenant_id)`: maximum number per owner, 0 for no limit. `count(name, n)`
-    updates a metric."""
+    """Reads and writes of episodes. `kept(tenant_id)`: maximum number of episodes per owner, 0 for no limit.
+
+    `count(name, n)` updates a metric.
+    """
 
     store: VectorStore
     calls: Calls
@@ -53,7 +55,10 @@ class Episodes:
         owner_key: str,
         recorded: int,
     ) -> tuple[Write, ...]:
-        """Insert missing episodes and delete old ones to make room. `recorded`: number ever recorded for the owner."""
+        """Return the writes that insert missing episodes and delete old episodes to make room.
+
+        `recorded`: number of episodes ever recorded for the owner.
+        """
         if not episodes:
             return ()
         points = tuple(
@@ -69,9 +74,10 @@ class Episodes:
         return (InsertPoints(collection=EPISODES, points=points), *room)
 
     async def _make_room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
-        """Delete the owner's oldest consolidated or deleted episodes when there are too many. Keep all others.
+        """Return the deletion of the owner's oldest consolidated or deleted episodes when there are too many.
 
-        The stored episodes are counted only if the owner has ever had more than the limit.
+        All other episodes stay. The stored episodes are counted only if more episodes than the limit were ever recorded
+        for the owner.
         """
         kept = self.kept(tenant_id)
         if not kept or recorded + added <= kept:
@@ -110,7 +116,10 @@ class Episodes:
     async def from_working_set(
         self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime
     ) -> EpisodeDecision:
-        """Decide about entries of a working set. An observation with an existing or deleted episode adds none."""
+        """Decide about entries of a working set.
+
+        An observation whose episode exists, even as deleted, adds no episode.
+        """
         episodes = [
             build_episode(
                 observation,
@@ -161,7 +170,7 @@ class Episodes:
         return EpisodeDecision(tuple(added), tuple(verdicts))
 
     async def _summaries(self, like: StoredEpisode) -> list[StoredEpisode]:
-        """Read the summaries of the same owner and session, including deleted ones."""
+        """Read the summaries of the same owner and session, including deleted summaries."""
         where = models.Filter(
             must=[
                 equals("owner_key", like.owner_key),
@@ -233,8 +242,8 @@ def _session(episode: StoredEpisode) -> tuple[str, str]:
 def _build_summary(proposal: SummaryProposal, *, tenant_id: str, owner: Owner, now: datetime) -> StoredEpisode:
     """Return the episode for a summary.
 
-    It counts as consolidated, because consolidation reads the episodes of its turns and makes no fact of their summary.
-    It has no quote; its evidence is its turns.
+    The episode is marked as consolidated, because consolidation reads the episodes of the single turns and makes no
+    fact from their summary. The episode has no quote; its evidence is the list of turns.
     """
     session = ids.session_key(tenant_id, proposal.user_id, proposal.session_id)
     last = proposal.turn_ids[-1]

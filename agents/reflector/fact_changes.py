@@ -31,7 +31,7 @@ class FactChange:
 class FactChanger:
     """Changes of facts by one event. Each change sees earlier changes through the overlay; the store is not changed.
 
-    `embed` returns the vectors of texts, by text. `count` increments the metric of this name.
+    `embed` returns the vectors of texts, by text. `count(name)` increments a metric.
     """
 
     overlay: FactOverlay

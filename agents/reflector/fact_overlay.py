@@ -1,8 +1,9 @@
 """Read-your-writes overlay over the stored facts of one owner.
 
-The overlay has the changes of one outcome on top of the rows in the store. So changes of one turn or command, and of
-turns decided together, see each other. A row that changes several times is written once, with its last version. The
-write expects the version that was read.
+The overlay has the changes of one outcome on top of the rows in the store. So each decision sees the changes of earlier
+decisions of the same outcome. An outcome is for one turn, for several turns decided together, or for one command. A row
+that changes several times is written once, with its last version. The write expects the row version that was read from
+the store.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from ...streams.engine.retry import Calls
 
 Vector = Sequence[float]
 FEW: Final = 8
-"""Maximum rows of the first read for an owner who may be new. If fewer rows are found, they are all rows of the owner.
-Otherwise only the relevant rows are read."""
+"""Limit of the first read for an owner who may have no facts. When the read finds fewer rows, all rows of the owner are
+known. Otherwise, the relevant rows are read next."""
 SIMILARITY_DIGITS: Final = 6
 """Decimal digits of similarities. The store uses 32-bit floats and this module 64-bit floats; equally near facts must
 compare as equal."""
 LOOK_MORE: Final = 3
-"""Additional nearest rows to read, because earlier changes of the same outcome may close some rows."""
+"""Maximum number of additional nearest rows to read. Earlier changes of the same outcome may close some of the nearest
+rows; the additional rows replace them."""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,10 @@ class FactLook:
 
 @dataclass(slots=True)
 class _Nearest:
-    """The nearest rows of the store to a vector. `asked`: the requested number; a shorter result is complete."""
+    """The nearest rows of the store to a vector. `asked`: the requested number of rows.
+
+    A result with fewer rows has all rows of the subject.
+    """
 
     found: Sequence[StoredPoint]
     asked: int
@@ -85,7 +90,7 @@ class FactOverlay:
         self._hashes: set[str] = set()
         self._predicates: set[tuple[str, str]] = set()
         self._observations: set[str] = set()
-        """Keys with all their readable rows read: canonical texts, (subject, predicate) pairs, observations."""
+        """Keys for which all readable rows were read: canonical texts, (subject, predicate) pairs, observations."""
         self._nearest: dict[tuple[str, str], _Nearest] = {}
         """The nearest rows by subject and text."""
 
@@ -93,7 +98,7 @@ class FactOverlay:
     async def look(self, looks: Sequence[FactLook], *, may_be_new: bool) -> None:
         """Read the rows to compare with these statements, in one request.
 
-        `may_be_new`: the owner may have no facts yet. This is checked first.
+        `may_be_new`: the owner may have no facts yet. A small read then checks this first.
         """
         if not looks:
             return
@@ -129,13 +134,13 @@ class FactOverlay:
                 self._predicates |= {(each.statement.subject, name) for name in each.predicates}
 
     async def _has_few(self) -> bool:
-        """Read some of the owner's facts. Return whether they are all of them."""
+        """Read some of the owner's facts. Return whether the owner has no other facts."""
         found = await self._calls.call("store", partial(self._select, [], limit=FEW))
         self._remember(found)
         return len(found) < FEW
 
     def _any_of(self, looks: Sequence[FactLook]) -> list[models.Condition]:
-        """Return the condition that matches all rows looked up by a field."""
+        """Return the condition that matches the rows of these lookups, without the nearest rows."""
         named = [each.observation_id for each in looks if each.observation_id is not None]
         compared = [each for each in looks if each.dense is not None]
         conditions: list[models.Condition] = []
@@ -162,7 +167,7 @@ class FactOverlay:
         return {each: fact for each, fact in facts.items() if fact.owner_key == self._owner_key}
 
     async def of_others(self, fact_ids: Iterable[str]) -> tuple[StoredFact, ...]:
-        """Return facts of any owner of the tenant as stored. Sharing reads them; they are never written."""
+        """Return facts of any owner of the tenant, as stored. Only sharing uses these facts; they are never written."""
         wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
         found = await self._calls.call("store", lambda: self._store.get(FACTS, tenant_id=self.tenant_id, ids=wanted))
         return tuple(StoredFact.from_payload(each.payload) for each in found.values())
@@ -184,7 +189,7 @@ class FactOverlay:
     async def equal(self, statement: Statement) -> StoredFact | None:
         """Return the fact with the statement's subject and canonical text that has not ended when the statement begins.
 
-        Active facts come before pending facts, then older facts before newer ones.
+        If several facts match, an active fact has priority over a pending fact, then an older fact over a newer fact.
         """
         subject, content_hash = statement.subject, statement.content_hash
         found = await self._matching(
@@ -214,7 +219,10 @@ class FactOverlay:
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
     async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
-        """Return the nearest facts of the statement's subject, best first, then by id. `dense`: its vector."""
+        """Return the nearest facts of the statement's subject, best first, then by id.
+
+        `dense`: the statement's vector.
+        """
         subject = statement.subject
         found = self._known_nearest(statement, limit)
         if found is None:
@@ -234,7 +242,10 @@ class FactOverlay:
         return tuple(sorted(near, key=lambda each: (-similarity[each.fact.fact_id], each.fact.fact_id))[:limit])
 
     def _known_nearest(self, statement: Statement, limit: int) -> Sequence[StoredPoint] | None:
-        """Return the nearest rows as read, or None when changes of these rows may make other rows nearer."""
+        """Return the nearest rows if they were read before, otherwise None.
+
+        Return None too when changes of these rows may bring other rows among the nearest.
+        """
         if self._has_all and not self._read:
             return ()
         known = self._nearest.get((statement.subject, statement.content))
@@ -268,7 +279,9 @@ class FactOverlay:
 
     # ------------------------------------------------------------------------------------------------ changes
     def change(self, transition: Transition, dense: Vector | None = None, *, cause: str) -> None:
-        """Apply a change to the stored row. `dense`: the vector of a new text. `cause`: its entry in `applied`.
+        """Apply a change to a fact in the overlay. `dense`: the vector of a new text.
+
+        `cause`: the new entry in `applied`.
 
         Raises Fatal for a new fact whose row already exists.
         """
@@ -343,7 +356,7 @@ class FactOverlay:
         states: Sequence[FactState] = READABLE,
         was_read: bool = False,
     ) -> list[StoredFact]:
-        """Return facts that match in the store or in the changes. `matches` evaluates `conditions` in memory.
+        """Return the facts that match, with the changes of this outcome. `matches` evaluates `conditions` in memory.
 
         `was_read`: True when all matching rows of the store were read before.
         """

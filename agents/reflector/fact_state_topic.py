@@ -1,6 +1,7 @@
 """The topic memory.facts: the state of every fact, compacted (docs/reference/topics.md).
 
-The last record of a key must have the highest version. So the row is read just before the send, and again after it.
+The last record of a key must have the highest version. So a row is read immediately before its state is sent, and again
+after the send. A row that has changed is sent again.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ ReadFacts = Callable[[], Awaitable[Mapping[str, StoredPoint]]]
 SendDurably = Callable[[OutRecord], Awaitable[None]]
 ROUNDS_MAX = 20
 NEWEST = 256
-"""Number of records at the end of each partition that are compared with the store. The last record is not enough: rows
-of concurrent events may be written in another order than their states. A worker applies 256 events concurrently."""
+"""Number of records at the end of each partition that are compared with the store. The last record is not enough:
+concurrent events may write their rows in one order and send the states in another order. A worker applies 256 events
+concurrently."""
 
 
 async def publish_state(
@@ -59,9 +61,9 @@ async def check_facts_present(*, store: VectorStore, log: Log) -> None:
     """Check that Qdrant has the newest facts of the log, before the collections are created.
 
     A row is written before its state is sent, so an intact store has every state of the log or a newer one. A store
-    without some of them was emptied, or restored from a snapshot older than the log. In such a store a fact would
-    restart at a lower version, and two events would have the same id. Raises DeploymentFault (exit 4) with the repair
-    command.
+    that lacks some of these states was emptied, or was restored from a snapshot older than the log. In such a store a
+    fact would restart at a lower version, and two events would have the same id. Raises DeploymentFault (exit 4) with
+    the repair command.
     """
     partitions = await log.partitions(FACTS.name)
     if partitions is None:
@@ -86,9 +88,10 @@ def _lost(why: str) -> DeploymentFault:
 
 
 async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], int | None]:
-    """Return the version of the facts in the last records of each partition, by tenant and fact; None is a tombstone.
+    """Return the versions of the facts in the last records of each partition, by tenant id and fact id.
 
-    When the last records of a partition are foreign or were moved by a partition increase, earlier records are read.
+    The version None means a tombstone. Earlier records are read when no last record of a partition is usable: they are
+    not facts, or an increase of the partition count moved their facts to other partitions.
     """
     starts, ends = await log.starts(FACTS.name), await log.ends(FACTS.name)
     newest: dict[tuple[str, str], int | None] = {}

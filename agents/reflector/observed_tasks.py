@@ -22,7 +22,7 @@ from .timers import TIMERS_MAX, TaskTimers
 
 @dataclass(frozen=True, slots=True)
 class ObservedTasks:
-    """The tasks of a turn, and the owner's timers including them. `skipped`: tasks above a limit of the owner."""
+    """The tasks of a turn, and the owner's timers with these tasks. `skipped`: number of tasks above a limit."""
 
     points: tuple[OutPoint, ...]
     timers: TaskTimers
@@ -39,9 +39,10 @@ async def observed_tasks(
     calls: Calls,
     now: datetime,
 ) -> ObservedTasks:
-    """Return the turn's tasks with a future due time. An owner at the limit of tasks or timers gets no more.
+    """Return the turn's tasks with a future due time. An owner at the limit of tasks or timers gets no more tasks.
 
-    `added`: tasks of the same outcome, which the store does not have yet."""
+    `added`: number of tasks of the same outcome, which the store does not have yet.
+    """
     tasks = tuple(_tasks(observed, policy, now=now))
     if not tasks:
         return ObservedTasks((), timers)

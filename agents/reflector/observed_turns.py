@@ -51,7 +51,7 @@ class RoutedObservation:
 
 @dataclass(frozen=True, slots=True)
 class RoutedObservations:
-    """The routed observations of a turn. `facts` applies only to this turn and has its policy."""
+    """The routed observations of a turn. `facts` is the fact changer of this turn, with the turn's policy."""
 
     observed: Observed
     facts: FactChanger
@@ -150,7 +150,11 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
 
 
 async def _retracted(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
-    """Return the transitions that forget facts at the user's request. The named entry may not have become a fact."""
+    """Return the transitions that forget facts at the user's request.
+
+    The entry that the observation names may have no fact. So the fact with the equal text and near facts that say the
+    same are forgotten too.
+    """
     statement, named = each.statement, each.observation.replaces_observation_id
     neighbours = Neighbours(
         replaced=None if named is None else await facts.overlay.of_observation(named),

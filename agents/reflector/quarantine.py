@@ -11,7 +11,7 @@ from .fact_changes import FactChanger
 
 
 async def quarantine_statement(statement: Statement, facts: FactChanger) -> tuple[Transition, ...]:
-    """Return the transitions that quarantine a user's instruction. It closes no fact.
+    """Return the transitions that quarantine a user's instruction. A quarantined instruction closes no fact.
 
     An instruction that a person has approved is handled as a repeated statement.
     """

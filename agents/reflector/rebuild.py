@@ -35,8 +35,8 @@ class RebuildRefused(Exception):
 class RebuildReport:
     """Numbers of rows.
 
-    `read`: states from the log, the newest per fact and batch. `kept`: rows that were up to date. `removed`: facts with
-    a tombstone. `unreadable`: skipped records.
+    `read`: states from the log; in each batch of records, only the newest state of a fact counts. `kept`: rows that
+    were up to date. `removed`: facts with a tombstone. `unreadable`: skipped records.
     """
 
     read: int = 0

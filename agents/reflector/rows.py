@@ -1,6 +1,6 @@
-"""Rows of the table ledger: one per owner, and a small one per (owner, session).
+"""Rows of the table ledger: one row per owner, and one small row per owner and session.
 
-The reflector is their only writer. It writes the session's row after the owner's row, to the same partition. So every
+Only the reflector writes this table. It writes the session's row after the owner's row, to the same partition. So every
 turn counted in a session's row is reflected.
 """
 

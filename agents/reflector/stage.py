@@ -14,7 +14,8 @@ store    missing episodes; one compare-and-set per changed fact
 publish  memory.facts.updated, memory.episodes.recorded, results; then the state of the changed facts on memory.facts
 
 The reflector is the only writer of the table ledger, of the collections `episodes`, `facts`, `blocks`, `tasks` and
-`groups`, and of these topics. When a task is due, it sends `tasks.due` to itself (timers.py).
+`groups`, and of the topics memory.facts.updated, memory.episodes.recorded and memory.facts. When a task is due, the
+reflector sends `tasks.due` to itself (timers.py).
 See docs/design/reflector.md.
 """
 
@@ -347,7 +348,7 @@ class Reflector:
         return decision
 
     def _answer_again(self, command: Command, owner_key: str, row: LedgerRow, source: Source) -> StageDecision:
-        """Send the result of an earlier edit again: its sender did not receive it."""
+        """Send the stored result of an edit, because the sender has sent the command again."""
         answer = result_record(row.results.again(command), source=SOURCE, subject=owner_key)
         return row.decision(owner_key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
 
@@ -367,7 +368,9 @@ class Reflector:
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 
     def _policy_of(self, observed: Observed) -> MemoryPolicy:
-        """Return the policy by which a turn was observed, or the deployment's policy if its settings are invalid."""
+        """Return the policy by which a turn was observed, or the deployment's policy if the turn's settings are
+        invalid.
+        """
         policy = self._of_turns.of(observed)
         if policy is None:
             self._metrics.counted("settings_refused")
@@ -382,7 +385,7 @@ class Reflector:
         return self._changer(overlay, cause=cause, policy=self._policy_of(observed), count=count)
 
     def _facts(self, tenant_id: str, owner_key: str, *, cause: str) -> FactChanger:
-        """Return the fact changer for one command. `cause`: its id in the rows of facts."""
+        """Return the fact changer for one command. `cause`: the command's id, as stored in the rows of facts."""
         overlay = FactOverlay(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
         policy = self._policies.of(tenant_id)
         return self._changer(overlay, cause=cause, policy=policy, count=self._metrics.counted)

@@ -1,8 +1,7 @@
 """Future due times of tasks: a row per owner in the table ledger, and timers in the worker.
 
-The row is durable. The timers are restored from the rows when partitions are assigned. A timer has no effect of its
-own: it sends a command `tasks.due`. The command's id is derived from the task and its due time, so a duplicate has no
-effect.
+The row is durable. The timers are restored from the rows when partitions are assigned. A timer only sends a command
+`tasks.due`. The command's id is derived from the task and its due time, so a duplicate command has no effect.
 """
 
 from __future__ import annotations
@@ -64,7 +63,10 @@ def timers_key(owner_key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimerRows:
-    """The timer rows of an owner in an outcome. `after` has the index row first; `cleanup` is deleted at the end."""
+    """The timer rows of an owner in an outcome.
+
+    `after`: rows to write, the index row first. `cleanup`: keys of rows to delete after all other effects.
+    """
 
     after: Mapping[str, bytes] = field(default_factory=dict)
     cleanup: tuple[str, ...] = ()

@@ -36,13 +36,14 @@ from .rows import LedgerRow, ReflectedTurns, session_row_key, turns_of
 from .timers import TaskTimers, TimerRows
 
 TOGETHER_MAX: Final = 8
-"""Maximum number of queued turns decided with the current turn. More turns of one owner are rare, and the first one
-waits for the effects of all."""
+"""Maximum number of queued turns decided with the current turn. More turns of one owner are rare, and the first turn
+waits for the effects of all turns."""
 TOGETHER_BYTES: Final = MAX_VALUE // 8
-"""Size in bytes of the owner's row above which fewer turns are decided together: the next event reads the row."""
+"""Size in bytes of the owner's row above which fewer turns are decided together, because the owner's next event must
+read the row."""
 TurnRecord = tuple[ObservedTurn, Record]
 Counting = Callable[[str], None]
-"""Function that adds one to the metric of a name."""
+"""Function that adds one to the metric with this name."""
 FactsOfTurn = Callable[[Observed, FactOverlay, Counting], FactChanger]
 """Function that makes the fact changer for one turn, with the turn's policy."""
 

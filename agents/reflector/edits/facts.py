@@ -138,7 +138,10 @@ async def forget(args: FactForget, scope: OwnerEditScope) -> OwnerEditResult:
 
 
 async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> OwnerEditResult:
-    """Remember a statement. With `alone`, it is compared only with facts of equal text, and closes no fact."""
+    """Remember a statement.
+
+    With `alone`, the statement is compared only with facts of equal text, and closes no fact.
+    """
     statement = statement_from_edit(
         scope.command,
         owner=scope.owner,
@@ -237,7 +240,7 @@ def _done(
     vectors: Mapping[str, Vector],
     result: Callable[[Sequence[FactChange]], Contract],
 ) -> OwnerEditResult:
-    """Apply the transitions to the stored facts and return the result."""
+    """Apply the transitions to the overlay of the facts and return the result. The caller writes the changes."""
     assert found is not None
     if isinstance(found, EditRefusal):
         return refused(found.code, found.message)

@@ -1,4 +1,4 @@
-"""Edits of groups (docs/reference/edits.md), in the group's lane.
+"""Edits of groups (docs/reference/edits.md). They run in the group's lane.
 
 The functions return writes; the caller executes them.
 """

@@ -23,7 +23,7 @@ from ..fact_overlay import Vector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerEditScope:
-    """The inputs of an edit. `rows`: the owner's partition."""
+    """The inputs of an edit. `rows`: the stage's table rows on the owner's partition."""
 
     command: Command
     owner: Owner

@@ -9,7 +9,7 @@ from ....schemas.outcomes import OutPoint, SwapPoint
 from .scope import OwnerEditScope
 
 APPLIED_KEPT: Final = 8
-"""Maximum number of causes in a record."""
+"""Maximum number of causes that a record keeps in `applied`."""
 R = TypeVar("R", bound=Contract)
 
 
