@@ -1,6 +1,7 @@
 """Entry point of the command `memstream`.
 
-`main` imports the command line lazily: without the extra `server` its packages are missing, and one line reports that.
+`main` imports the command line only when it runs. Without the extra `server`, packages are missing; `main` then prints
+one line instead of a traceback.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main() -> None:
             raise
         print(f"memstream: the command needs {error.name}: pip install 'memstream[server]'", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:  # before the command starts; `cli` handles later ones
+    except KeyboardInterrupt:  # Ctrl-C during the import; `cli` handles a later Ctrl-C
         print("memstream: stopped", file=sys.stderr)
         sys.exit(130)
 

@@ -61,7 +61,8 @@ COMMANDS = {
     "health": "Ask the worker or server of this machine whether it is ready.",
     "doctor": "Check everything that a worker needs, and suggest repairs.",
 }
-"""Command → its line in --help. A command's module is imported on use: Qdrant's client alone takes a second."""
+"""The line in --help of each command. The lines are here, because --help must not import the modules of the commands:
+the import of Qdrant's client alone takes a second."""
 
 UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
 REVIEW = ("approve", "reject")
@@ -73,11 +74,12 @@ MODULES = {
     **dict.fromkeys(EDITS, "edit"),
     **dict.fromkeys(HELD, "held"),
 }
-"""Command → its module in commands/, if the names differ."""
+"""The module in commands/ of each command, if module and command have different names."""
 
 
 class LazyCommands(click.Group):
-    """Group that imports a command's module when the command is used, and turns its end into an exit code."""
+    """Group that imports the module of a command when the command is used. It converts the result or the error of the
+    command into an exit code."""
 
     def main(
         self,

@@ -1,4 +1,4 @@
-"""Redrive of dead letters: put each one back on its topic at most once (docs/design/dead-letters.md)."""
+"""Redrive of dead letters: put each letter back on its topic at most once (docs/design/dead-letters.md)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The commands, one module each."""
+"""The commands. Each module has one command, or several related commands."""

@@ -29,7 +29,8 @@ from ..wiring.settings import OFFLINE, Settings
 
 PROMPT = "> "
 WAIT_SECONDS = 5.0
-"""Time limit of waiting for the effects of a line before the next prompt. Later effects appear above the prompt."""
+"""Maximum number of seconds to wait for the effects of a line before the next prompt. Later effects appear above the
+prompt."""
 END_SECONDS = 60.0
 
 
@@ -77,7 +78,7 @@ async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) ->
 
 async def _typed_lines(feed: Feed) -> AsyncIterator[str]:
     """Yield lines of the terminal until Ctrl-D. Events appear above the line that is being typed."""
-    os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")  # not every terminal reports its cursor position
+    os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")  # some terminals do not report their cursor position
     session: PromptSession[str] = PromptSession(PROMPT)
     while True:
         async with _shown(feed):

@@ -21,10 +21,10 @@ from ..wiring.settings import OFFLINE, Settings
 
 PERSON = Person(TENANT, USER)
 TURN_SECONDS = 90.0
-"""Time limit of one turn. A language model needs seconds, the offline model milliseconds."""
+"""Time limit of one turn, in seconds. A language model needs seconds, the offline model needs milliseconds."""
 END_SECONDS = 60.0
 FOLLOW_UPS_AFTER = 3_600.0
-"""Delay of the work that follows a consolidation run, in seconds."""
+"""Seconds between a consolidation run and the work that follows it. The demo ends before that."""
 
 
 @click.command()
@@ -39,7 +39,8 @@ def demo(context: CommandContext) -> None:
 
 
 def _without_follow_ups(policy: MemoryPolicy) -> MemoryPolicy:
-    """Return a policy that postpones the work after a consolidation run: it would start as the demo ends."""
+    """Return a policy that postpones the work after a consolidation run. Without the delay, this work would start just
+    before the demo ends."""
     return replace(policy, consolidation=replace(policy.consolidation, after_run=FOLLOW_UPS_AFTER))
 
 

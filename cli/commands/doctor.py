@@ -48,9 +48,9 @@ TENANTS_SHOWN = 5
 CLOCK_OFF = 60.0
 """Largest accepted difference between this machine's clock and the broker's, in seconds."""
 PASSED_OVER_SINCE = 86_400.0
-"""Age up to which dead letters are counted, in seconds."""
+"""Maximum age of the dead letters that `_passed_over` counts, in seconds."""
 LETTERS_READ = 100_000
-"""Maximum number of these dead letters that are read."""
+"""Maximum number of dead letters that `_passed_over` reads."""
 
 
 @click.command()
@@ -116,7 +116,10 @@ def _datadir(settings: Settings) -> Check:
 
 
 def _unusable(folder: Path | None) -> tuple[str, str] | None:
-    """Return why this process cannot use a folder and how to repair it, or None. `folder` is None for a server."""
+    """Return why this process cannot use a folder and how to repair it, or None if it can use the folder.
+
+    `folder` is None when a server is used instead of a folder.
+    """
     try:
         if folder is not None:
             check_access(folder)
@@ -189,7 +192,7 @@ async def _topics(log: Log, settings: Settings) -> Check:
 
 
 async def _stage(log: Log, stage: StageName) -> Check:
-    """Report a stage's number of workers and its lag. A stage without workers passes: it may start later."""
+    """Report a stage's number of workers and its lag. A stage without workers passes: workers may start later."""
     group = group_of(stage)
     behind = deleted = 0
     for topic in read_by(stage):
@@ -284,7 +287,7 @@ async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Chec
 
 
 async def _collections(store: QdrantStore) -> None:
-    """Check that the server is new enough, and that the settings' embedder filled the existing collections."""
+    """Check the server's version, and that the existing collections were filled by the embedder of the settings."""
     existing = [spec.name for spec in COLLECTIONS if await store.exists(spec.name)]
     if existing:
         await store.ensure(*existing)

@@ -1,7 +1,7 @@
 """`memstream health`: ask the worker or server of this machine whether it is ready.
 
-Containers run it every few seconds, so it imports as little as possible: other commands need ten times the processor
-time to start.
+Containers run this command every few seconds, so it imports as little as possible. Other commands need ten times the
+processor time to start.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def _settings(context: click.Context) -> tuple[str, int]:
 
 
 def _ask(origin: str, path: str) -> tuple[int, bytes]:
-    """Return status and body. http.client uses no proxy: a proxy would resolve a loopback address to its own machine.
+    """Return status and body.
+
+    http.client is used because it ignores proxies. A proxy would resolve a loopback address to the proxy's own machine.
 
     Raises CommandFailed (exit 3) without an answer.
     """

@@ -155,29 +155,30 @@ async def _until_the_end(work: asyncio.Task[None], parts: ServerParts, stopping:
 
 
 class _Answers:
-    """Sender of error answers to invalid lines, which the SDK does not get."""
+    """Sender of error answers to invalid lines. The SDK does not receive these lines."""
 
     def __init__(self) -> None:
         self._begun = asyncio.Event()
         self._send: Send | None = None
 
     def begin(self, send: Send) -> None:
-        """Set the function that sends answers. Earlier answers wait for it."""
+        """Set the function that sends answers. An answer before this call waits for the function."""
         self._send = send
         self._begun.set()
 
     async def send(self, error: LineError) -> None:
         await self._begun.wait()
-        assert self._send is not None  # it has begun
+        assert self._send is not None  # `begin` has set it
         log.warning("mcp_line_refused", code=error.code, why=error.message)
         data = ErrorData(code=error.code, message=error.message)
         await self._send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=error.id, error=data)))
 
 
 async def _incoming(ended: asyncio.Event, answers: _Answers) -> AsyncIterator[str]:
-    """Yield the messages on standard input until it or the command ends. Answer invalid lines with an error.
+    """Yield the messages on standard input until the input or the command ends. Answer an invalid line with an error.
 
-    It replaces the SDK's reader, which blocks a thread until the next line, so that a signal could not end the command.
+    This reader replaces the SDK's reader, which blocks a thread until the next line arrives. With a blocked thread, a
+    signal could not end the command.
     """
     read = whole_lines(sys.stdin.buffer)
     ending = asyncio.create_task(ended.wait())

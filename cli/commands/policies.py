@@ -137,7 +137,7 @@ def _fields(tenant: str, reader: PolicyReader) -> dict[str, Any]:
 
 
 def _print(whose: str, policy: MemoryPolicy, base: MemoryPolicy, *, whole: bool, same: str) -> None:
-    """Print the settings of a policy that differ from `base`, or all of them."""
+    """Print the settings of a policy that differ from `base`. With `whole`, print all settings."""
     settings, usual = flat_settings(policy), flat_settings(base)
     changed = {name: value for name, value in settings.items() if name not in usual or value != usual[name]}
     console.say(console.printable(f"{whose}: {same}" if not changed else f"{whose}:"))

@@ -43,7 +43,10 @@ def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
 
 
 async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[int, int]:
-    """Send the lines. Return the numbers of written and refused lines. Reading continues while lines are in flight."""
+    """Send the lines. Return the number of written turns and of refused lines.
+
+    The next lines are read while earlier turns wait for their acknowledgement.
+    """
     async with opened_log(settings) as log:
         waiting: asyncio.Queue[TurnLine | None] = asyncio.Queue(WINDOW)
         reading = asyncio.create_task(_read(file, TurnSender(log, "produce"), waiting))

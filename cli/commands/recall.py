@@ -36,11 +36,12 @@ from ..wiring.reranker import new_reranker
 from ..wiring.settings import Settings
 
 COLD_PATIENCE = 30.0
-"""Time limit for each part of memory, in seconds: this process loads its embedder and connects for one read."""
+"""Time limit for each part of memory, in seconds. It is long, because this process loads its embedder and opens its
+connections for one read."""
 POLICY_SECONDS = 2.0
-"""Time limit of reading the tenant's policy."""
+"""Time limit for reading the tenant's policy, in seconds."""
 PUBLISH_SECONDS = 2.0
-"""Time limit of publishing the recall event, after the answer is printed."""
+"""Time limit for publishing the recall event, in seconds. The answer is printed before."""
 COLUMNS = ("score", "tier", "subject", "content", "parts")
 
 
@@ -153,7 +154,7 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
 
 
 async def _publish(settings: Settings, answer: AnsweredRecall) -> None:
-    """Publish the recall event, best effort: skip it if the log is missing, unavailable or without the topic."""
+    """Publish the recall event. Publish nothing if the log is missing or unavailable, or if it lacks the topic."""
     records = records_of(answer)
     if not records or (settings.broker_folder is not None and not has_memory(settings.broker_folder)):
         return
@@ -168,7 +169,8 @@ async def _publish(settings: Settings, answer: AnsweredRecall) -> None:
 
 
 class UnavailableEmbedder:
-    """`Embedder` in place of a server that did not answer. Recall still searches by keywords."""
+    """`Embedder` that replaces an embedder whose server did not answer. Every call fails, so recall searches only by
+    words."""
 
     def __init__(self, error: Transient) -> None:
         self._error = error

@@ -61,7 +61,7 @@ async def _messages(reader: RecordReader, selection: RecordSelection, limit: int
         return await reader.every_message(selection)
     turns = await _newest(
         lambda cursor, size: reader.log(selection, limit=min(size, TURNS_MAX), cursor=cursor), limit
-    )  # each turn has at least one message
+    )  # `limit` turns are enough: each turn has at least one message
     return sorted((message for turn in turns for message in turn.messages), key=said_in_order)[-limit:]
 
 

@@ -19,7 +19,7 @@ from ..wiring.ports import own_folders
 from ..wiring.settings import Settings
 
 PATIENCE = 0.0
-"""Seconds to wait for the folder's lock. A worker that holds the folder does not release it."""
+"""Seconds to wait for the folder's lock. Waiting is useless: a running worker does not release the lock."""
 
 
 @click.group()

@@ -23,7 +23,7 @@ from ..wiring.settings import Settings
 GROWN = ("topic", "before", "partitions", "rows", "moved", "again")
 PARTITIONS_MAX = 10_000
 PATIENCE = 0.0
-"""Seconds to wait for the folder's lock. A worker that holds the folder does not release it."""
+"""Seconds to wait for the folder's lock. Waiting is useless: a running worker does not release the lock."""
 
 
 @click.group()

@@ -163,7 +163,7 @@ def request(
 
 
 def print_changes(done: CommandRun, *, as_json: bool) -> None:
-    """Print the proposed changes and the verdict on each."""
+    """Print the proposed changes and the verdict on each change."""
     if as_json:
         console.line(done.payload())
     else:
@@ -187,7 +187,7 @@ def print_counts(done: CommandRun, *, as_json: bool) -> None:
 def end(done: CommandRun, *left: str) -> None:
     """Print messages, and exit 1 if the run was refused, failed, is incomplete, or left work.
 
-    `left` has a message for each kind of work that is left.
+    `left`: a message for each kind of remaining work, or "" if no work of this kind remains.
     """
     for line in (done.why, *left):
         if line:

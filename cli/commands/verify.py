@@ -68,7 +68,8 @@ async def _verify(
 def record(verdict: InvariantVerdict, cut: Cut) -> dict[str, JsonValue]:
     """Return the verdict on one invariant as a row.
 
-    `speaks_from` has the first remaining offset of each partition from which retention deleted records.
+    `speaks_from` contains only partitions from which retention deleted records. It maps each of them to its first
+    remaining offset.
     """
     return {
         "invariant": verdict.invariant,

@@ -53,13 +53,13 @@ async def _watch(
             if tenant is not None and event.tenant_id != tenant:
                 continue
             if as_json:
-                console.line(json.loads(record.value or b""))  # unchanged: it may have fields of a later version
+                console.line(json.loads(record.value or b""))  # unchanged: a later version may have added fields
             else:
                 show_change(event)
 
 
 async def _records(log: Log, from_beginning: bool, until_idle: float | None) -> AsyncIterator[Record]:
-    """Yield records until none arrives for `until_idle` seconds. With None, never stop."""
+    """Yield records until no record arrives for `until_idle` seconds. With None, never stop."""
     start = None if from_beginning else dict(enumerate(await log.ends(FACTS_UPDATED.name)))
     async with aclosing(log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
         while True:

@@ -18,7 +18,7 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x20
 GAP = 2
 """Spaces between two columns of a table."""
 TEXT_SHARE = 0.35
-"""Minimum share of the terminal's width for the text column of a table, if its text is that long."""
+"""Minimum share of the terminal's width for the text column of a table, if its text needs this width."""
 NARROWEST = 20
 """Minimum width of text after a hanging indent, in terminal columns."""
 
@@ -85,12 +85,13 @@ def table(
 ) -> None:
     """Print a table for people. Without rows, print `empty` as advice.
 
-    Cells are text, never markup: remembered text must not colour the terminal. Columns break only between words. If
-    the terminal is too narrow, the columns with the longest words (ids) get a line of their own below the row. Empty
+    Cells are text, never markup: remembered text must not colour the terminal. Lines break only between words. If the
+    terminal is too narrow, the columns with the longest words (ids) are printed on separate lines below the row. Empty
     columns are left out.
 
     Args:
-        text: the main text column. The widest other columns go below the row until it has TEXT_SHARE of the width.
+        text: name of the main text column. The widest other columns are moved below the row until this column has
+            TEXT_SHARE of the width.
         styles: a rich style for each row.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
@@ -140,7 +141,8 @@ def _longest_word(text: str) -> int:
 
 
 def _widths(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
-    """Widen columns from `least` towards `natural` until `room` is used, always the column with most lines."""
+    """Widen columns from `least` towards `natural` until `room` is used. Each step widens the column with the most
+    lines."""
     widths = list(least)
     spare = room - sum(widths) - GAP * (len(widths) - 1)
     for _ in range(min(spare, sum(natural) - sum(least))):

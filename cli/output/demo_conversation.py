@@ -1,7 +1,8 @@
 """Conversation of `memstream demo`: two sessions of one person, with statements that are easy to misread.
 
-Within one session a job changes and a place is corrected. Other turns have a preference, a statement about a second
-person, and small talk without facts. Turn ids are fixed: turns that are sent again are duplicates and change nothing.
+In the first session, the person changes her job and corrects a place. Other turns contain a preference, a statement
+about a second person, and small talk without facts. Turn ids are fixed, so the turns of a second run are duplicates and
+change nothing.
 """
 
 from __future__ import annotations

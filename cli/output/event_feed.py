@@ -42,10 +42,10 @@ class Feed:
     _events: set[str] = field(default_factory=set)
 
     async def turn_done(self, session_id: str, turn_id: str, *, within: float) -> bool:
-        """Show events until the turn's episodes and changes of facts have arrived.
+        """Show events until the turn's episodes and changes of facts have arrived, and return True.
 
-        Also return when the stages are idle, because a duplicate turn causes no record. Return False after `within`
-        seconds.
+        Also return True when the stages are idle, because a duplicate turn causes no record. Return False after
+        `within` seconds.
         """
         until = time.monotonic() + within
         missing: set[str] | None = None
@@ -67,7 +67,7 @@ class Feed:
         return True
 
     async def all_done(self, *, within: float, quiet: float = 1.0) -> bool:
-        """Show events until the stages are idle and no event came for `quiet` seconds.
+        """Show events until the stages are idle and no event came for `quiet` seconds, and return True.
 
         Return False after `within` seconds.
         """
@@ -103,7 +103,7 @@ class Feed:
                 try:
                     seen = contract.read(record.value or b"")
                 except ValidationError:
-                    continue  # not written by a stage
+                    continue  # a record that no stage wrote
                 if _whose(seen) == self.person:
                     self._seen.put_nowait(seen)
         except StageError as error:

@@ -2,10 +2,10 @@
 
 The kind of a line is its event and component. The first line of a kind opens a window of `seconds` with a limited
 number of lines. At the end of the window, one line reports the number of dropped lines. Lines of libraries (aiokafka,
-faust) have the same limit; their kind is the logger and the message without arguments.
+faust) have the limit of warnings; their kind is the logger and the message without arguments.
 
-CRITICAL lines and INFO lines about results (`fact_new` …) are never dropped. Dropped information is available
-elsewhere: refused records are on `<topic>.dlq` and counted by reason, retries are counted by component (/metrics).
+CRITICAL lines and INFO lines about results (`fact_new` …) are never dropped. The information in dropped lines is also
+elsewhere: refused records are on `<topic>.dlq`, and /metrics counts refusals by reason and retries by component.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import structlog
 
 LEFT_OUT = "lines_left_out"
 PART_FIELDS = ("component", "what", "reason", "stage")
-"""Fields that name the component of a line; the first present field counts. The part after a colon is ignored, as in
-`model:<tenant>`: an unavailable server is unavailable for every tenant."""
+"""Fields that name the component of a line. The first of these fields that the line has is used. In a value such as
+`model:<tenant>`, the text after the colon is ignored, because an unavailable server is unavailable for every tenant."""
 ABOUT_A_RECORD = frozenset(
     (
         "record_refused",
@@ -163,7 +163,7 @@ def part_of(event: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LibraryLines:
-    """Filter of the standard library's logging that drops lines, on the handler that writes."""
+    """Filter for a handler of the standard library's `logging`. It drops lines of libraries."""
 
     rate: LogRate
 

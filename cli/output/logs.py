@@ -55,7 +55,7 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
     threading.excepthook = _thread_ended
-    # Faust warns when a commit waits for a slow disk; lag and readiness already show that.
+    # Faust warns when a commit waits for a slow disk. The lag and the readiness already show a slow disk.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
 
 
@@ -87,8 +87,8 @@ def open_audit(target: TextIO | Path | None) -> None:
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
     """Log an uncaught exception of a thread as one line instead of a traceback.
 
-    A thread of Faust ends with one if a worker stops while Kafka is unavailable; another line has the reason of the
-    stop.
+    A thread of Faust ends with an exception when a worker stops while Kafka is unavailable. Another line reports why
+    the worker stopped.
     """
     log = structlog.get_logger(__name__)
     log.error("thread_ended", component=args.thread.name if args.thread is not None else "", error=repr(args.exc_value))

@@ -1,4 +1,4 @@
-"""Reasons and decisions of changes as sentences for people. Events have the short form."""
+"""Reasons and decisions of changes as sentences for people. Events contain only the short form of a reason."""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ def _code(end: SystemExit) -> int:
 def _first(error: BaseException) -> BaseException:
     """Return the error that ended the command.
 
-    It is the first error of a group, or an OutputLost or KeyboardInterrupt in the error's chain of causes.
+    For a group of errors, this is the first error. If an OutputLost or a KeyboardInterrupt caused this error, return
+    the cause instead.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

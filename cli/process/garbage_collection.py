@@ -4,8 +4,9 @@ A worker imports about 250 000 objects (modules, classes, models), and none of t
 defaults, collections during the import took a sixth of a worker's start, and the first collections after it took
 another tenth. Later full collections stopped the worker for 0.1 s and more.
 
-An event in flight has some hundred objects, which reference counting frees. With the default threshold of 700 new
-objects, the collector scans most of them two or three times before, which took a tenth of a turn's processor time.
+An event in flight has some hundred objects, and reference counting frees them. With the default threshold of 700 new
+objects, the collector scans most of these objects two or three times before they are freed. These scans took a tenth of
+a turn's processor time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ NEW_OBJECTS: Final = 10_000
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause garbage collection inside the block. Afterwards exclude every object that exists then from collection."""
+    """Pause garbage collection inside the block. At the end, exclude all objects that exist at this time from later
+    collections."""
     collects = gc.isenabled()
     gc.disable()
     try:

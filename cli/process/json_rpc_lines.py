@@ -1,6 +1,6 @@
 """Parser of JSON-RPC lines on standard input: valid messages for the protocol's SDK, errors for invalid lines.
 
-The SDK ignores a line that is not a valid message, so its client would wait for an answer forever.
+The SDK ignores a line that is not a valid message. Without an error answer, the client would wait forever.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAST: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Valid message, which the SDK reads."""
+    """Valid message for the SDK."""
 
     text: str
 

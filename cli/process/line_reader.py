@@ -1,7 +1,7 @@
 """Asynchronous reader of lines from a file, a pipe or a terminal, which does not block the end of the program.
 
-At exit, asyncio waits for the threads of its pool. If one of them waited in `readline`, Ctrl-C would have no effect
-until the next line. So a daemon thread reads the descriptor, without Python's buffers and their locks.
+At exit, asyncio waits for the threads of its pool. If a thread of the pool waited in `readline`, Ctrl-C would have no
+effect until the next line. Therefore a daemon thread reads the descriptor, without Python's buffers and their locks.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from ..errors import CommandFailed, Exit
 
 CHUNK = 64 * 1024
 LINE_MAX = 1024 * 1024
-"""Maximum length of a line in bytes. The rest of a longer line is dropped, so that memory stays bounded."""
+"""Maximum length of a line in bytes. Of a longer line, only the start and the end are kept, so that memory stays
+bounded."""
 END_BYTES = 4 * 1024
-"""Number of bytes that are kept from the end of a longer line."""
+"""Number of bytes that are kept from the end of a line longer than LINE_MAX."""
 CHUNKS_AHEAD = 4
 
 
@@ -31,7 +32,7 @@ class Line:
 
     start: bytes
     size: int
-    """Number of bytes, before a cut."""
+    """Number of bytes of the whole line, before a cut."""
     end: bytes = b""
     """The last bytes of a line that was cut."""
 

@@ -26,7 +26,7 @@ class LogFile:
             if os.path.samestat(os.fstat(self.descriptor), self.path.stat()):
                 return
         except FileNotFoundError:
-            pass  # moved, and no new file exists
+            pass  # the file was moved, and no new file exists
         opened = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.dup2(opened, self.descriptor)
@@ -35,7 +35,7 @@ class LogFile:
 
 
 def log_files() -> tuple[LogFile, ...]:
-    """Return the files to which standard output and standard error are redirected. Return none without /proc."""
+    """Return the files to which standard output and standard error are redirected. Without /proc, return no file."""
     found = []
     for descriptor in (STDOUT, STDERR):
         try:

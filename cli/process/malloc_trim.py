@@ -2,8 +2,8 @@
 
 The C library keeps freed memory in arenas, one for every few threads. An outage or a restore fills large buffers once,
 in one arena and later in another. Without this module, the resident memory of a worker stays at its peak, which looks
-like a leak. So the number of arenas is limited, large blocks are allocated outside of them, and free memory in the
-arenas is returned periodically.
+like a leak. This module limits the number of arenas, allocates large blocks outside of arenas, and periodically returns
+the free memory in the arenas.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import ctypes
 from collections.abc import Callable
 
 ARENAS = 2
-"""One arena for the main thread and one for all others. glibc's default is up to eight per core, each fragmented."""
+"""One arena for the main thread and one for all other threads. glibc's default is up to eight arenas per core, and each
+arena is fragmented."""
 LARGE = 256 * 1024
 """Block size in bytes from which malloc uses mmap, so that free returns the block immediately. By default glibc raises
 this threshold to the largest freed block, up to 32 MB. After one large answer of the broker, buffers of megabytes would

@@ -1,6 +1,6 @@
 """Reader of memory.policies: the whole topic before the first event, then record by record.
 
-It uses no consumer group, because every process needs every tenant's policy.
+The reader uses no consumer group, because every process needs every tenant's policy.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class PolicyReader:
     async def read_whole(self) -> None:
         """Read the topic to its end, then apply all its policies in one step.
 
-        So no event is handled with a policy that a later record replaces. Raises Transient.
+        Otherwise an event could be handled with a policy that a later record replaces. Raises Transient.
         """
         if await self.log.partitions(POLICIES.name) is None:
             return  # an older deployment has no such topic; workers refuse to start without it
         ends = await self.log.ends(POLICIES.name)
         async with aclosing(self.log.read(POLICIES.name)) as records:
             every = [record async for record in records]
-        for tenant_id in self.states.keys() - set(map(_tenant_of, every)):  # removed while the log did not answer
+        for tenant_id in self.states.keys() - set(map(_tenant_of, every)):  # removed during an outage of the log
             self.policies.remove(tenant_id)
             del self.states[tenant_id]
         for record in every:

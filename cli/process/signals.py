@@ -27,7 +27,8 @@ and `stopping`, which requests its end."""
 
 
 async def until_stopped(run: Running, *, name: str) -> int:
-    """Run the work and return its exit code. A signal sets `stopping`; before `running` is set it cancels the work."""
+    """Run the work and return its exit code. A signal sets `stopping`. If `running` is not set yet, the signal cancels
+    the work instead."""
     running, stopping = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -54,8 +55,9 @@ async def until_stopped(run: Running, *, name: str) -> int:
 def _handle_hangup(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
     """Handle SIGHUP.
 
-    With a controlling terminal, SIGHUP means that the terminal was closed: drain. Without one, a log rotation sends it:
-    reopen the log files. A process that ignores SIGHUP (nohup) keeps ignoring it.
+    With a controlling terminal, SIGHUP means that the terminal was closed: stop the command. Without a controlling
+    terminal, a log rotation sends SIGHUP: reopen the log files. A process that ignores SIGHUP (nohup) continues to
+    ignore it.
     """
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return

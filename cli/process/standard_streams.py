@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 
 
 class OutputLost(Exception):
-    """Standard output cannot be written. `broken_pipe`: its reader has ended, which is not an error."""
+    """Standard output cannot be written. `broken_pipe`: the reader of the pipe has ended, which is no error."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(error.strerror or str(error))
@@ -60,8 +60,8 @@ def dropping(stream: TextIO) -> TextIO:
 def writable_streams() -> Iterator[None]:
     """Replace the standard streams while a command runs.
 
-    A character that the encoding lacks is replaced. A stream that the caller has closed becomes the null device;
-    otherwise a file that the command opens would get its descriptor.
+    A character that the encoding lacks is replaced. A stream that the caller has closed becomes the null device.
+    Otherwise a file that the command opens would get the descriptor of this stream.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     _open_missing()

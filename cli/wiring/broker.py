@@ -1,4 +1,5 @@
-"""Construction of the log. It is separate from ports.py, so that commands without Qdrant do not import its client."""
+"""Construction of the log. The module is separate from ports.py, so that commands without Qdrant do not import its
+client library."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def _exists(path: Path) -> bool:
 
 @asynccontextmanager
 async def opened_log(settings: Settings, *, make_topics: bool = True) -> AsyncIterator[Log]:
-    """Open the log. In an embedded folder, create missing topics, because no operator does.
+    """Open the log. In an embedded folder, create missing topics, because no operator creates them.
 
     Raises OSError for a folder that this process cannot use.
     """

@@ -16,7 +16,8 @@ log = structlog.get_logger(__name__)
 
 
 class LateMeter:
-    """Meter whose target is set later: models are built before the store, so that their settings are checked first."""
+    """Meter that delegates to `meter`, which is set later. Models are built before the store, so that the settings of
+    the models are checked first; the real meter needs the store."""
 
     def __init__(self) -> None:
         self.meter: Meter = Unmetered()
@@ -37,7 +38,8 @@ def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
 def needs_accounts(lines: Mapping[Line, Ceiling], completions: CompletionsByTask) -> bool:
     """Return whether any spending must be counted.
 
-    It is true if a line with a ceiling may spend money on a model. A line that forbids spending needs no account.
+    It must be counted if a budget line with a ceiling may spend money on a model. A budget line that forbids spending
+    needs no account.
     """
     return any(
         not lines[line].forbids and completions.of(task).costs_money for task, line in LINE_OF.items() if line in lines

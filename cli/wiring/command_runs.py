@@ -38,7 +38,8 @@ from .settings import Settings
 
 LOOK_SECONDS: Final = 0.1
 EARLY_MAX: Final = 1_000
-"""Maximum number of results to keep until the run's own result arrives and names the proposals. Most are unrelated."""
+"""Maximum number of results to keep until the run's own result arrives and names the proposals. Most results belong to
+other commands."""
 WAITING: Final = "waiting"
 Kind = Literal["consolidate", "prune", "digest", "hygiene", "compact"]
 
@@ -112,7 +113,7 @@ async def ran(
 ) -> CommandRun:
     """Send a command and wait for all its effects, at most 60 s.
 
-    A worker executes it, or the stages in this process if the folder is free.
+    A worker executes the command. If the folder is free, the stages in this process execute it.
     """
     start_audit(settings)
     command = Command(
@@ -160,8 +161,8 @@ async def reviewed(
 ) -> tuple[str, CommandResult | None] | None:
     """Send a decision on a fact to the reflector.
 
-    Return the command's id, and its result, or None in its place if there is no result within 60 s. Return None if the
-    tenant has no such fact.
+    Return the command's id and its result; the result is None if it does not arrive within 60 s. Return None instead of
+    the pair if the tenant has no such fact.
     """
     start_audit(settings)
     name = kind.removeprefix("facts.")
@@ -223,7 +224,7 @@ def _audit(command: Command, result: str, **ids: str) -> None:
 
 
 async def _turns_are_read(log: Log, session_key: str, *, until: float) -> None:
-    """Wait until the observer has read the session's partition to its current end, or no observer runs."""
+    """Wait until the observer has read the session's partition up to its current end, or until no observer runs."""
     ends = await log.ends(TURNS.name)
     partition = partition_for(session_key.encode(), len(ends))
     group = group_of("observer")

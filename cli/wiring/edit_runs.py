@@ -1,4 +1,4 @@
-"""Edits by a person from the command line. A stage in this process or in a worker applies them."""
+"""Edits by a person from the command line. A stage in this process or in a worker applies the edits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Connections of the HTTP server: a deadline for a request's headers, and limits on the number of connections.
 
-At a limit, the server closes the connection that has waited longest for a request: first one of the same address, then
-any other. So silent clients cannot lock out others, and a health probe can always connect.
+At a limit, the server closes the connection that has waited longest for a request. It prefers a connection of the same
+address as the new connection. So silent clients cannot lock out others, and a health probe can always connect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ FEWEST = 64
 
 
 class ConnectionTable:
-    """Open connections of a server with their limits. Waiting connections are in the order of their wait."""
+    """Open connections of a server with their limits. `_waiting` contains the connections that wait for a request, the
+    longest wait first."""
 
     def __init__(self, limits: Limits) -> None:
         self.header_seconds = limits.header_seconds
@@ -131,7 +132,8 @@ def bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:
 
 
 def connections_that_fit(connections: int) -> int:
-    """Raise this process's limit of open files for a number of connections. Return the number that fits."""
+    """Raise this process's limit of open files to the limit that `connections` connections need. Return the number of
+    connections that the new limit allows."""
     needed = connections + RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:

@@ -1,4 +1,4 @@
-"""Stages for a command (`demo`, `chat`): run them in this process, or use the process that holds the folder."""
+"""Stages for a command such as `demo`: run the stages in this process, or use the process that holds the folder."""
 
 from __future__ import annotations
 

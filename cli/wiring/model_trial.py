@@ -1,4 +1,4 @@
-"""Trial of the observer's model in `memstream doctor`: one real call, which alone proves that the model is usable."""
+"""Trial of the observer's model in `memstream doctor`: one real call, which no cheaper check can replace."""
 
 from __future__ import annotations
 

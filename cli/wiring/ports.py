@@ -1,4 +1,4 @@
-"""Construction of log, embedder and store from the settings. stages.py and worker.py build on it.
+"""Construction of log, embedder and store from the settings. stages.py and worker.py use this module.
 
 One process holds the lock of an embedded folder. A command takes the lock if it is free. If another process holds it,
 the command appends to the same log and reaches the engine through that process's loopback endpoint.
@@ -78,7 +78,7 @@ class Folders:
 
 @asynccontextmanager
 async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Folders]:
-    """Lock the folders that are free, for a command."""
+    """Lock the free folders for a command. Folders that another process holds are left out."""
     locks = [FolderLock(folder=folder, purpose=purpose) for folder in settings.folders]
     try:
         held = frozenset(lock.folder for lock in locks if _try(lock))
@@ -90,9 +90,10 @@ async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Fo
 
 @asynccontextmanager
 async def own_folders(settings: Settings, *, purpose: str, patience: float = FOLDER_PATIENCE) -> AsyncIterator[Folders]:
-    """Lock every folder, for a worker.
+    """Lock every folder for a worker.
 
-    Raises CommandFailed (exit 2), which names the holder, after `patience` seconds.
+    Raises CommandFailed (exit 2) if another process still holds a folder after `patience` seconds. The error names this
+    process.
     """
     locks: list[FolderLock] = []
     try:

@@ -53,7 +53,7 @@ def _selector(settings: Settings, policy: MemoryPolicy, sink: UsageSink, *, need
 
     if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:
         raise ValueError(f"{needed_by} needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL")
-    importlib.import_module("openai")  # import at start: the first read has too little time to wait for it
+    importlib.import_module("openai")  # import now: the first read has too little time for this import
     return LlmReranker(
         completions=create_completions(
             model=settings.model or None,

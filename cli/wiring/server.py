@@ -62,7 +62,7 @@ P = TypeVar("P", Reranker | None, LlmReranker | None)
 # ------------------------------------------------------------------------------------------------ parts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerParts:
-    """Ports of the routes. `stages` is set only if they run in this process."""
+    """Ports of the routes. `stages` is None unless the stages run in this process."""
 
     log: Log
     store: PeriodStore
@@ -78,8 +78,8 @@ class ServerParts:
 async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages: bool) -> AsyncIterator[ServerParts]:
     """Connect and prepare the parts.
 
-    Stages run in this process if `with_stages` is set, or if this process holds the folder: no other process can run
-    them then. Raises CommandFailed with exit 2 or 3 (see `built_stages`).
+    Stages run in this process if `with_stages` is set. They also run in this process if it holds the folder, because
+    then no other process can run them. Raises CommandFailed with exit 2 or 3 (see `built_stages`).
     """
     async with AsyncExitStack() as stack:
         entered = own_folders if with_stages else tried_folders
@@ -244,8 +244,8 @@ class HttpServer:
     async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
         """Serve until `stopping` and return the exit code.
 
-        The shutdown loses nothing: refuse new requests, end streams, finish running requests, then drain the stages.
-        Recall events are published until the end.
+        The shutdown loses nothing: it refuses new requests, ends streams, finishes running requests, and then drains
+        the stages. Recall events are published until the end.
         """
         async with recall_publisher(self.parts, self.policy) as publisher:
             followers = new_followers(self.parts.log, self.limits)

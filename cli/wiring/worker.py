@@ -1,4 +1,5 @@
-"""Stages of this process, from settings to a clean end. `worker`, `demo`, `chat` and `serve` share this code."""
+"""Stages of this process: construction from the settings, run, and shutdown. `worker`, `demo`, `chat` and `serve` share
+this code."""
 
 from __future__ import annotations
 
@@ -76,11 +77,11 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"
-"""Text and tenant of an embedding at the start, which checks the embedder and returns its dimension."""
+"""Text and tenant of one embedding at the start. It checks the embedder and determines its dimension."""
 CHECK_EVERY = 1.0
 """Seconds between two checks of readiness for log lines."""
 START_SECONDS = 15.0
-"""Seconds after the start during which a part that is not ready is not logged."""
+"""Seconds after the start in which a part that has never been ready is not logged."""
 
 
 def new_completions(
@@ -113,9 +114,10 @@ def new_source(policy: MemoryPolicy) -> TurnSource | None:
 
 
 def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
-    """Return the policy of the file with the environment's values and the zones of the embedder.
+    """Return the policy of the file with values from the environment, and with similarity zones for the embedder.
 
-    Similarity of the hashing embedder means common words, not common meaning, so it has no HOT zone.
+    The hashing embedder compares words, not meanings. Even a high similarity does not show that two statements mean the
+    same, so the zone HOT is turned off for this embedder.
     """
     if "observe_together" in settings.model_fields_set:
         policy = replace(policy, observe=replace(policy.observe, together=settings.observe_together))

@@ -1,4 +1,5 @@
-"""Check of `memstream doctor` that asks the worker on this machine for its state, which is partly only in memory."""
+"""Check of `memstream doctor` that asks the worker on this machine for its state. Only the worker itself knows all of
+it."""
 
 from __future__ import annotations
 
