@@ -1,5 +1,5 @@
-"""Edits of memory: they are sent as commands, waited for, and audited. The command line, HTTP and the tools use
-them."""
+"""Sender of edits of memory. It sends each edit as a command, waits for the result, and writes the audit trail. The
+command line, HTTP and the tools use it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..streams.engine.audit import audit
 from ..streams.engine.commands import CommandPort
 
 IDEMPOTENCY_KEY_MAX: Final = 128
-"""Code points of an idempotency key."""
+"""Maximum length of an idempotency key, in code points."""
 
 
 RECORD_IDS: Final = ("fact_id", "episode_id", "entry_id", "task_id", "procedure_id")
@@ -71,8 +71,8 @@ class EditAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedCommands:
-    """A `CommandPort` that masks secrets in a command before the log gets it. The stages mask again, because other
-    producers write commands, too."""
+    """A `CommandPort` that masks secrets in a command before the command is written to the log. The stages mask secrets
+    again, because other producers write commands, too."""
 
     inner: CommandPort
     secrets: SecretFilter
@@ -82,7 +82,7 @@ class ProtectedCommands:
 
 
 class MemoryEditor:
-    """A sender of edits that masks their secrets. `now`: the clock of `issued_at`."""
+    """A sender of edits that masks secrets in the edits. `now`: the clock of `issued_at`."""
 
     def __init__(
         self, *, commands: CommandPort, now: Callable[[], datetime], secrets: SecretFilter | None = None

@@ -1,4 +1,4 @@
-"""The resources of an MCP connection: facts, blocks and digest of its user, as data."""
+"""The resources of an MCP connection: facts, blocks and digest of the connection's user, as data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Memory as an MCP server: the tools, a user's facts, digest and blocks as resources, the context as a prompt.
 
 The transports are elsewhere: standard input and output in cli/commands/mcp.py, streamable HTTP in api/mcp.py. Each
-transport supplies a function that returns the identity of a request, from its credential and transport.
+transport supplies a function that returns the identity of a request. The identity comes from the credential of the
+request and from the transport.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ from ..schemas.tools import ToolSpec
 from .tool_port import ToolError, ToolIdentity, ToolPort
 
 SESSION_META: Final = "memstream/session"
-"""Key in `_meta` of a request: the session, when the transport has no other place for it."""
+"""Key in `_meta` of a request. The value is the session id, for transports that have no other place for it."""
 IDEMPOTENCY_META: Final = "memstream/idempotency-key"
-"""Key in `_meta` of a tool call: a repeated call with the same value is applied once."""
+"""Key in `_meta` of a tool call. The value is an idempotency key: a repeated call with the same value is applied
+once."""
 ID_MAX: Final = 128
 PROGRESS_SECONDS: Final = 1.0
 """Seconds between two progress notifications of a call that waits."""
@@ -86,7 +88,7 @@ class MemoryResource:
 class MemoryServer:
     """The handler of MCP requests. One instance serves any number of connections.
 
-    `now`: the clock of contexts.
+    `now`: the clock for the creation of contexts.
     """
 
     tools: ToolPort
@@ -118,7 +120,7 @@ class MemoryServer:
         return ListToolsResult(tools=[tool_of(spec) for spec in offered])
 
     async def _call_tool(self, context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool. An error is a result that the model reads, so that the model can correct the call."""
+        """Call a tool. An error is returned as a result, so that the model reads it and can correct the call."""
         identity = await self.identify(context)
         key = _meta_text(context.meta, IDEMPOTENCY_META)
         try:
@@ -155,7 +157,8 @@ class MemoryServer:
     async def _list_resource_templates(
         self, context: RequestContext, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """Return no templates. Clients ask for templates of every server that has resources."""
+        """Return an empty list. This method exists because clients ask every server with resources for its
+        templates."""
         await self.identify(context)
         return ListResourceTemplatesResult(resource_templates=[])
 
@@ -242,7 +245,7 @@ def _meta_text(meta: Mapping[str, Any] | None, key: str) -> str | None:
 
 @asynccontextmanager
 async def _progress(context: RequestContext) -> AsyncIterator[None]:
-    """Report once a second that a call is still at work, to a caller who asked for progress."""
+    """Report once per second that a call is still running, if the caller asked for progress."""
     reporting = asyncio.create_task(_report_progress(context))
     try:
         yield

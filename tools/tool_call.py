@@ -1,4 +1,4 @@
-"""One call of a tool: its identity, and its owner or session."""
+"""One call of a tool: the identity of the caller, and the owner or session that a scope means for this caller."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Call:
     patience: float
 
     def owner(self, scope: MemoryScope) -> Owner:
-        """Return the owner of a scope. Raises ToolError when the connection does not name the owner, or the credential
-        has no access to it."""
+        """Return the owner that a scope means on this connection. Raises ToolError when the connection does not name
+        the owner, or the credential has no access to it."""
         owner = self._named_owner(scope)
         if not self.identity.sees(owner):
             raise ToolError(f"this credential has no access to the {owner.scope} of the connection: use scope user")
@@ -58,7 +58,7 @@ class Call:
                 return Owner(scope="group", id=_named(identity.group_id, "group", scope))
 
     def session_id(self, scope: MemoryScope) -> str | None:
-        """Return the session of a scope; None for a scope without a session."""
+        """Return the id of the session that a scope means; None for a scope without a session."""
         return self.session.session_id if scope in ("session", "thread") else None
 
     @property

@@ -1,4 +1,4 @@
-"""The port of the tools: the identity of a caller, a call, and its errors. HTTP, MCP and adapters call it."""
+"""The interface of the tools: the identity of a caller, the calls, and their errors. HTTP, MCP and adapters use it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ToolIdentity:
     tenant_id: str
     user_id: str
     caller: str
-    """Name for the audit trail: of a token, or `cli:<user of the machine>`."""
+    """Name in the audit trail: the name of a token, or `cli:<user of the machine>`."""
     session_id: str | None = None
     agent_id: str | None = None
     org_id: str | None = None
@@ -36,7 +36,8 @@ class ToolIdentity:
     admin: bool = False
     """True when the credential may call tools with the guard `admin`."""
     speaks_for_user: bool = False
-    """True when a statement of the credential is the word of the user. Otherwise it is the word of an assistant."""
+    """True when a statement of this caller counts as a statement of the user. Otherwise it counts as a statement of an
+    assistant."""
     sees: Callable[[Owner], bool] = sees_all
     """A function that returns whether the credential may read and change the memory of an owner."""
 
@@ -55,7 +56,8 @@ class ToolIdentity:
 
 
 class ToolError(Exception):
-    """A call that did nothing. The message is one sentence that says what to do. `code`: the code of a refused edit."""
+    """A call that was not executed. The message is one sentence that says what to do. `code`: the code of a refused
+    edit."""
 
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
@@ -81,7 +83,7 @@ class ToolPort(Protocol):
         """Call a tool. Return its result contract, or `ToolAccepted` for a write that was not applied in time.
 
         Args:
-            key: idempotency key; a repeated call with it is applied once.
+            key: idempotency key; a repeated call with the same key is applied once.
             patience: seconds to wait for a write; None: the default.
 
         Raises:

@@ -45,7 +45,7 @@ SEARCHED_MAX: Final = 2_000
 ALL_TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
 CHOSEN_LIMIT: Final = 5
 CHOSEN_LIMIT_MAX: Final = 20
-"""Items of an answer that a model chooses: the default, and the maximum."""
+"""Number of items in an answer that a model chooses: the default, and the maximum."""
 
 
 class _Searched(Protocol):
@@ -66,8 +66,8 @@ S = TypeVar("S", bound=_Searched)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReads:
-    """The tools that read. `choice`: recall for the tool `recall` when a model chooses its answer. None: its answer is
-    ranked, as for all other tools."""
+    """The tools that read. `choice`: the recall that the tool `recall` uses when a model chooses the items of the
+    answer. None: the items are ranked, as in all other tools."""
 
     recall: RecallPort
     records: RecordReader
@@ -209,7 +209,7 @@ class ToolReads:
         read: Callable[..., Awaitable[Page[S]]],
         selection: RecordSelection,
     ) -> Sequence[S]:
-        """Return the records that match, the newest first."""
+        """Return the records that match the query, the newest first."""
         found: list[S] = []
         cursor: str | None = None
         for _ in range(SEARCHED_MAX // PAGE_MAX):

@@ -1,5 +1,5 @@
-"""The tools that change memory. Each sends an edit and waits for its result. It raises `WriteWaits` when the result
-does not come in time."""
+"""The tools that change memory. Each tool sends an edit and waits for the result. The tool raises `WriteWaits` when the
+result does not come in time."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class ToolWrites:
         return TraceUpdated(updated=edited.changed)
 
     async def _reworded(self, found: Procedure, args: MemoryUpdate, call: Call) -> TraceUpdated:
-        """Write the next version of a procedure, under its name."""
+        """Define the next version of a procedure; its name stays."""
         if args.content is None or args.tags is not None:
             raise ToolError("a procedure has no tags: give its content alone, when it applies and then the steps")
         edit = _procedure(args.content, call.identity.trust).model_copy(update={"name": found.name})
@@ -321,14 +321,14 @@ class ToolWrites:
         return ActiveProcedure(name=done.name, steps=found.steps, active=done.active)
 
     async def _edit_block(self, kind: str, args: Contract, call: Call) -> BlockEdited:
-        """Edit a block of the session, or of the user where the connection names no session."""
+        """Edit a block of the session, or of the user when the connection names no session."""
         owner = None if call.identity.session is not None else call.identity.user
         changed = await self._edit(kind, args, blocks.BlockChanged, call, owner)
         return BlockEdited(name=changed.name, value=changed.value, characters=changed.characters, limit=changed.limit)
 
-    # ------------------------------------------------------------------------------------------------ within
+    # ------------------------------------------------------------------------------------------------ helpers
     async def _edit(self, kind: str, args: Contract, result: type[R], call: Call, owner: Owner | None = None) -> R:
-        """Send an edit of `owner`, or of the session of the call when `owner` is None."""
+        """Send an edit whose target is `owner`, or the session of the call when `owner` is None."""
         session = None if owner is not None else call.session
         answer = await self.editor.edit(
             kind,

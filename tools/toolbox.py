@@ -1,7 +1,7 @@
 """The tools: one implementation for HTTP, MCP, function calling and adapters.
 
-A call is checked against its contract. Then the reads (tool_reads.py) or the edits (tool_writes.py) run it. A write
-waits for its result, so that the next read sees it.
+The arguments of a call are validated first. Then tool_reads.py or tool_writes.py executes the call. A write waits for
+its result, so that the next read returns the change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBox:
-    """`ToolPort` over the reads and edits of memory. The tenant's policy names its pack of tools."""
+    """`ToolPort` that reads and edits memory. The policy of a tenant may list the tools that are offered (its pack)."""
 
     reads: ToolReads
     writes: ToolWrites
@@ -65,8 +65,8 @@ class ToolBox:
             raise ToolError(str(error)) from None
 
     def _may(self, spec: ToolSpec, identity: ToolIdentity) -> bool:
-        """Return whether the caller may call the tool, by the pack of the tenant, the credential, and the guard of the
-        tool."""
+        """Return whether the caller may call the tool. The pack of the tenant, the credential, and the guard of the
+        tool decide."""
         pack = self.policies.of(identity.tenant_id).tools.pack
         named = [each for each in (pack or None, identity.tools) if each is not None]
         offered = all(spec.name in each for each in named) if named else spec.by_default
