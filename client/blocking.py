@@ -138,7 +138,7 @@ class BlockingMemory:
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> Iterator[Update]:
-        """Yield changes of facts, without end. Close the iterator to stop."""
+        """Yield changes of facts in an endless stream. Close the iterator to stop."""
         updates = self._memory.updates(after=after, tenant_id=tenant_id, owner=owner)
         try:
             while True:

@@ -1,8 +1,8 @@
 """Edits of memory over HTTP: facts, episodes, working sets, blocks, procedures, tasks.
 
-Each call waits for the stage that applies the edit, and returns the result. If there is no result in time, it returns
-`Accepted`: the edit is in the log and waits. `fields` are the fields of the route: tenant_id, user_id, reason, wait …
-After a connection error the client repeats a call with the same idempotency key, so the edit is applied once.
+Each call waits for the stage that applies the edit, and returns the result. If there is no result in time, the call
+returns `Accepted`: the edit is in the log and waits. `fields` are the fields of the route: tenant_id, user_id, reason,
+wait … After a connection error the client repeats a call with the same idempotency key, so the edit is applied once.
 
 Raises Refused, with the reason, if memory refuses the edit, and NotFound if there is no such record.
 """
@@ -99,7 +99,8 @@ class Edits(ABC):
 
     # ------------------------------------------------------------------------------------------------ facts
     async def remember(self, /, content: str, **fields: JsonValue) -> FactRemembered | Accepted:
-        """Remember a statement in the third person. It closes facts that it contradicts, unless `as_it_is=True`."""
+        """Remember a statement, written in the third person. The new fact closes facts that it contradicts, unless
+        `as_it_is=True`."""
         return await self._edit(FactRemembered, "POST", "/v1/facts", {"content": content, **fields})
 
     async def update_fact(self, /, fact_id: str, **fields: JsonValue) -> FactEdited | Accepted:
@@ -179,13 +180,14 @@ class Edits(ABC):
         return await self._in_session(WorkingChanged, "POST", _one("working", entry_id, "refresh"), session_id, fields)
 
     async def advance_turns(self, /, session_id: str, turns: int = 1, **fields: JsonValue) -> WorkingChanged | Accepted:
-        """Advance the turn counter of the session, by which salience decays."""
+        """Advance the turn counter of the session. The salience of entries decays by this counter."""
         return await self._in_session(
             WorkingChanged, "POST", "/v1/working/advance", session_id, {"turns": turns, **fields}
         )
 
     async def holdings(self, /, session_id: str, **fields: JsonValue) -> SessionHoldings | None:
-        """Read a session's own blocks, attached blocks and active procedures. Return None if it has none."""
+        """Read a session's own blocks, attached blocks and active procedures. Return None if the session has none of
+        these."""
         path = f"/v1/sessions/{quote(session_id, safe='')}/holdings"
         try:
             return decode(SessionHoldings, await self.call("GET", path, params=long_names(fields)))
@@ -194,7 +196,7 @@ class Edits(ABC):
 
     # ------------------------------------------------------------------------------------------------ blocks
     async def define_block(self, /, name: str, value: str = "", **fields: JsonValue) -> BlockChanged | Accepted:
-        """Define a block of the session in `session_id`, or else of the owner."""
+        """Define a block: a block of the session if `session_id` is given, else a block of the owner."""
         return await self._block("define", {"name": name, "value": value, **fields})
 
     async def append_to_block(self, /, name: str, text: str, **fields: JsonValue) -> BlockChanged | Accepted:
@@ -226,7 +228,7 @@ class Edits(ABC):
     async def define_procedure(
         self, /, name: str, trigger: str, steps: Sequence[str], **fields: JsonValue
     ) -> ProcedureChanged | Accepted:
-        """Define a procedure. An existing name gets its next version."""
+        """Define a procedure. If the name exists, this is the next version of the procedure."""
         given: dict[str, JsonValue] = {"name": name, "trigger": trigger, "steps": [*steps], **fields}
         return await self._edit(ProcedureChanged, "POST", "/v1/procedures/define", given)
 

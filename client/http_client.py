@@ -130,7 +130,7 @@ class Api(Edits):
         return decode(Verbatim, await self.call("GET", path, params=long_names(fields)))
 
     async def digest(self, **fields: JsonValue) -> Digest | None:
-        """Read the digest, a summary of an owner's memory. Return None if there is none that the caller may read.
+        """Read the digest, a summary of an owner's memory. Return None if there is no digest that the caller may read.
 
         `fields` are the parameters of `GET /v1/digest`: tenant_id, user_id, scope and id, ceiling.
         """
@@ -174,7 +174,7 @@ class Api(Edits):
             params["cursor"] = page.next
 
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Send a request, and repeat it while the server is unavailable. Raises the error of `error_of`."""
+        """Send a request, and repeat it while the server is unavailable. Raises the error that `error_of` returns."""
         wait = WAIT_FIRST
         last: Exception | str = "no answer"
         try:
@@ -242,7 +242,8 @@ def error_of(answer: httpx.Response) -> ClientError:
 
 
 def _redirect(answer: httpx.Response) -> str:
-    """Return an error message with the target of a redirect, without its query, which may contain a secret.
+    """Return an error message that shows the target of a redirect. The query of the target is left out, because it may
+    contain a secret.
 
     The client follows no redirect: a POST would become a GET, and the token would go to another server.
     """

@@ -53,15 +53,15 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._assignment = 0
         """Number of rebalances."""
         self._begin: dict[TopicPartition, int] = {}
-        """First offset of each partition that the group has not handled. Records from `_known_from` up to it are read
-        only to learn which versions were handled. `_passed` is the offset after the last record that was handled or
-        filtered out, which is the offset to commit."""
+        """The first unhandled offset of each partition. Records between `_known_from` and this offset are read only to
+        learn which versions were handled. `_passed` is the offset to commit: the offset after the last record that was
+        handled or filtered out."""
         self._known_from: dict[TopicPartition, int] = {}
         self._passed: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._seen = Seen()
         self._failed: ClientError | None = None
-        """Error of a rebalance, kept for `run`: aiokafka would only log it."""
+        """Error of a rebalance. `run` raises it, because aiokafka would only log it."""
 
     async def run(self, handler: Handler, *, tenant_id: str | None = None, owner: Owner | None = None) -> None:
         """Join the group and handle changes; see `Group.run`."""
@@ -89,7 +89,8 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             await stop_consumer(self._consumer)
 
     async def _take(self, selection: UpdateFilter, handler: Handler) -> None:
-        """Handle the records of one fetch. Skip records from before a rebalance: the new owner reads them."""
+        """Handle the records of one fetch. After a rebalance, skip the rest of the records, because the new owners of
+        the partitions read them."""
         assignment = self._assignment
         with self._broker_call("fetch"):
             batches = await self._consumer.getmany(timeout_ms=FETCH_WAIT)
@@ -108,7 +109,8 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                         await self._commit(tp, offset)
 
     def _begin_again(self, partitions: Collection[TopicPartition]) -> None:
-        """Read the partitions that this member still owns again from `_known_from`. `_seen` skips handled versions."""
+        """Move the partitions that this member still owns back to `_known_from`, to read them again. `_seen` skips
+        handled versions."""
         for tp in partitions:
             if tp in self._begin:
                 self._consumer.seek(tp, self._known_from[tp])
@@ -150,7 +152,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._assignment += 1
         self._seen = Seen()
         for tp, (first, offset) in begin.items():
-            self._begin[tp] = self._passed[tp] = offset  # committed after the next fetch: a new group continues here
+            self._begin[tp] = self._passed[tp] = offset  # committed after the next fetch, so the group has a commit
             self._known_from[tp] = max(first, offset - self._look_back)
         self._begin_again(assigned)
 

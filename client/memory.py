@@ -97,7 +97,7 @@ async def connect(
         token: the server's bearer token.
         timeout: seconds for each call including its retries.
         privacy: masking of a turn before it is sent. The default masks passwords, keys, card numbers and more; `off`
-            masks nothing; a `PrivacyPolicy` sets it by kind.
+            masks nothing; a `PrivacyPolicy` sets the action for each kind of secret.
 
     Raises:
         Misconfigured: an address or the token is wrong, or an extra of the package is not installed.
@@ -138,7 +138,8 @@ def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
 
 
 def _log(address: str, timeout: float) -> Log:
-    """Return the log of an address, not started. Its module is imported here, because it needs an extra."""
+    """Return the log of an address, not started. The module of the log is imported in this function, because it needs
+    an extra of the package."""
     if not address.startswith((KAFKA, EMBEDDED)):
         raise Misconfigured(f"{address!r}: expected {KAFKA}host:port, {EMBEDDED}/folder or {HTTP[0]}host:port")
     with _needs_extra(address):
@@ -153,7 +154,7 @@ def _log(address: str, timeout: float) -> Log:
 
 @contextmanager
 def _needs_extra(address: str) -> Iterator[None]:
-    """Raise Misconfigured, which names the extra to install, if a module for this address is missing."""
+    """Raise Misconfigured if a module for this address is missing. The message names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:

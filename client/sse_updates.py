@@ -1,9 +1,9 @@
 """Changes of facts over HTTP: server-sent events of `GET /v1/facts/updates`, resumed by Last-Event-ID.
 
 The guarantee is the same as in updates.py, and is implemented in the same way: the id of an event is a position, and a
-subscriber that resumes also reads the LOOK_BACK records before it, to learn which versions it has received. One case
-differs: the server reads STATE from the store, which has a change earlier than the log. A subscriber that restarts
-exactly at the end of the state may receive such a version twice.
+subscriber that resumes first reads the LOOK_BACK records before its position, to learn which versions it has received.
+One case differs: the server reads STATE from the store, and a change is in the store before it is in the log. A
+subscriber that restarts exactly at the end of the state may receive such a change twice.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Block:
 
 
 class HttpUpdates:
-    """`Updates` from a server, which filters. The tenant may be omitted if the token has exactly one tenant."""
+    """`Updates` over HTTP. The server filters the changes. The tenant may be omitted if the token has exactly one
+    tenant."""
 
     def __init__(self, *, api: Api, look_back: int = LOOK_BACK) -> None:
         self._api = api
@@ -73,7 +74,7 @@ class HttpUpdates:
             blocks = await self._resumed(query, begun)
         async with aclosing(blocks):
             if after == STATE:
-                position = (await anext(blocks)).id  # the state has all changes before it: the store has them first
+                position = (await anext(blocks)).id  # the store has every change before the log
                 held: Update | None = None
                 async with aclosing(self._api.facts(**query, state="all")) as facts:
                     async for fact in facts:
@@ -91,10 +92,10 @@ class HttpUpdates:
                     yield Update(event.fact, event, block.id)
 
     async def _resumed(self, query: Mapping[str, str], begun: Offsets) -> AsyncGenerator[Block]:
-        """Open the stream up to LOOK_BACK records before a position, if the log still has them.
+        """Open the stream LOOK_BACK records before a position, or fewer if the log no longer has the older records.
 
-        Request the position itself first: after the log was recreated, the position may be beyond its end while an
-        earlier one is not. Raises PositionLost.
+        Request the position itself first: after the log was recreated, the position may be beyond the end of the log,
+        while an earlier position is not. Raises PositionLost.
         """
         async with aclosing(self._blocks(query, begun.token())) as blocks:
             await anext(blocks)
@@ -109,7 +110,8 @@ class HttpUpdates:
         raise AssertionError
 
     async def _blocks(self, query: Mapping[str, str], last: str | None) -> AsyncGenerator[Block]:
-        """Yield blocks without end. Reopen a lost stream after its last id. Raises Unavailable if none opens."""
+        """Yield blocks without end. Reopen a lost stream after its last id. Raises Unavailable if no stream can be
+        opened."""
         wait, began, until = BACKOFF_FIRST, False, time.monotonic() + self._api.timeout
         silence = httpx.Timeout(self._api.timeout, read=SILENCE)
         while True:
@@ -133,8 +135,8 @@ class HttpUpdates:
 
 
 def _is_after(begun: Offsets, event: FactUpdated, places: Offsets) -> bool:
-    """Return whether the event's record is after `begun`. The record is the last one before `places`, in the partition
-    of its owner's key."""
+    """Return whether the event's record is after `begun`. `places`: the offsets after this record. The record is in the
+    partition of its owner's key."""
     p = partition_for(event.owner.key(event.tenant_id).encode(), len(places.offsets))
     return places.of(p) > begun.of(p)
 

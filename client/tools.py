@@ -62,7 +62,7 @@ class Tools:
         """Call a tool and return its result, or `{"accepted": command_id}` for a write that was not applied in time.
 
         Args:
-            key: idempotency key, such as the id of the model's call. A call that is repeated with it is applied once.
+            key: idempotency key, such as the id of the model's call. A repeated call with the same key is applied once.
 
         Raises:
             ToolCallError: the arguments are invalid, or memory refused the call. Nothing was changed.

@@ -1,4 +1,5 @@
-"""Sender of turns: validate a turn as the observer does, mask secrets, and append it under its session's key."""
+"""Sender of turns. It validates a turn as the observer does, masks the secrets, and appends the turn to the log with
+the key of its session."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..memory.policies import PrivacyPolicy
 
 TurnLike = Turn | Mapping[str, Any]
-"""Turn as in docs/reference/records.md. Unknown fields are sent, too."""
+"""A turn with the fields of docs/reference/records.md. Unknown fields are sent, too."""
 UNACKED_MAX = 1_000
 """Maximum number of unacknowledged turns. Further calls wait."""
 

@@ -6,8 +6,8 @@ broker.
 
 Reason: offsets of a partition are read without gaps. The pair (fact_id, version) identifies a record that a worker sent
 again. A subscriber that resumes first reads the LOOK_BACK records before its position, to learn which versions it has
-received. A worker repeats a turn's changes only until it has acknowledged that turn, so a repeat is within this number
-of records.
+received. A worker repeats the changes of a turn only until it has acknowledged the turn, so a repeated record is within
+LOOK_BACK records of the first one.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class Update:
     fact: Fact
     event: FactUpdated | None
     position: str | None
-    """Position to store after this update is handled; a restart continues after it. It is None inside the initial
-    state, which must be read again after an interruption. The last fact of the state has a position."""
+    """Position to store after this update is handled; a restart continues after this position. The position is None
+    inside the initial state, which must be read again after an interruption. The last fact of the state has a
+    position."""
 
 
 class Updates(Protocol):
@@ -61,7 +62,8 @@ class Updates(Protocol):
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> AsyncGenerator[Update]:
-        """Yield changes without end, with the guarantee above. Changes of one owner keep their order.
+        """Yield changes without end, with the guarantee that the docstring of this module gives. Changes of one owner
+        keep their order.
 
         `after` is STATE, BEGINNING, NOW or a position. A caller that stops early must close the generator
         (contextlib.aclosing). Raises PositionLost, and Unavailable if the log does not answer at the start.
@@ -156,7 +158,7 @@ class LogUpdates:
                             if held is not None:
                                 yield held
                             held = Update(fact, None, None)
-                begun = await self._begin(NOW)  # after all changes in the state: this topic has a change first
+                begun = await self._begin(NOW)  # a change is on this topic before it is in the state
                 async with aclosing(self._between(known_from, begun, selection)) as events:
                     async for event in events:
                         if seen.is_new(event.fact):
@@ -176,7 +178,8 @@ class LogUpdates:
                         yield Update(change.fact, change, positioned.places.token())
 
     async def _facts(self, selection: UpdateFilter) -> AsyncGenerator[Fact]:
-        """Yield every current fact, after its older versions that are not compacted yet, in rising order."""
+        """Yield the versions of every current fact in rising order. The older versions are those that Kafka has not
+        compacted yet."""
         async with aclosing(self._log.read(FACTS.name)) as records:
             async for record in records:
                 if record.value is None:
@@ -194,7 +197,7 @@ class LogUpdates:
                         yield event
 
     async def _records_after(self, places: Offsets) -> AsyncGenerator[PositionedRecord]:
-        """Yield records from this position, without end."""
+        """Yield the records after `places`, without end."""
         wait = BACKOFF_FIRST
         while True:
             try:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def framework(extra: str) -> Iterator[None]:
-    """Raise ImportError, which names the extra to install, if a module of a framework is missing."""
+    """Raise ImportError if a module of a framework is missing. The message names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:

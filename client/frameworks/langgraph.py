@@ -1,4 +1,4 @@
-"""LangGraph store on memory, whose namespaces are owners of memory. Needs `memstream[langgraph]`.
+"""LangGraph store whose items are facts in memory. Needs `memstream[langgraph]`.
 
     with connect_blocking("http://localhost:8000") as memory:
         graph = builder.compile(store=MemstreamStore(memory, tenant_id="acme"))
@@ -64,7 +64,8 @@ R = TypeVar("R")
 
 
 class MemstreamStore(BaseStore):
-    """LangGraph store on memory. A blocking client works in `invoke` and `ainvoke`, an async client only in `ainvoke`.
+    """LangGraph store whose items are facts in memory. A blocking client works in `invoke` and `ainvoke`, an async
+    client only in `ainvoke`.
 
     Args:
         memory: open client that reaches `memstream serve`.
@@ -222,7 +223,7 @@ class _StoreCalls:
     async def _put(self, op: PutOp, given: Mapping[str, Any]) -> None:
         """Write an item: first add the new fact, then forget the old one.
 
-        An interrupted put leaves both facts; then the newest fact counts.
+        An interrupted put leaves both facts. Reads then use the newest fact.
         """
         if op.ttl is not None:
             raise NotImplementedError("MemstreamStore has no TTL: memory fades by its own policy")
@@ -241,8 +242,8 @@ class _StoreCalls:
         await self._forget([fact for fact in old if fact.fact_id != kept])
 
     async def _add(self, op: PutOp, value: Mapping[str, Any], metadata: dict[str, JsonValue]) -> str:
-        """Add the fact of an item, and return its id. If another fact already has its text, add the item's name to the
-        text."""
+        """Add the fact of an item, and return the fact's id. If another fact already has the same text, add the item's
+        name to the text."""
         owner = owner_of(op.namespace)
         for text in statements_of(op, value):
             remembered = _applied(

@@ -101,7 +101,7 @@ def statements_of(op: PutOp, value: Mapping[str, Any]) -> tuple[str, str]:
     """Return the text of an item's fact, and an alternative text with the item's name.
 
     The alternative is for the case that another fact already has the text. The text has all strings of the value, or
-    the strings of the fields in `index`. With `index=False` it has no text of the value.
+    the strings of the fields in `index`. With `index=False` the text contains nothing from the value.
     """
     name = _cut("/".join((*op.namespace[OWNER:], op.key)), NAME_MAX)
     if op.index is False:

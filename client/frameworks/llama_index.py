@@ -1,11 +1,11 @@
-"""LlamaIndex memory block on memory. Needs `memstream[llama-index]`.
+"""LlamaIndex memory block that reads and writes memory. Needs `memstream[llama-index]`.
 
     block = MemstreamMemoryBlock(memory=memory, tenant_id="acme", user_id="u1")
     chat_memory = Memory.from_defaults(session_id="s1", memory_blocks=[block])
 
-LlamaIndex passes a block the messages that leave its short-term memory. To learn from each exchange immediately, create
-the block with `accept_short_term_memory=False`, and call `await block.aput([question, answer], session_id="s1")` after
-the exchange.
+LlamaIndex passes messages to a block when the messages leave LlamaIndex's short-term memory. To learn from each
+exchange immediately, create the block with `accept_short_term_memory=False`. After each exchange call `await
+block.aput([question, answer], session_id="s1")`.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ class _Kept:
 class MemstreamSession:
     """Session whose items are turns in memory. Memory learns from the user's messages.
 
-    `add_items` returns when the items are durable. This object sees an item that it added immediately; another process
-    sees it after the recorder has stored it. `pop_item` and `clear_session` remove items from the session in every
-    process. Memory keeps the turns and the facts that it learnt from them.
+    `add_items` returns when the items are durable. This object immediately returns an item that it added; another
+    process returns the item after the recorder has stored it. `pop_item` and `clear_session` remove items from the
+    session in every process. Memory keeps the turns and the facts that it learnt from them.
 
     Args:
         memory: open client that reaches `memstream serve`.
@@ -128,7 +128,7 @@ class MemstreamSession:
 
     async def clear_session(self) -> None:
         """Remove all present items from the session."""
-        await self._kept(1)  # the time of the cut must be after the last item's
+        await self._kept(1)  # reads the time of the newest item: the cut must be later
         await self._add([{"role": "tool", "name": CUT, "content": ""}])
 
     async def _add(self, messages: Sequence[MessageFields]) -> None:
@@ -168,7 +168,8 @@ async def memory_tools(
     Args:
         memory: open client, or its `tools(…)`.
         names: tools to offer; None: all tools that the token may call.
-        identity: identity of the agent, with a client: tenant_id, user_id, session_id, agent_id, org_id, group_id.
+        identity: identity of the agent, only if `memory` is a client: tenant_id, user_id, session_id, agent_id, org_id,
+            group_id.
     """
     tools = memory.tools(**identity) if isinstance(memory, Memory) else memory
     return [_function_tool(tools, each) for each in await function_definitions(tools, names)]

@@ -23,7 +23,7 @@ with framework("pydantic-ai"):
 ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Validator that accepts any object: memory checks the arguments, and returns errors that a model can read."""
 RETRIES = 3
-"""Consecutive failed calls of a tool before the run fails."""
+"""Number of consecutive failed calls of a tool after which the run fails."""
 
 
 class MemstreamToolset(AbstractToolset[Any]):

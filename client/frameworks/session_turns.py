@@ -47,7 +47,8 @@ class SessionTurns:
     """Sender of an adapter's messages to one session.
 
     A turn id is derived from `request_id`, the number of the call and the text. So a call that is repeated after an
-    error, or a request that is repeated in another process, counts once. The same text in another call is another turn.
+    error, or a request that is repeated in another process, counts once. The same text in another call gives another
+    turn.
 
     Args:
         turn: additional fields of each turn, such as agent_id or scope.

@@ -42,7 +42,7 @@ async def call_tool(tools: Tools, name: str, arguments: Mapping[str, JsonValue],
 
     The idempotency key is derived from the call's id, the tool and its arguments, because some model servers use the
     same call ids in every answer. While memory is unavailable, the result is an `error` that asks the model to continue
-    without it.
+    without memory.
 
     Raises:
         ToolCallError: the tool changed nothing. The message is for the model.
