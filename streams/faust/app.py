@@ -36,11 +36,12 @@ log = structlog.get_logger(__name__)
 
 #: bytes; also `max.message.bytes` of changelogs and dead letters
 MAX_REQUEST = 4 * 1024 * 1024
-#: maximum bytes of one partition in one response; a larger record is still returned, alone. After an outage, a worker
-#: holds this number times its partitions in memory before the records are handled
+#: maximum bytes of one partition in one fetch response; a larger record is still returned, alone. After an outage, a
+#: worker holds up to FETCH_BYTES for each of its partitions in memory before it handles the records
 FETCH_BYTES = 256 * 1024
-#: maximum bytes of one partition in one producer request; a larger record is still sent, alone. Well below the 1 MiB
-#: that a topic accepts by default. With 16 KiB, a few rows, the rest of a partition waited for one more request
+#: maximum bytes of one partition in one producer request; a larger record is still sent, alone. The limit is well below
+#: the 1 MiB that a topic accepts by default. With 16 KiB, a request had only a few rows, and the other rows of the
+#: partition waited for the next request
 BATCH_BYTES = 256 * 1024
 #: seconds
 REQUEST_TIMEOUT = 40.0
@@ -51,7 +52,7 @@ class AppSettings:
     """The settings that differ between deployments. Times in seconds.
 
     With `worker_id` the group membership is static: a restart within the session causes no rebalance. The partitions of
-    a dead worker wait for `session_timeout`; a live worker sends at least three heartbeats in that time.
+    a dead worker get a new owner after `session_timeout`; a live worker sends at least three heartbeats in that time.
     """
 
     partitions: int = 12
@@ -87,11 +88,12 @@ class StageApp(faust.App):
     lanes: Drainable | None = None
     #: Called when the committed offsets of an assignment are known, before its first event. The runner sets it.
     assignment_begins: Callable[[], None] = staticmethod(lambda: None)
-    #: Client of the log: the group's metadata may be outdated. The runner sets it; without it nothing is checked.
+    #: Client of the log for the check of the partition count, because the consumer's metadata may be outdated. The
+    #: runner sets this client. Without a client, the partition count is not checked.
     log_client: Log | None = None
     #: topics that the stage reads
     sources: tuple[str, ...] = ()
-    #: seconds after which a hanging crash or stop is cut off
+    #: seconds after which a crash (`crash_grace`) or a stop (`stop_grace`) that hangs ends the process
     crash_grace: float = 20.0
     stop_grace: float = 60.0
     exit_process: ExitProcess = staticmethod(end_process)
@@ -111,10 +113,11 @@ class StageApp(faust.App):
         return time.monotonic() - start if start else 0.0
 
     def lease_limit(self) -> float:
-        """Return the lease age in seconds from which other workers may own these partitions.
+        """Return the lease age in seconds above which other workers may own these partitions.
 
-        A second process with the same id immediately takes the place of a static member, before the session times out.
-        Two heartbeat intervals are the shortest possible limit.
+        For a dynamic member this is the session time-out. A static member can lose its place earlier: a second process
+        with the same id takes its place immediately. The member notices this at its next heartbeat, so its limit is at
+        most two heartbeat intervals.
         """
         if self._lease_limit is None:  # cached: looking up a Faust setting takes 5 µs, and every record needs it
             conf = self.conf
@@ -143,15 +146,15 @@ class StageApp(faust.App):
         return self.lanes is None or self.lanes.idle()
 
     def leaving(self) -> None:
-        """Forbid further writes if events are still handled. The consumer's thread calls it before LeaveGroup."""
+        """Forbid further writes if events are being handled. Called in the consumer's thread before LeaveGroup."""
         if not self.idle():
             self._fenced = True
 
     def fenced(self) -> None:
         """End the process, because the group has removed this worker, or the worker left the group after a crash.
 
-        Called in the consumer's thread. A clean stop would flush the producer's buffer, which must not be sent, so the
-        process ends here.
+        Called in the consumer's thread. A clean stop would send the records in the producer's buffer, although other
+        workers may own the partitions. So the process ends without a stop.
         """
         self._fenced = True  # first: logging may block, and the producer is in another thread
         if self.crash_reason is not None:
@@ -168,7 +171,7 @@ class StageApp(faust.App):
             self.exit_process(UNREACHABLE)
 
     def out_of_sequence(self) -> None:
-        """Crash, because the producer's sequence on a partition is broken: the broker refuses all its records there."""
+        """Crash, because the broker refuses all further records of the producer on a partition (invalid sequence)."""
         if not self._crashed.is_set():
             lost = Transient("broker", "the producer's sequence numbers of a partition are invalid after an outage")
             self.add_future(self.crash(lost))
@@ -191,13 +194,14 @@ class StageApp(faust.App):
 
     # ----------------------------------------------------------------- ready
     def ready(self) -> bool:
-        """Return whether events flow: partitions are assigned, tables recovered, the lease valid; no crash, no stop."""
+        """Return whether events flow: `why_not_ready` has no reason, and this worker has partitions."""
         return not self.why_not_ready() and bool(self.assigned())
 
     def why_not_ready(self) -> str:
-        """Return the reason why events do not flow, "" when they do.
+        """Return the reason why events do not flow, or "" without such a reason.
 
-        A group member without a partition has no such reason: it is a spare, and takes over when another worker leaves.
+        For a group member without a partition the result is "", too: the member is a spare worker, which takes over
+        when another worker leaves.
         """
         if self._crashed.is_set():
             return f"it ends: {self.crash_reason}"
@@ -216,7 +220,7 @@ class StageApp(faust.App):
         return ""
 
     def _is_member(self) -> bool:
-        """Return whether the group has accepted this worker since its start. The embedded log has no spare workers."""
+        """Return whether the group has accepted this worker since its start. Always False with the embedded log."""
         return float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0)) > 0
 
     def assigned(self) -> frozenset[tuple[str, int]]:
@@ -231,7 +235,7 @@ class StageApp(faust.App):
 
     # ----------------------------------------------------------------- drain and end
     async def _drain_revoked(self, app: Any, revoked: Any, **_: Any) -> None:
-        # When this runs, the flow is suspended and Faust's queues are empty; the group waits for this worker.
+        # At this point the flow is suspended, Faust's queues are empty, and the group waits for this worker.
         if self.lanes is not None:
             await self.lanes.drain(frozenset((tp.topic, tp.partition) for tp in revoked))
 
@@ -243,7 +247,7 @@ class StageApp(faust.App):
         """
 
     def _crash(self, reason: BaseException) -> None:
-        # Overrides _crash, not crash: a child service that crashes marks its parents only through this method.
+        # Overrides `_crash` and not `crash`, because a child service that crashes calls only `_crash` of its parents.
         first = not self._crashed.is_set()
         reason = without_faust(reason)
         super()._crash(reason)
@@ -253,7 +257,7 @@ class StageApp(faust.App):
     async def stop(self) -> None:
         """Drain, commit and leave the group. The process ends after `stop_grace` seconds even if this hangs."""
         if self._stopped.is_set():
-            return  # another call stops the app and has the timers
+            return  # another call of `stop` stops the app and cancels the timers
         timer = None
         if self.stop_grace and not self._crashed.is_set():
             timer = ExitTimer(self.stop_grace, reason=None, exit_process=self.exit_process)
@@ -273,7 +277,7 @@ class StageApp(faust.App):
         await super().on_stop()
 
     async def _producer_flush(self, logger: Any) -> None:
-        # Not after a crash: the waiting records belong to events that are delivered again.
+        # After a crash the waiting records are not sent: their events are delivered again.
         if not self._crashed.is_set():
             await super()._producer_flush(logger)
 
@@ -287,7 +291,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         datadir: a folder that no other stage or worker uses.
 
     Raises:
-        Fatal: the broker's address has neither form.
+        Fatal: the broker's address has neither of these forms.
     """
     if is_embedded(broker):
         from .transports.embedded import register, url_of  # imported only where it is used
@@ -334,7 +338,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
 
 
 def without_faust(reason: BaseException) -> BaseException:
-    """Translate an error of Faust into ours, so that only this package knows Faust's classes."""
+    """Translate an error of Faust into a `StageError`, so that only this package knows Faust's classes."""
     if isinstance(reason, ProducerSendError):
         error = Transient("broker", str(reason))
         error.__cause__ = reason

@@ -1,16 +1,17 @@
 """Faust's assignor with a sticky assignment and without the distribution of all members.
 
-Faust sends the partitions of all members with each subscription and each assignment, for requests that are routed by
-key. No stage has such requests. The broker keeps all assignments in one record, which must be smaller than its
-`message.max.bytes`: the record grew with partitions times members, and 1 000 partitions with 50 workers were too much.
-Here a member sends only its own partitions, and receives only its own assignment.
+With each subscription and each assignment, Faust sends the distribution: the partitions of all members. Faust uses it
+to route web requests by key, which no stage does. The broker keeps all assignments of a group in one record, which must
+be smaller than the broker's `message.max.bytes`. With the distribution, the record's size grows with partitions times
+members, and the record was too large for 1 000 partitions and 50 workers. Here a member sends only its own partitions,
+and receives only its own assignment.
 
-The protocol's name and the format of its records are Faust's; the distribution is empty. So workers of earlier
-versions, which use Faust's assignor, and workers of this version understand each other, as leaders and as members.
+The protocol name and the record format are those that Faust's assignor uses, with an empty distribution. So workers of
+earlier versions, which use Faust's assignor, can be in one group with workers of this version.
 
 aiokafka 0.14 has only the eager protocol: each rebalance first takes all partitions from all members
-(`aiokafka/consumer/group_coordinator.py:371`). A member that gets a partition back still has its table and reads only
-the later entries.
+(`aiokafka/consumer/group_coordinator.py:371`). A member that gets a partition back still has the partition's local
+table, and reads only the later entries of the changelog.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FILE = "assignment.json"
 class StageMetadata(ClientMetadata, serializer="json", include_metadata=False, namespace="@StageMetadata"):  # type: ignore[call-arg]
     """The metadata that a member sends and receives. Its distributions stay empty.
 
-    `generation` is 0 for Faust's own assignor, which does not count generations.
+    `generation` is 0 when a member uses Faust's own assignor, which does not count generations.
     """
 
     generation: int = 0
@@ -143,7 +144,8 @@ def _partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 def _warn_of_unread(subscribed: Mapping[str, frozenset[str]]) -> None:
     """Log a warning for topics that only some members read.
 
-    In such a topic, the partitions of the other members are not read, because a table has only one writer.
+    A partition number has one owner in all topics, because a table has only one writer. So the partitions whose owner
+    does not read such a topic are not read.
     """
     lacking = defaultdict[str, int](int)
     every = frozenset[str]().union(*subscribed.values())

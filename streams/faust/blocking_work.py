@@ -14,7 +14,7 @@ T = TypeVar("T")
 async def in_thread(work: Callable[..., T], *args: Any) -> T:
     """Call `work(*args)` in a thread and return its result.
 
-    A cancelled caller also waits for the thread, so the thread no longer uses its resources when this call has ended.
+    A cancelled caller also waits for the thread. So when this call has ended, the thread no longer uses any resource.
     """
     running = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
@@ -24,14 +24,14 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
         if not running.cancelled():
-            running.exception()  # retrieved, because asyncio would log it as never retrieved
+            running.exception()  # read here, because asyncio would log it as never retrieved
         raise
 
 
 class LoopThread:
     """An event loop in a separate thread, from the construction until `stop`.
 
-    Its coroutines share the GIL with the caller's loop, which gets it every few milliseconds.
+    Its coroutines share the GIL with the caller's loop, so the caller's loop can run every few milliseconds.
     """
 
     def __init__(self, name: str) -> None:

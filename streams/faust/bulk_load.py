@@ -1,8 +1,9 @@
-"""Bulk load of a changelog partition: it is read in batches and written directly into the local store.
+"""Bulk load of a changelog partition: read the entries in batches, and write them directly into the local store.
 
-Faust passes every entry through its conductor, a queue, an event and a buffer (8 000 entries a second, all CPU). Here a
-batch is one fetch of the consumer, and no object is created for an entry. The load keeps the last value of each key and
-writes to the store after `HELD_BYTES`. A session's row has one changelog entry per turn; the store gets only the last.
+Faust passes every entry through its conductor, a queue, an event and a buffer. That limits it to 8 000 entries a second
+and uses a whole CPU. Here a batch is one fetch of the consumer, and no event object is created for an entry. The load
+keeps the last value of each key in memory, and writes the values to the store after `HELD_BYTES`. For example, a
+session's row has one changelog entry per turn, and the store gets only the last entry.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from faust.types import TP
 from .bulk_writes import Entry
 
 READ_WAIT: Final = 1.0
-"""Seconds that one read waits for records; the load then reads again."""
+"""Maximum seconds that one read waits for records. The load then reads again."""
 HELD_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of keys, values and Python objects read since the last write, at which the load writes to the store. The load
-holds at most this much plus one read; during the write the store holds it twice more."""
+"""Number of bytes at which the load writes to the store: keys, values and Python objects read since the last write. The
+load holds at most `HELD_BYTES` plus one read. During the write, the store holds the same rows twice more."""
 ENTRY_BYTES: Final = 200
 """Bytes that Python needs for an entry in addition to its key and value: two objects and a dictionary slot."""
 HELD_SECONDS: Final = 1.0
-"""Seconds after which the load writes to the store in any case, so that there is progress with a slow broker."""
+"""Seconds since the last write after which the load writes to the store in any case: with a slow broker, the table
+still makes progress."""
 
 
 class ChangelogSource(Protocol):
@@ -33,13 +35,14 @@ class ChangelogSource(Protocol):
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Entry], int]:
         """Read records of a partition from `offset` on. Return them with the offset of the next read.
 
-        After `timeout` seconds it may return no record. The offset moves past gaps of compaction and transactions.
+        If no record arrives within `timeout` seconds, the result has no record. The offset also moves past gaps that
+        compaction and transactions leave.
         """
         ...
 
 
 class LoadTarget(Protocol):
-    """The receiver of the rows: `bulk_writes.BulkWrites`, and rows in memory in the tests of the load."""
+    """The receiver of the rows: `bulk_writes.BulkWrites`, or a receiver in memory in tests."""
 
     async def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None: ...
 
@@ -64,8 +67,9 @@ async def load(
 ) -> int:
     """Load the range and return the number of entries.
 
-    `current` returns whether this worker still owns the partition. If not, the load ends without a further write.
-    `loaded` receives the last offset in the store after each write. After a crash the next load continues from there.
+    `current` returns whether this worker still owns the partition. If not, the load ends without another write.
+    `loaded` is called after each write with the last offset in the store. After a crash, the next load continues from
+    this offset.
     """
     at, count = wanted.start, 0
     rows: dict[bytes, bytes | None] = {}

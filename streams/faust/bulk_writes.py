@@ -1,14 +1,14 @@
 """Bulk writes into the local store of a table, and the translation of its errors.
 
-The store is RocksDB (`rocksdict`) with one database per partition (`faust/stores/rocksdb.py`). There are two
-differences from Faust's `apply_changelog_batch`. The offset of the last entry is written together with that entry, so
-that no crash leaves an offset ahead of its rows. And there is no write-ahead log, which halves the bytes written.
-Without it, a crash takes the store back to its last flush, and the load continues from the offset in that flush.
-`BulkWrites` flushes at its end, before the next write that uses the write-ahead log.
+The store is RocksDB (`rocksdict`) with one database per partition (`faust/stores/rocksdb.py`). `BulkWrites` differs
+from Faust's `apply_changelog_batch` in two points. First, it writes the offset of the last entry together with that
+entry, so that no crash leaves an offset ahead of its rows. Second, it writes without RocksDB's write-ahead log, which
+halves the bytes written. After a crash, the store has the state of its last flush, and the load continues from the
+offset in that state. `BulkWrites` flushes at its end, before any later write that uses the write-ahead log.
 
-All of it runs in a thread. But `rocksdict` holds the GIL during a write, also while RocksDB makes the write wait for
-the disk (two write buffers are full, or too many files are not merged yet). That would block the event loop. So a write
-is limited in size, and begins only when RocksDB will not make it wait.
+All calls of the store run in a thread. But `rocksdict` holds the GIL during a write, also while RocksDB makes the write
+wait for the disk (two write buffers are full, or too many files are not merged yet). Such a wait would block the event
+loop. So a write is limited in size, and begins only when RocksDB will not make it wait.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ log = structlog.get_logger(__name__)
 #: System messages for a full disk (ENOSPC, EFBIG, EDQUOT) in RocksDB's errors.
 NO_ROOM = ("No space left on device", "File too large", "Disk quota exceeded")
 WRITE_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of keys and values in one write: forty milliseconds on an idle core. Each write becomes one file, with about
-three syncs of the disk: 512 KiB made a load six times as long on a disk where a sync takes 0.3 s."""
+"""Bytes of keys and values in one write, which takes forty milliseconds on an idle core. Each write becomes one file
+and causes about three syncs of the disk. With writes of 512 KiB, a load took six times as long on a disk on which a
+sync takes 0.3 s."""
 FILES_MAX: Final = 16
 """Number of unmerged files from which no write begins. RocksDB slows writes down at 20."""
 ROOM_WAIT: Final = 30.0
-"""Seconds after which a write begins in any case, and may wait within RocksDB."""
+"""Maximum seconds that a write is delayed. After this time the write begins, although RocksDB may make it wait."""
 ROOM_POLL: Final = 0.002
-"""Seconds between two checks."""
+"""Seconds between two checks whether RocksDB would make a write wait."""
 
 
 class Entry(Protocol):
@@ -57,7 +58,8 @@ class Entry(Protocol):
 def store_failed(error: BaseException, *, table: str, folder: Path) -> Transient | Fatal:
     """Translate an error of the local store: Transient for a full disk, Fatal for any other.
 
-    With a full disk the worker ends without a commit. A start with free space continues from the changelog.
+    With a full disk the worker ends without a commit. When space is free again, a restarted worker continues from the
+    changelog.
     """
     if any(message in str(error) for message in NO_ROOM):
         return Transient(
@@ -78,7 +80,7 @@ class StoreErrors:
         self._table, self._folder = table, folder
 
     def check_room(self) -> None:
-        """Raise `Transient`, and log it, when the disk has less room than `TABLES_ROOM`."""
+        """Raise `Transient`, and log the error, when the disk has less room than `TABLES_ROOM`."""
         try:
             check_room("tables", self._folder, needed=TABLES_ROOM)
         except Transient as error:
@@ -98,7 +100,7 @@ class StoreErrors:
 class BulkWrites:
     """Bulk writes to one partition, within an `async with` block.
 
-    Nothing else may write to the partition within the block. At its end all rows are on the disk.
+    Nothing else may write to the partition within the block. At the end of the block all rows are on the disk.
     """
 
     def __init__(self, store: Any, partition: int) -> None:

@@ -1,9 +1,9 @@
-"""Check of a changelog for lost rows. A stage would trust a table with missing rows, so the worker stops instead.
+"""Check of a changelog for lost rows. When rows are missing, the worker stops, because a stage would trust its table.
 
-Each partition of a changelog has one special entry, the marker: "from this offset on, all entries are here". A
-compacted topic keeps the last value of each key forever, so it keeps the marker. The marker is written before the
-partition's first event is handled, and so before the first commit. A changelog is not whole if it has no marker, or
-lacks entries that the marker promises:
+Each partition of a changelog has one special entry, the marker. It states the offset from which the partition has all
+entries. A compacted topic keeps the last value of each key forever, so it keeps the marker. The marker is written
+before the first event of the partition is handled, and therefore before the first commit. A changelog partition is
+whole if it has a marker, and all entries from the marker's offset on. The table shows the sign of each cause:
 
 | cause | sign |
 |---|---|
@@ -31,8 +31,8 @@ from ..log.partition_count import CountChanged, grow_advice
 WHOLE_KEY = OWN_KEYS + "whole__"
 #: Key in the local table only: the time at which the table was last complete (seconds since 1970).
 COMPLETE_AT_KEY = OWN_KEYS + "seen__"
-#: Seconds. Compaction keeps a tombstone for a day (`delete.retention.ms`). An older local table may have rows whose
-#: tombstones are gone. One hour is left for the load itself.
+#: Maximum age in seconds of a local table that recovery continues from. Compaction keeps a tombstone for a day
+#: (`delete.retention.ms`), so an older table may have rows whose tombstones are gone. One hour is left for the load.
 TOMBSTONES_KEPT = 23 * 3600.0
 #: Seconds by which a clock may be set back. A stored time that is further in the future came from a wrong clock.
 CLOCK_STEP = 60.0
@@ -57,9 +57,10 @@ class ChangelogState:
 
 
 def outdated(state: ChangelogState, *, complete_at: float, now: float) -> bool:
-    """Return whether compaction may have removed tombstones that a table complete at `complete_at` has not read.
+    """Return whether compaction may have removed tombstones that the local table has not read.
 
-    Deleted rows would reappear. Such a table is loaded again from the start.
+    `complete_at`: the time at which the table was last complete. Without these tombstones, deleted rows would stay in
+    the table. So an outdated table is loaded again from the start.
     """
     return state.have >= 0 and state.have + 1 < state.end and not -CLOCK_STEP <= now - complete_at <= TOMBSTONES_KEPT
 
@@ -78,8 +79,8 @@ def not_whole(
 ) -> str | None:
     """Return the problem of a changelog that was read to its end; None if it is whole or new.
 
-    `marker`: the marker in the table. `committed`: the group's offsets on the sources of this partition. `was_whole`:
-    this local table passed an earlier check. None without a marker means that the partition is new and needs a marker.
+    `marker`: the marker in the table; a new partition has no marker yet. `committed`: the group's offsets on the source
+    partitions with this number. `was_whole`: this local table passed an earlier check.
     """
     if marker is None:
         if state.end > 0:
@@ -111,7 +112,7 @@ def another_topic(state: ChangelogState) -> str:
 
 
 def lost(table: str, stage: str, found: Mapping[TP, str], *, folder: Path) -> ChangelogLost:
-    """Build the error for these partitions, with the problems found and the remedies."""
+    """Build the error for partitions with missing rows. It names the problem of each partition and the remedies."""
     topics = sorted({tp.topic for tp in found})
     each = "; ".join(f"partition {tp.partition}: {what}" for tp, what in sorted(found.items()))
     return ChangelogLost(

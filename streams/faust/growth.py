@@ -1,8 +1,8 @@
-"""Growth of the topics (`memstream topics grow`): more partitions, and every row on the partition of its key.
+"""Growth of the topics (`memstream topics grow`): add partitions, and move every row to the partition of its key.
 
-All topics with the deployment's partition count belong together: an event's key must give the same partition number in
-each of them. docs/design/growth.md has the order of the steps, and the state after a crash in each step. The command
-may be interrupted at any point and called again. It determines the remaining work from the log.
+All topics with the deployment's partition count grow together, because a key must have the same partition number in
+each of them. docs/design/growth.md describes the order of the steps, and the state after a crash in each step. The
+command may be interrupted at any point and called again. It then determines the remaining work from the log.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WAITING_PARTS = 4
 
 
 class GrowthRefused(Exception):
-    """The topics cannot grow now. The message says what must be done first (exit code 2)."""
+    """The topics cannot grow now. The message names the step that is needed first (exit code 2)."""
 
 
 class StillWaiting(Exception):
@@ -66,7 +66,7 @@ class StillWaiting(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GrownTopic:
-    """The result for one topic. `rows`: number of a table's rows, or states; `moved`: number of moved rows."""
+    """The result for one topic. `rows`: number of rows of a compacted topic. `moved`: number of moved rows."""
 
     topic: str
     partitions_before: int
@@ -79,7 +79,7 @@ class GrownTopic:
 
 @dataclass(slots=True)
 class _Table:
-    """A compacted topic: a changelog with the stage that writes it, or memory.facts."""
+    """A compacted topic: a changelog and the stage that writes it, or memory.facts (`stage` is None)."""
 
     topic: str
     stage: StageName | None
@@ -96,8 +96,8 @@ class _Table:
 def growing_topics() -> tuple[Topic, ...]:
     """Return the topics that grow, in the order of growth.
 
-    Changelogs come first, so that no worker can use them. memory.turns comes last, so that no worker starts before the
-    end (`topic_admin`).
+    Changelogs come first: from then on, a worker with the earlier partition count refuses to start. memory.turns comes
+    last: until then, a worker with the new partition count refuses to start (`topic_admin`).
     """
     topics = [topic for topic in catalogue() if topic.partitions is None]
     changelogs = {topic.name for stage in STAGES if (topic := changelog_of(stage)) is not None}
@@ -159,7 +159,7 @@ class TopicGrowth:
         return [self._grown(topic.name, rows.get(topic.name)) for topic in growing_topics()]
 
     async def _join_epochs(self, table: _Table) -> None:
-        """Write the highest session epochs to each partition: it may get sessions from any other partition."""
+        """Write the highest session epochs to each partition, because sessions of any partition may move to it."""
         joined = reduce(SessionEpochs.joined, (part.epochs for part in table.image), SessionEpochs())
         for partition in range(self._partitions):
             part = table.image[partition] if partition < len(table.image) else CompactedPartition()
@@ -207,7 +207,11 @@ class TopicGrowth:
         return any(offset is not None for each in offsets for offset in each)
 
     def _begins(self, tables: Sequence[_Table]) -> bool:
-        """Return whether no topic has grown yet. Later, workers cannot read waiting records; these are sent again."""
+        """Return whether no topic has grown yet.
+
+        Only in this case unread records are a reason to refuse the growth. When a topic has grown, no worker can read
+        these records, so the growth sends them again.
+        """
         counts = set(self._counts.values()).union(*(table.counts for table in tables))
         return len(counts) == 1 and counts != {self._partitions}
 
@@ -236,7 +240,7 @@ class TopicGrowth:
                 )
 
     async def _turns_to_observe(self, table: _Table) -> int:
-        """Count the turns that are waiting according to their session's row. A turn's own row may be a leftover."""
+        """Count the turns that wait according to the row of their session. A turn's own row may be outdated."""
         waiting = 0
         for partition, part in enumerate(table.image):
             sessions = {event_key(key) for key in part.rows if key.count(b"/") == WAITING_PARTS - 1}
@@ -298,7 +302,7 @@ class TopicGrowth:
                 )
 
     async def _move(self, table: _Table) -> None:
-        """Move the rows, then check that each row is in its place. Raises Fatal if not."""
+        """Move the rows, then check that each row is on the partition of its key. Raises Fatal if a row is not."""
         moves = table.plan.moves
         if not moves:
             return
@@ -363,10 +367,11 @@ class TopicGrowth:
                 await self._log.add_partitions(topic, self._partitions)
 
     async def _send_again(self, topic: str) -> TopicOffsets:
-        """Send all unhandled records again to the partitions of the new count, if any of them is misplaced.
+        """Send all unhandled records of a topic again by the new partition count, if any of them is misplaced.
 
-        All are sent in their original order, so that a key's records keep their order. The groups continue after the
-        old records. Return the end offsets of the old records.
+        The records are sent in their original order, so that the records of a key keep their order. The committed
+        offsets of the groups move past the old records. Return the end offsets of the old records; empty if nothing was
+        sent.
         """
         readers = [
             group_of(stage)
@@ -417,6 +422,6 @@ class TopicGrowth:
 def _timestamp(record: Record) -> int | None:
     """Return the timestamp for a copy of a record; None means the time of the append.
 
-    A log may have a record with a future timestamp, but would refuse a copy with the same timestamp.
+    The log would refuse a copy with a timestamp in the future, even if the original record has this timestamp.
     """
     return record.timestamp if 0 <= record.timestamp <= time.time_ns() // 1_000_000 else None

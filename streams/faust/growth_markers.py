@@ -1,4 +1,7 @@
-"""The markers of changelogs in a growth of the topics (`growth.py`): the new count, and the progress before it."""
+"""Markers of changelogs in a growth of the topics (`growth.py`).
+
+A marker has the partition count, and the offsets up to which events were applied before the growth.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..log.port import Log
 def was_added(partition: int, image: Sequence[CompactedPartition], partitions: int) -> bool:
     """Return whether a partition without a marker was added to a changelog, by a growth to `partitions` or manually.
 
-    Otherwise its marker is lost.
+    If the result is False, the partition had a marker, which is lost.
     """
     counts = {part.marker.partitions for part in image if part.marker is not None}
     earlier = counts - {partitions, None}
@@ -33,10 +36,10 @@ class GrowthMarkers:
         self._tell = tell
 
     async def write(self, topic: str, stage: StageName, image: MutableSequence[CompactedPartition]) -> None:
-        """Write the markers that do not have the new count yet. They are also set in `image`, the changelog's content.
+        """Replace the markers that do not have the new count yet, on the changelog and in `image` (its content).
 
         A new marker has the offsets up to which events were applied under the earlier count. A changelog without any
-        marker was never used and gets none.
+        marker was never used, and gets no marker.
         """
         markers = [part.marker for part in image]
         known = [marker for marker in markers if marker is not None]
@@ -45,8 +48,8 @@ class GrowthMarkers:
             return
         growths = await self._growths(stage, known)
         places = list(zip(await self._log.starts(topic), await self._log.ends(topic), strict=True))
-        # In rising order, so that after a crash only the highest partitions lack a marker: these count as added, not as
-        # lost (`was_added`).
+        # The partitions are in rising order, so that after a crash only the highest partitions have no marker. These
+        # count as added; their markers do not count as lost (`was_added`).
         for partition, (start, end) in enumerate(places):
             if partition < len(done) and done[partition]:
                 continue
@@ -88,14 +91,14 @@ class GrowthMarkers:
         image[partition].marker = marker
 
     async def _growths(self, stage: StageName, known: Sequence[Marker]) -> tuple[Growth, ...]:
-        """Return the growths for the new markers. A marker that is already written has them."""
+        """Return the past growths for the new markers, taken from a marker with the new count if there is one."""
         for marker in known:
             if marker.partitions == self._partitions:
                 return marker.growths
         counts = [marker.partitions for marker in known if marker.partitions is not None]
         before = counts[0] if counts else len(known)
         if before == self._partitions:
-            return known[0].growths  # no growth: only the markers of an earlier version lack the count
+            return known[0].growths  # no growth: the markers are of an earlier version and have no count
         group = group_of(stage)
         until = {
             topic.name: tuple(offset or 0 for offset in (await self._log.committed(group, topic.name)))

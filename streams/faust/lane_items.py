@@ -1,4 +1,4 @@
-"""Events in the lanes: their conversion from Faust messages, and their records that are set aside and read again."""
+"""Items of the lanes: conversion of Faust messages into records, and rereading of records that were set aside."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class EventPlace:
 
 @dataclass(slots=True)
 class LaneItem:
-    """An event in the lanes. It is decoded once: when it begins, or when an earlier event of its lane reads it."""
+    """An event in the lanes. It is decoded once: when it starts, or when an earlier event of its lane looks ahead."""
 
     place: EventPlace
     record: Record
     tenant: str
     hole: Range | None
-    """Offsets before the record that were not delivered."""
+    """The hole before the record: offsets that were not delivered. None when there is no hole."""
     decoded: Routed[Any] | None = None
 
 
@@ -58,7 +58,7 @@ class LogRereads:
 
     def strip(self, item: LaneItem) -> int:
         item.record, item.decoded = replace(item.record, value=None, headers=()), None
-        return item.record.size()  # its key, which is also the lane's
+        return item.record.size()  # only the record's key remains
 
     def read(self, tp: TP, offset: int) -> AsyncGenerator[Record]:
         return self._log.read(tp[0], start={tp[1]: offset})

@@ -1,9 +1,10 @@
 """Acceptance of a loss (`memstream tables accept-loss STAGE`): the remaining entries of a changelog count as complete.
 
-Each partition gets a new marker (`changelog_check.Marker`), and the marks of the index (schemas/row_keys.py) are
-deleted. The observer's table also numbers the turns of each session. Lost numbers would be given again, and the later
-stages would treat these turns as duplicates. So all sessions continue in a new epoch, above the epochs of all rows
-(schemas/session_epochs.py). The later stages must first have read all records that the observer sent.
+Each partition gets a new marker (log/markers.py). The rows that show that the partition's index is built
+(schemas/row_keys.py) are deleted. The observer's table also numbers the turns of each session. With rows lost, the
+observer would use numbers a second time, and the later stages would treat these turns as duplicates. So all sessions
+continue in a new epoch, which is higher than the epochs of all rows (schemas/session_epochs.py). Before that, the later
+stages must have read all records that the observer sent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EPOCH_ROW_PARTS = (3, 6)
 
 
 class LossRefused(Exception):
-    """The loss cannot be accepted now. The message says what must be done first (exit code 2)."""
+    """The loss cannot be accepted now. The message names the step that is needed first (exit code 2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class AcceptedLoss:
 
 
 async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
-    """Accept the loss and return the changes of each changelog. May be repeated.
+    """Accept the loss and return the changes of each changelog. The call may be repeated.
 
     Raises:
         LossRefused: a precondition is not met; the message names it.
@@ -113,7 +114,7 @@ async def _mark(log: Log, topic: str, epochs: SessionEpochs | None) -> int:
             await log.append(topic, key=SESSION_EPOCHS.encode(), value=epochs.to_bytes(), partition=partition)
         for mark in (INDEX_BUILT, INDEX_FENCE):  # index rows may be lost: the next worker builds the index again
             await log.append(topic, key=mark.encode(), value=None, partition=partition)
-        # the marker comes last: it allows a worker to start, which needs the other entries
+        # the marker is written last: with it a worker can start, and the worker needs the other entries
         marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end, partitions=len(places))
         key, value = marker_entry(marker)
         await log.append(topic, key=key, value=value, partition=partition)

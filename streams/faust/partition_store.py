@@ -1,9 +1,10 @@
 """Faust's RocksDB store, with databases opened and closed outside the event loop.
 
-`rocksdict` holds the GIL while it opens a database: five to nine syncs of the disk. A thread alone does not help: when
-three stages open 36 databases, the event loop runs only after every three of them, and `/livez` needs several runs. So
-a process opens one database at a time, and pauses before the next. Closing a database (dropping the last reference)
-also flushes under the GIL, so a thread that releases the GIL flushes it first.
+`rocksdict` holds the GIL while it opens a database, which takes five to nine syncs of the disk. A thread alone does not
+help: when three stages open 36 databases, the event loop runs once per three databases, and an answer of `/livez` needs
+several runs of the loop. So a process opens one database at a time, and pauses before the next one. A database is
+closed when its last reference is dropped. This also flushes the database while the GIL is held. So the database is
+flushed before, in a thread, by a call that releases the GIL.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ class PartitionStore(Store):
             await self.assign_partitions(self.table, newly_assigned, generation_id)
 
     async def _release(self, partitions: Iterable[int]) -> None:
-        """Release databases. A database stays open while the thread of an interrupted load still uses it."""
+        """Flush and release databases. A database stays open while the thread of an interrupted load still uses it."""
         released = [db for db in (self._dbs.pop(partition, None) for partition in partitions) if db is not None]
         if released:
             await asyncio.gather(*(in_thread(_settle, db) for db in released))
             released.clear()
-            gc.collect()  # the last reference closes a database, and an error's traceback may have one
+            gc.collect()  # the end of the last reference closes a database; the traceback of an error may have one
 
     async def _try_open_db_for_partition(
         self, partition: int, max_retries: int = 30, retry_delay: float = 1.0, generation_id: int = 0

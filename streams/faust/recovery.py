@@ -5,13 +5,15 @@ Line numbers refer to faust-streaming 0.15.3:
 - `faust/tables/recovery.py:649` resumes the source partitions, then seeks them to the committed offsets, then calls
   `flow_control.resume()`. That call clears every queue while events already flow, so events are lost. Here the seek
   comes first, no queue is cleared while events flow, and the sources are resumed last. Faust's `_resume_streams` (for a
-  stage without a table) has the same fault.
-- `mode/services.py:796` also returns "stopped" on a time-out. A recovery during a broker outage ended silently, and the
-  worker stayed alive and idle forever. Here the worker crashes. A watchdog crashes it at any other stall.
-- `faust/tables/recovery.py:925` waits for offset high water − 1. That record is never delivered if compaction removed
-  it or if it is a transaction marker. Here the position after the last read decides (`bulk_load.load`).
+  stage without a table) has the same fault and is replaced, too.
+- `mode/services.py:796` returns "stopped" also on a time-out. With it, a recovery during a broker outage ended
+  silently, and the worker stayed alive and idle forever. Here the worker crashes. A watchdog crashes the worker when
+  the recovery makes no progress for another reason.
+- `faust/tables/recovery.py:925` waits for the record at the offset high water − 1. This record is never delivered if
+  compaction removed it, or if it is a transaction marker. Here a load ends when the position after the last read
+  reaches the end (`bulk_load.load`).
 - `faust/tables/recovery.py:855` handles each entry separately. Here the active partitions are loaded in bulk, one after
-  the other, before any event flows. Only standbys are read as in Faust, while events are handled.
+  the other, before any event flows. Only the standbys are read by Faust's method, while events are handled.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class StageRecovery(Recovery):
         self._known: set[TP] = set()
         """Changelogs whose marker this process has checked."""
         self._loading = asyncio.Lock()
-        """Held by a load until the end of its last write, also by an interrupted load."""
+        """A load holds this lock until the end of its last write, even if the load is interrupted."""
 
     async def _wait(self, coro: Any, timeout: float | None = None) -> None:
         try:
@@ -137,14 +139,14 @@ class StageRecovery(Recovery):
         """Determine each partition's state. Raises `ChangelogLost` when reading cannot continue from a local table."""
         starts = await self.app.consumer.earliest_offsets(*self.active_tps)
         self._states, self._checked_at = {}, time.time()
-        self._known &= self.active_tps  # a partition that another worker had meanwhile is checked again
+        self._known &= self.active_tps  # a partition that another worker owned meanwhile is checked again
         for tp in self.active_tps:
             table: DurableTable = self.tp_to_table[tp]
             have = self.active_offsets[tp]
             local = table.marker(tp.partition)
             if local is not None and local.partitions not in (None, self._partitions):
                 log.warning("table_of_another_count", table=table.name, partition=tp.partition, count=local.partitions)
-                await table.forget(tp.partition)  # it is read from the start: rows have moved, or will move
+                await table.forget(tp.partition)  # the changelog is read from the start: rows have moved or will move
                 have = None
             state = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
             is_outdated = outdated(state, complete_at=table.complete_at(tp.partition), now=self._checked_at)
@@ -185,10 +187,10 @@ class StageRecovery(Recovery):
         )
 
     async def _check_whole(self, generation_id: int) -> None:
-        """Check that each changelog has its marker, and write one for a new changelog.
+        """Check that each changelog partition is whole, and write a marker to each new partition.
 
-        Runs after the load, when the committed offsets are known, and before any event flows. Raises `ChangelogLost`,
-        and `CountChanged` when rows are placed by another partition count.
+        Runs after the load, when the committed offsets are known, and before any event flows. Raises `ChangelogLost`
+        when rows are missing, and `CountChanged` when rows are placed by another partition count.
         """
         await self.app.check_count()
         found: dict[TP, str | None] = {}
@@ -225,8 +227,8 @@ class StageRecovery(Recovery):
     async def _check_counts(self, markers: Mapping[TP, Marker | None], generation_id: int) -> None:
         """Check that the rows are placed by this worker's partition count. Raises `CountChanged`.
 
-        A partition without a marker is new. If other partitions of the topic have a marker, it was added later, and
-        their count decides.
+        A partition without a marker is new. If another partition of the topic has a marker, the new partition was added
+        later, and the count in that marker must be this worker's count.
         """
         found: dict[TP, int | None] = {}
         for tp, marker in markers.items():
@@ -242,7 +244,7 @@ class StageRecovery(Recovery):
             raise of_another_count(self.tp_to_table[next(iter(found))].name, found, self._partitions)
 
     async def _has_marker(self, marker: Marker, state: ChangelogState) -> bool:
-        """Return whether the log still has the local table's marker. Checked once per process and partition."""
+        """Return whether the log still has the local table's marker."""
         at = max(marker.written_at, state.start)
         if state.start > marker.written_at:
             log.error(
@@ -276,7 +278,7 @@ class StageRecovery(Recovery):
         await self._wait(self._seek_offsets(consumer, self.standby_tps, self.standby_offsets, "standby"), limit)
         await self._wait(self._build_highwaters(consumer, self.standby_tps, self.standby_highwaters, "standby"), limit)
         consumer.resume_partitions(self.standby_tps)
-        if not self.app.flow_control.is_active():  # resume() clears the queues
+        if not self.app.flow_control.is_active():  # if it is active, resume() would clear queues with events
             self.app.flow_control.resume()
         consumer.resume_flow()
 
@@ -308,12 +310,15 @@ class StageRecovery(Recovery):
             log.info("worker_ready", app=app.conf.id, partitions=len(app.consumer.assignment()))
 
     async def _start_sources(self, generation_id: int) -> bool:
-        """Seek, then resume the flow and the sources. Return False if another rebalance began; it resumes them then."""
+        """Seek, then resume the flow and the sources. Return False if another rebalance began.
+
+        The recovery after that rebalance then resumes the flow and the sources.
+        """
         app, consumer = self.app, self.app.consumer
         if app.consumer_generation_id != generation_id:
             return False
         assignment = consumer.assignment()
-        if assignment:  # its source partitions are still paused
+        if assignment:  # the source partitions are still paused
             await self._wait(consumer.perform_seek(), timeout=app.conf.broker_request_timeout)
         if app.consumer_generation_id != generation_id:
             return False
@@ -322,7 +327,7 @@ class StageRecovery(Recovery):
         if app.consumer_generation_id != generation_id:
             return False
         self.completed.set()
-        if not app.flow_control.is_active():  # resume() clears the queues
+        if not app.flow_control.is_active():  # if it is active, resume() would clear queues with events
             app.flow_control.resume()
         consumer.resume_flow()
         consumer.resume_partitions({tp for tp in assignment if not self._is_changelog_tp(tp)})

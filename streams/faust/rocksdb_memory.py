@@ -1,13 +1,14 @@
 """Limit on the memory of a stage's local tables, independent of the number of partitions.
 
-RocksDB has write buffers and a cache for each database, and Faust opens one database per partition. By default the
-buffers of twelve partitions fill for an hour before the first is flushed. A worker that takes over another worker's
-partitions doubles them. So memory grows with time and with each rebalance, although nothing leaks. Here all databases
-of a stage share one budget.
+RocksDB has write buffers and a cache for each database, and Faust opens one database per partition. With RocksDB's
+defaults, the buffers of twelve partitions fill for an hour before the first buffer is flushed. A worker that takes over
+another worker's partitions then has twice as many buffers. So memory grows with time and with each rebalance, although
+nothing leaks. Here all databases of a stage share one budget.
 
-RocksDB checks the budget only in a write. It then flushes the buffer of the written database, unless a flush of that
-database is running. If the disk is slower than the writes, more stays in memory: at most two buffers per partition, one
-being filled and one being flushed. Then the writer waits. Measured with a disk of 3 MB/s: 45 MB for twelve partitions.
+RocksDB checks the budget only in a write. If the budget is used up, RocksDB flushes the buffer of the written database,
+unless a flush of that database is already running. If the disk is slower than the writes, memory can exceed the budget:
+each partition has at most two buffers, one being filled and one being flushed. When both are full, the writer waits.
+With a disk of 3 MB/s, twelve partitions used 45 MB.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class SharedMemoryOptions(RocksDBOptions):
         options = super().as_options()
         options.set_write_buffer_manager(self._buffers)
         options.set_arena_block_size(ARENA_BLOCK)
-        options.set_max_file_opening_threads(1)  # for at most 64 files; 16 threads took a third of the opening time
+        # A database has at most 64 open files. Starting RocksDB's default of 16 threads took a third of the opening.
+        options.set_max_file_opening_threads(1)
         blocks = BlockBasedOptions()
         blocks.set_bloom_filter(self.bloom_filter_size, block_based=True)
         blocks.set_index_type(BlockBasedIndexType.binary_search())

@@ -1,6 +1,7 @@
-"""A stage on Faust: one app, one consumer group, one agent over all topics of the stage, and lanes between them.
+"""A stage on Faust: one app and one consumer group per stage, and one agent that reads all topics of the stage.
 
-`StageRunner` builds the app and connects nothing. `run_worker` (worker.py) starts one or more runners in this process.
+The agent passes each record to the lanes, and the lanes call the handler. `StageRunner` builds these parts and connects
+nothing. `run_worker` (worker.py) starts one or more runners in this process.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ ASSIGNMENT_POLL = 0.25
 LAG_POLL = 2.0
 PARKED_POLL = 1.0
 AWAY_SHOWN = 3
-"""Components that readiness names; each tenant has a breaker of its own for its model."""
+"""Maximum number of unavailable components that readiness names. Each tenant's model counts as one component."""
 TENANTS_AWAY_MAX = 3
-"""Number of tenants without a component of their own from which the worker is not ready."""
+"""Number of tenants with an unavailable model at which the worker is not ready."""
 SPARE = "a spare: there are more workers than partitions"
 
 
@@ -67,14 +68,15 @@ class RunnerSettings:
     drain_timeout: float = 20.0
     crash: CrashPoint | None = None
     steps: StepScheduler = field(default_factory=StepScheduler)
-    """Shared by the stages of one process."""
+    """The scheduler that all stages of the process share."""
 
 
 class StageRunner:
-    """One stage in this process, wired in one place: app, sender and rows, then the stage, then handler and lanes.
+    """One stage in this process. It builds the app, the sender and the rows, then the stage, then handler and lanes.
 
-    `build_stage` gets this runner and makes the stage, which may keep `sender`, `committed` and `ahead` and call them
-    once the worker runs. `kept` returns a refused record as its dead letter may keep it.
+    `build_stage` gets this runner and returns the stage. The stage may keep the runner's `sender`, `committed` and
+    `ahead`, and may call them only while the worker runs. `kept` returns the form of a refused record that its dead
+    letter may contain.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class StageRunner:
         self.app.sources = tuple(topic.name for topic in self._stage.reads)
         self._shared_deaths = SharedDeaths(stage=name, log_client=log_client, send=self._append)
         self._untold: list[tuple[Position, str, int]] = []
-        """Hangs of the process before this one, which only this folder knows: record, why, deaths."""
+        """Hangs of the previous process that are not shared with other workers yet: position, reason, deaths."""
         self._learning: asyncio.Task[None] | None = None
         self._boundary = ErrorBoundary(
             crashes=CrashCounter(self._settings.datadir / "attempts"),
@@ -175,22 +177,22 @@ class StageRunner:
     # ------------------------------------------------------------------------------------------------ hangs
     @property
     def hang_folder(self) -> Path:
-        """The folder for the files of a hang watch."""
+        """The folder for the files of the hang watchdog."""
         return self._settings.datadir / "attempts"
 
     def note_hang(self, hang: Hang) -> None:
-        """Count a hang of the process before this one, durably."""
+        """Count a hang of the previous process durably in this worker's folder."""
         deaths = self._boundary.count_hang(hang.position, hang.why, hang.where)
         self._untold.append((hang.position, hang.why, deaths))
 
     async def tell_hangs(self) -> None:
-        """Count the last hang where all workers see it. Without the broker this folder's count alone holds."""
+        """Add the hangs to the counts that all workers share. If the broker is away, only this worker counts them."""
         while self._untold:
             position, why, own = self._untold.pop()
             self._boundary.learn_hung({position: await self._shared_deaths.add(position, why, own=own)})
 
     async def _learn_hung(self) -> None:
-        """Learn of the hangs of all workers. Events wait for it, `NOTE_SECONDS` at most."""
+        """Read the hangs that all workers have counted. Events wait for this call, at most `NOTE_SECONDS`."""
         try:
             async with asyncio.timeout(NOTE_SECONDS):
                 self._boundary.learn_hung(await self._shared_deaths.hung())
@@ -202,7 +204,10 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ events
     async def _consume(self, stream: Any) -> None:
-        """Run the agent. It never raises: Faust acknowledges an event at which an agent fails, and goes on."""
+        """Run the agent. A failure crashes the app.
+
+        This method never raises, because Faust acknowledges an event at which an agent fails, and continues.
+        """
         failure = await failure_of(self._take(stream))
         if failure is not None:
             await self.app.crash(failure)
@@ -231,7 +236,10 @@ class StageRunner:
             self.metrics.held(self._lanes.stats.held, self._lanes.stats.held_bytes)
 
     def _assignment_begins(self) -> None:
-        """Note the group's offsets before the first event: later ones may have moved past records that the log lost."""
+        """Record the committed offsets at the start of an assignment, before its first event.
+
+        Later offsets are no proof that an event was applied: they may have moved past records that the log has lost.
+        """
         committed = {(tp.topic, tp.partition): at for tp, at in self.app.consumer._committed_offset.items()}
         table = self._table
         sources = [tp for tp in self.app.assigned() if tp[0] in self.app.sources]
@@ -239,10 +247,10 @@ class StageRunner:
         self.handler.applied.begin(committed, passed_over)
 
     async def _pass_over(self, topic: str, partition: int, hole: Range) -> None:
-        """Note records that the log lost before they were committed: a crash may have left outcomes of them.
+        """Record durably which offsets of a hole the log has lost, before the group's offset moves past them.
 
-        It is durable before the group's offset passes over them. Holes that a transaction leaves lose no record. Raises
-        Transient.
+        A crash may have left outcomes of the lost records that are not applied yet. Only offsets below the start of the
+        log are lost. Holes above the start (for example of transactions) contain no records. Raises Transient.
         """
         if self._table is None:
             return
@@ -273,8 +281,10 @@ class StageRunner:
         return item.decoded
 
     def _ahead(self) -> Iterator[tuple[Record, Routed[Any]]]:
-        """Iterate over the waiting events of the running event's lane, the next one first. It ends at an event after a
-        hole, because the hole is noted before that event."""
+        """Iterate over the waiting events of the running event's lane, in order.
+
+        The iteration ends at an event after a hole, because the hole must be recorded before that event is handled.
+        """
         items = takewhile(lambda item: item.hole is None, self._lanes.queued())
         return ((item.record, self._decoded(item)) for item in items)
 
@@ -290,7 +300,7 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ tasks
     async def _watch_assignment(self) -> None:
-        """Let the stage find waiting events in its new partitions, once their tables are recovered."""
+        """Let the stage find the waiting work of its new partitions when their tables are recovered."""
         try:
             while not self.app.should_stop:
                 if self.app.ready():
@@ -324,11 +334,11 @@ class StageRunner:
                     known = await self._learn_parked(here)
                 for record in self.handler.parked.due():
                     await self.sender.durable(record)
-            except (Transient, Relinquished) as error:  # it is due again later
+            except (Transient, Relinquished) as error:  # the keys become due again later
                 log.warning("parked_keys_not_tried", stage=self.name, why=str(error))
 
     async def _learn_parked(self, assigned: frozenset[int]) -> frozenset[int]:
-        """Read what is parked in these partitions, and return them. Raises Transient."""
+        """Load the parked keys of these partitions. Return the partitions. Raises Transient."""
         entries = await read_parked_keys(self._log)
         count = await self._log.partitions(self._stage.reads[0].name)
         self.handler.parked.assign(assigned, entries.values(), count=count or 1)
@@ -359,14 +369,17 @@ class StageRunner:
                     continue
                 behind = end - (offset or 0)
                 self.metrics.lag(tp.topic, tp.partition, max(0, behind))
-                if behind < 0:  # perhaps of an older assignment, so the log itself is checked
+                if behind < 0:  # `end` may be of an older assignment, so the end is read from the log
                     await self._check_end(tp.topic, tp.partition, offset)
                 elif behind and tp in seen and seen[tp] == offset and not self._lanes.held((tp.topic, tp.partition)):
                     await self._commit_past_markers(tp, offset or 0)
                 seen[tp] = offset
 
     async def _check_end(self, topic: str, partition: int, committed: int) -> None:
-        """Crash when the group waits beyond the end of its log. Without a new record nothing else would notice it."""
+        """Crash when the committed offset is beyond the end of the log.
+
+        Without a new record in the partition, no other check finds this error.
+        """
         try:
             ends = await self._log.ends(topic)
         except Transient:
@@ -375,10 +388,10 @@ class StageRunner:
             await self.app.crash(BeyondTheEnd(beyond_the_end((topic, partition), committed)))
 
     async def _commit_past_markers(self, tp: Any, committed: int) -> None:
-        """Commit past the end of a partition that has no record left.
+        """Commit the end offset of a partition that has no unread record.
 
-        Transaction markers never come as records. If one is the last entry of its partition, the lag would not reach 0.
-        The log is checked first, because an event may be on its way.
+        Transaction markers are never delivered. If a marker is the last entry of its partition, the lag would not reach
+        0 without this commit. The log is asked first, because a record may be fetched and not delivered yet.
         """
         try:
             ends = await self._log.ends(tp.topic)
@@ -392,7 +405,7 @@ class StageRunner:
             await self._commit({(tp.topic, tp.partition): ends[tp.partition]})
 
     async def _passed_over(self, tp: TP, first: int, until: int) -> None:
-        """Note what retention deleted of these offsets. A new group has nothing that it should have read."""
+        """Report the offsets in [first, until) that retention deleted. A new group has not missed any record."""
         if first or self.committed(*tp) is not None:
             await self._unread.passed_over(*tp, first, until)
 
@@ -402,7 +415,10 @@ class StageRunner:
         return self.app.consumer._committed_offset.get(FaustTP(topic, partition))  # type: ignore[no-any-return]
 
     def ahead(self, topic: str, partition: int) -> PartitionBacklog | None:
-        """Count the work left in a partition; None before its first fetch, and for a partition of another worker."""
+        """Return the unfinished records of a partition.
+
+        None before the partition's first fetch, and for a partition of another worker.
+        """
         tp = FaustTP(topic, partition)
         position = self._lanes.taken_until((topic, partition))
         if position is None:
@@ -412,14 +428,16 @@ class StageRunner:
         end: int | None = self.app.consumer.highwater(tp)
         if end is None:
             return None
-        # without an offset of the group it is not known what retention has left
+        # without a committed offset, the number of records that retention has left is unknown
         unread = 0 if position is None else max(0, end - position)
         return PartitionBacklog(unread, self._lanes.held((topic, partition)))
 
     def ready(self) -> tuple[bool, str]:
-        """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`), and so
-        is a worker with parked keys, paused tenants, or unreachable models of fewer than three tenants. The reason then
-        names them."""
+        """Return whether this stage is ready, and the reason if it is not.
+
+        A spare worker is ready (`StageApp.why_not_ready`). A worker with parked keys, with paused tenants, or with
+        unavailable models of fewer than `TENANTS_AWAY_MAX` tenants is ready, too; the text then names these problems.
+        """
         why = self.app.why_not_ready()
         if why:
             return False, why

@@ -18,7 +18,7 @@ from .app import StageApp
 def not_sent(record: OutRecord, error: Exception) -> StageError:
     """Translate an error of the producer: Transient, or Fatal when another attempt cannot help."""
     cause = error.__cause__ or error
-    if isinstance(cause, Poison):  # from the log on disk
+    if isinstance(cause, Poison):  # the embedded log raises Poison for a record that is too large
         return Fatal(f"a record of memstream is larger than {record.topic} accepts: {cause} (check max.message.bytes)")
     return write_error(record.topic, cause, timestamp=record.timestamp)
 
@@ -31,7 +31,7 @@ class Sender:
         self._calls = calls
 
     async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
-        """Hand a record to the producer. The future is done when the broker has the record.
+        """Pass a record to the producer. The future is done when the broker has the record.
 
         Raises, immediately or through the future:
             LeaseLost: other workers may own the partitions of this worker.
@@ -54,7 +54,7 @@ class Sender:
         durable: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def settle(sent: asyncio.Future[Any]) -> None:
-            if durable.done():  # its waiter was cancelled
+            if durable.done():  # the caller that waits for it was cancelled
                 return
             error = None if sent.cancelled() else sent.exception()
             if sent.cancelled():

@@ -33,13 +33,15 @@ from .rocksdb_memory import SharedMemoryOptions
 from .unacked_rows import UnackedRow, UnackedRows
 
 _OWN_KEYS = OWN_KEYS.encode()
-#: bytes; well below the producer's largest request (4 MiB): a larger value would crash the worker at every restart
+#: maximum bytes of a row; well below the producer's largest request (4 MiB): a row that the producer refuses would
+#: crash the worker after every restart
 MAX_VALUE = 3 * 1024 * 1024
 #: seconds between two writes of the time at which the local table was complete
 NOTE_EVERY = 60.0
 #: entries applied to the local store together in recovery; at most this number times MAX_VALUE bytes are in memory
 RECOVERY_BUFFER = 100
-#: maximum rows of a page, and bytes of values at which it ends: reading a page blocks the event loop
+#: maximum rows of a page, and bytes of values at which a page ends. The limits exist because reading a page blocks the
+#: event loop
 PAGE_ROWS = 256
 PAGE_BYTES = 256 * 1024
 #: RocksDB options that Faust sets for each partition; rocksdb_memory.py limits the memory
@@ -47,14 +49,14 @@ ROCKSDB_OPTIONS: Mapping[str, int] = {"target_file_size_base": 16 * 1024 * 1024,
 
 
 class RowTooLarge(Poison):
-    """A row is larger than the changelog accepts. Nothing was written, so only the event is refused."""
+    """A row is larger than the changelog accepts. Nothing was written, so the event can be refused."""
 
     def __init__(self, message: str) -> None:
         super().__init__("oversized", message)
 
 
 class Writes:
-    """The pending changelog entries of one write. An entry settles when changelog and local store have it."""
+    """The pending changelog entries of one write. An entry settles when changelog and local store have it, or fails."""
 
     def __init__(self, count: int) -> None:
         self._left = count
@@ -62,7 +64,7 @@ class Writes:
         self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def settle(self, error: BaseException | None = None) -> None:
-        """Record that one entry is in both, or that it failed."""
+        """Record that one entry is in the changelog and in the local store, or that it failed."""
         self._left -= 1
         self._error = self._error or error
         if not self._left and not self._settled.done():  # otherwise the waiter was cancelled
@@ -98,8 +100,8 @@ class DurableTable(faust.Table):
 
     #: bytes
     max_value: int = MAX_VALUE
-    #: The error after which the local store is no longer used. No offset is stored after it either, because the offset
-    #: would be ahead of the rows.
+    #: The error after which the local store is no longer used. After this error no offset is stored either, because
+    #: the offset would be ahead of the rows.
     broken: BaseException | None = None
     _store_errors: StoreErrors | None = None
 
@@ -107,7 +109,7 @@ class DurableTable(faust.Table):
         super().__init__(*args, **kwargs)
         self._complete_at: dict[int, float] = {}
         self._sending = defaultdict[int, asyncio.Lock](asyncio.Lock)
-        """Locks by partition, so that its rows are sent in the order of the calls."""
+        """One lock per partition, so that the rows of a partition are sent in the order of the calls."""
         if self.key_type is str:
             self.key_serializer = "raw"  # Faust would encode it as JSON, with quotes
         self.unacked_rows = UnackedRows()
@@ -152,15 +154,15 @@ class DurableTable(faust.Table):
     async def write(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
         """Send rows to the changelog in their order; None deletes. `partition` defaults to the current event's.
 
-        Returns when the changelog and the local store have the rows. The local store gets a row when the changelog has
-        it (unacked_rows.py). The rows go directly to the producer: through Faust's buffer, each row would pass a queue,
-        a task and four further layers.
+        Returns when the changelog and the local store have the rows. A row is written to the local store only when the
+        changelog has it (unacked_rows.py). The rows go directly to the producer: with Faust's buffer, each row would
+        pass through a queue, a task and four more layers.
 
         Raises:
             RowTooLarge: nothing was sent.
             LeaseLost: other workers may own the partition; some rows may have been sent.
-            Transient: the disk has too little space, or the broker did not accept the rows: write the same rows again.
-                Or the local store does not work and the worker ends.
+            Transient: the disk has too little space, or the broker did not accept the rows. The caller must write the
+                same rows again. It is also raised when the local store does not work; then the worker ends.
             DeploymentFault: the broker permanently refuses the rows.
         """
         for key, value in rows.items():
@@ -174,7 +176,7 @@ class DurableTable(faust.Table):
         self.check_store()
         self.app.check_lease()
         unacked = [self.unacked_rows.add(partition, key, value) for key, value in rows.items()]
-        self.store_errors().check_room()  # after `add`: the rows are readable, so a retry does not decide again
+        self.store_errors().check_room()  # after `add`: the rows are readable then, so a retry finds the decision
         writes = Writes(len(unacked))
         async with self._sending[partition]:  # a send waits when the producer's buffer is full
             for row in unacked:
@@ -225,17 +227,17 @@ class DurableTable(faust.Table):
 
     @contextmanager
     def local_store(self) -> Iterator[None]:
-        """Surround the handlers' calls of the local store. Raises `Transient`.
+        """Context around a handler's call of the local store. Raises `Transient`.
 
-        An error of the store ends the worker, which commits nothing more. It does not count as a crash by the record:
-        the record is redelivered to a worker with a working store.
+        An error of the store ends the worker, which commits nothing more. The error does not count as a crash by the
+        record: the record is redelivered to a worker with a working store.
         """
         self.check_store()
         try:
             with self.store_errors():
                 yield
         except (Transient, Fatal) as error:
-            if error.__cause__ is None:  # not an error of the store: RowTooLarge
+            if error.__cause__ is None:  # a translated error of the store always has a cause
                 raise
             self.broken = error
             self.app.add_future(self.app.crash(error))
@@ -247,15 +249,18 @@ class DurableTable(faust.Table):
             await super().on_rebalance(*args, **kwargs)
 
     def marker(self, partition: int) -> Marker | None:
-        """Return the marker in the local table, which was read from the changelog."""
+        """Return the partition's marker in the local table, which has read it from the changelog."""
         return self._own(partition, MARKER_KEY)
 
     def was_whole(self, partition: int) -> bool:
-        """Return whether this local table was ever found whole. False if its first load was interrupted."""
+        """Return whether this local table has ever passed the check of its changelog (changelog_check.py).
+
+        False if the first load of the table was interrupted.
+        """
         return self._own(partition, WHOLE_KEY) is not None
 
     def note_whole(self, partition: int, marker: Marker) -> None:
-        """Record in the local store that this table was found whole."""
+        """Record in the local store that this table has passed the check of its changelog."""
         with self.store_errors():
             self.data._db_for_partition(partition).put(WHOLE_KEY.encode(), marker.to_bytes())
 
@@ -287,15 +292,15 @@ class DurableTable(faust.Table):
         return 0 if raw is None else int(raw) + 1
 
     async def write_marker(self, partition: int, marker: Marker) -> None:
-        """Write a marker durably, like a row: to the changelog, then with its offset to the local store.
+        """Write a marker durably, like a row: first to the changelog, then with its offset to the local store.
 
         Raises `Transient`, `LeaseLost`.
         """
         await self.write({MARKER_KEY: marker.to_bytes()}, partition=partition)
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        # For standbys. Faust logs an exception of this call and continues with the next entry. The offset has already
-        # advanced, so the table would miss an entry. The worker ends instead.
+        # Used for standbys. Faust logs an exception of this call and continues with the next entry. The offset has
+        # already advanced, so an entry would be missing in the table. `local_store` therefore ends the worker.
         with suppress(Transient), self.local_store():
             super().apply_changelog_batch(batch)
 
@@ -324,15 +329,15 @@ class TableRows:
         return value
 
     async def put(self, rows: Mapping[str, bytes | None], *, partition: int | None = None) -> None:
-        """Write rows in their order (None deletes). Return when the changelog and the local store have them.
+        """Write rows in their order (None deletes). Return when the changelog and the local store have the rows.
 
-        `row` returns them from the call on. After an error the changelog may have some of them: write the same rows
-        again.
+        `row` returns the new values as soon as the call begins. After an error, some of the rows may be on the
+        changelog: the caller must write the same rows again.
 
         Raises:
-            RowTooLarge: one row is too large; none was written.
+            RowTooLarge: one row is too large; no row was written.
             LeaseLost: other workers may own the partition; some rows may have been written.
-            Transient: the broker did not accept them; or the local store failed, and the worker ends.
+            Transient: the broker did not accept the rows; or the local store failed, and the worker ends.
         """
         # A tombstone is sent even if the local store has no such row: after a crash the local row may be gone although
         # its tombstone was never sent.
@@ -341,7 +346,7 @@ class TableRows:
     def applied_before(self, partition: int, topic: str, source: int) -> int | None:
         """Return the offset of a source partition below which all events were applied at the last growth, or None.
 
-        The growth moved rows to `partition`.
+        `partition`: the partition of the local table whose marker has recorded the growth.
         """
         marker = self._table.marker(partition)
         return None if marker is None else marker.applied_before(topic, source)

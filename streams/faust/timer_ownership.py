@@ -16,7 +16,7 @@ from ..engine.handler import Stage
 
 log = structlog.get_logger(__name__)
 PAUSE: Final = 1.0
-"""Seconds until the next try for a partition when the log or the group did not answer."""
+"""Seconds until the search in a partition is tried again when the log or the group did not answer."""
 ENDS_PAUSE: Final = 1.0
 """Seconds between two calls of `Stage.end_rows`. The stage itself may check less often."""
 
@@ -26,7 +26,8 @@ class TimerOwnership:
 
     A partition that this worker keeps through all assignments is searched only once. A partition that another worker
     owned in the meantime is searched again, because that worker has written to it. The search is a task that ends
-    before another worker can get the partition. Between assignments, a similar task calls `Stage.end_rows`.
+    before another worker can get the partition. When all partitions are searched, a similar task calls
+    `Stage.end_rows` periodically.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class TimerOwnership:
         self._task: asyncio.Task[None] | None = None
 
     def assigned(self, partitions: frozenset[int]) -> None:
-        """Record an assignment, before its tables are recovered. The worker loses all other partitions."""
+        """Record a new assignment, before its tables are recovered. Partitions outside it must be searched again."""
         self._known &= partitions
 
     def stop(self) -> None:
@@ -62,7 +63,10 @@ class TimerOwnership:
             self._task = None
 
     def take(self, partitions: frozenset[int]) -> None:
-        """Take over these partitions, whose tables are recovered. Called periodically."""
+        """Search new partitions, and drop the timers of lost partitions.
+
+        Called periodically with the partitions that this worker owns. Their tables must be recovered.
+        """
         if self._task is not None and self._task.done():
             self._task = None
         if partitions != self._taken:

@@ -2,12 +2,12 @@
 
 Faust writes a row into the local store first and sends it afterwards (`faust/tables/table.py:83`). A worker that is
 killed or frozen in between leaves a row on its disk that the changelog never had. If the partition moves to another
-worker and back, recovery overwrites only the rows that the other worker wrote. The other rows are then invalid state. A
-soak test showed the effect: an owner's row was overwritten, but the row with the session's last turn number was not.
-The redelivered turn counted as a duplicate and was never reflected.
+worker and back, recovery overwrites only the rows that the other worker wrote, and the invalid row stays. A soak test
+showed the effect: an owner's row was overwritten, but the row with the session's last turn number was not. The
+redelivered turn therefore counted as a duplicate and was never reflected.
 
-So the store gets a row, together with its offset, only when the changelog has it. Until then this module keeps the row
-in memory, for this process and this assignment.
+So a row is written to the local store, together with its offset, only when the changelog has it. Until then this module
+keeps the row in memory, for this process and this assignment.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class UnackedRows:
         return self._rows.get((partition, key))
 
     def acknowledge(self, row: UnackedRow) -> bool:
-        """Record that the changelog has a row. Return whether it must be written to the local store.
+        """Record that the changelog has a row. Return whether the row must be written to the local store.
 
-        A row from before a rebalance is not: the recovery reads it from the changelog.
+        A row that was sent in an earlier assignment must not be written: recovery reads it from the changelog.
         """
         if self._rows.get((row.partition, row.key)) is row:
             del self._rows[row.partition, row.key]

@@ -23,7 +23,7 @@ async def run_watched(runners: Sequence[StageRunner], *, stopping: asyncio.Event
     for runner in runners:
         if hang is not None and hang.stage == runner.name:
             runner.note_hang(hang)
-            await runner.tell_hangs()  # before it joins the group: afterwards another worker may get the record
+            await runner.tell_hangs()  # before this worker joins the group: another worker may then get the record
     watch.forget()
     with watch.over([runner.steps for runner in runners]):
         return await run_worker(runners, stopping=stopping)
