@@ -4,7 +4,8 @@
 def _give_way() -> None:
     """Let the OpenAI Agents SDK use the import name `agents`.
 
-    The SDK's package has the same name as this folder. Python started in the repository root finds this folder first.
+    The SDK's package has the same name as this folder. A Python process started in the repository root finds this
+    folder first.
     """
     import sys
     from importlib.machinery import PathFinder

@@ -1,7 +1,8 @@
 """Points of turns in the session log: messages with places and windows, for one or several turns. Pure functions.
 
 Only messages of the session's thread (`is_talk`) have a place and a window. Messages of tools and systems, and messages
-without words, are not in the thread.
+without words, are not in the thread. A place is the number of a message in the thread. A window is a message's text
+together with the texts of neighbouring messages; it is embedded for search.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class TurnMessages:
         return list(dict.fromkeys(text for text in texts if text.strip()))
 
     def texts(self) -> list[str]:
-        """Return all texts to embed: the messages, their windows, and the completed window of the message before."""
+        """Return all texts to embed: the messages, their windows, and the completed window of the previous message."""
         completed = [] if self.windows.before is None else [self.windows.before]
         return list(dict.fromkeys([*self.own_texts(), *self.windows.turn, *completed]))
 
@@ -114,8 +115,8 @@ def session_writes(
 ) -> tuple[Write, ...]:
     """Return the writes of consecutive turns: messages, the completed window of the previous message, labels.
 
-    Each turn is inserted after the previous turn is stored. Thus, after a crash, all turns before a stored turn are
-    stored, and its place is known.
+    Each turn is inserted after the previous turn is stored. So after a crash, all turns before a stored turn are stored
+    too, and the place of the stored turn is known.
     """
     writes: list[Write] = [
         InsertPoints(
@@ -176,7 +177,10 @@ def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple
 
 
 def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels:
-    """Return the write that applies the labels of these turns and of the turns in their windows. It must come last."""
+    """Return the write that applies the labels of these turns and of the turns in their windows.
+
+    This write must come last.
+    """
     first = turns[0].work
     named = dict.fromkeys([*(each.work.turn.turn_id for each in turns), *(said.turn_id for said in before.messages)])
     label_ids = tuple(ids.label_id(first.session_key, each) for each in named)

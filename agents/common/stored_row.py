@@ -20,8 +20,8 @@ from ...streams.engine.parking import without_mark
 FIRST_VERSION = 1
 """Version of a row without a `row_version`."""
 EPOCH_VERSION = 3
-"""Version of three kinds of row: a row with epochs in its turn numbers, an owner's row with turn numbers, and the mark
-of an index that lists all sessions."""
+"""Version of three kinds of row: a row with epochs in its turn numbers, an owner's row with turn numbers, and the
+`IndexMark` row of an index that lists all sessions."""
 ROW_VERSION = 3
 """Latest supported version. Version 2: outcomes without vectors."""
 PARSED_KEPT: Final = 256

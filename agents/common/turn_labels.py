@@ -32,7 +32,7 @@ async def apply_labels(store: VectorStore, *, tenant_id: str, label_ids: Sequenc
 async def _apply(store: VectorStore, label: TurnLabel) -> None:
     """Remove the messages' text from the windows of their neighbours, then set the messages' sensitivity.
 
-    The order matters: after a crash in between, both parts are applied again.
+    The windows are changed first. After a crash between the two steps, both steps are applied again.
     """
     session = ids.session_key(label.tenant_id, label.user_id, label.session_id)
     message_ids = [ids.message_id(session, label.turn_id, index) for index in label.messages]

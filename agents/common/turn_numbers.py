@@ -1,4 +1,8 @@
-"""Turn numbers of a session that a stage has handled for one owner. A gap is a range of numbers not handled."""
+"""Turn numbers of a session that a stage has handled for one owner. A gap is a range of numbers not handled.
+
+An epoch is one numbering of a session's turns, from 1. A later epoch begins after the session's row was deleted or
+lost.
+"""
 
 from __future__ import annotations
 

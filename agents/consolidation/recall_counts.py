@@ -100,7 +100,7 @@ class RecallCounters:
     ) -> StageDecision | None:
         """Count one recall. Return None when it was counted before, or when the policy counts no recalls.
 
-        Raises Transient when the store is away. A recall time later than `now` is replaced by `now`.
+        Raises Transient when the store is unreachable. A recall time later than `now` is replaced by `now`.
         """
         policy = self.policies.of(recall.tenant_id).hygiene
         if not policy.enabled and recall.kind == "recalled":  # rehydrations are counted under every policy

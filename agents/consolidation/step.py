@@ -22,7 +22,10 @@ from .rows import PartName, ProgressRow, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One run for one owner. `run_id` is derived from its cause, so it is the same when the event is redelivered."""
+    """One run for one owner.
+
+    `run_id` is derived from the event that causes the run, so a redelivered event gives the same id.
+    """
 
     tenant_id: str
     owner: Owner

@@ -32,7 +32,7 @@ def emotion_of(item: ObservationItem) -> Emotion | None:
 
 
 def raised(candidates: Sequence[EntryCandidate], given: Sequence[float]) -> frozenset[str]:
-    """Return the ids of observations with an importance above the model's. `given`: the model's importances."""
+    """Return the ids of observations whose importance was raised. `given`: the importances from the model."""
     return frozenset(
         each.observation.observation_id
         for each, importance in zip(candidates, given, strict=True)

@@ -145,7 +145,7 @@ class ObservePrompt:
     def with_offsets(self, answer: JsonValue) -> JsonValue:
         """Return the answer with the turn's UTC offset added to every time without an offset.
 
-        A time without an offset is a time of the turn that the model has copied without its offset.
+        A model writes times by the turn's clock and may leave out the offset.
         """
         if isinstance(answer, list):
             return [self.with_offsets(each) for each in answer]

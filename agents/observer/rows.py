@@ -64,7 +64,7 @@ class EntryOrigin(RowPart):
     source_role: Role
     evidence: str
     speaker: str | None = None
-    """The subject when it is a speaker other than the user."""
+    """The observation's subject, if it is a speaker other than the user."""
 
     @classmethod
     def of(
@@ -153,7 +153,10 @@ class SessionRow(CommandedRow):
         return self.model_copy(update={"last_at": at, "indexed_at": indexed_at, "trims_at": self.trims_at or at})
 
     def trimmed(self) -> SessionRow:
-        """Return the row without its outcome, whose effects are all applied. The next scan deletes its index row."""
+        """Return the row without its outcome, whose effects are all applied.
+
+        The next scan deletes the index row for trimming.
+        """
         row = self.model_copy(update={"last": None, "trims_at": 0})
         return row.model_copy(update={"indexed": row.index_kinds()})
 

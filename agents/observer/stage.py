@@ -135,7 +135,7 @@ class Observer:
             waiting=self._waiting,
         )
         self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim}
-        """Commands about the row itself that the stage sends to itself, by kind."""
+        """Handlers of commands about the row itself, by kind. The stage sends these commands to itself."""
         calls.on_breaker_closed(self._wake_sessions)
 
     # ------------------------------------------------------------------------------------------------ route

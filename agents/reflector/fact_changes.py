@@ -1,4 +1,4 @@
-"""Changes of one owner's facts by one event, for observed turns and `facts.apply` commands."""
+"""Changes that one event makes to the facts of one owner. The event is an observed turn or a command."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class FactLook:
 class _Nearest:
     """The nearest rows of the store to a vector. `asked`: the requested number of rows.
 
-    A result with fewer rows has all rows of the subject.
+    A result with fewer rows has all readable rows of the subject.
     """
 
     found: Sequence[StoredPoint]

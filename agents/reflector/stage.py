@@ -368,8 +368,9 @@ class Reflector:
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 
     def _policy_of(self, observed: Observed) -> MemoryPolicy:
-        """Return the policy by which a turn was observed, or the deployment's policy if the turn's settings are
-        invalid.
+        """Return the policy by which a turn was observed.
+
+        Return the deployment's policy if the turn's settings are invalid.
         """
         policy = self._of_turns.of(observed)
         if policy is None:

@@ -66,7 +66,7 @@ def turns_together(work: ObservedTurn, record: Record, queued: QueuedEvents[Refl
             break
         number = each.observed.number
         if numbers.setdefault((each.session_key, each.event_id), number) != number:
-            break  # its observations have the same ids as the first turn's, so that turn must be stored first
+            break  # both turns have the same observation ids, so the first turn must be stored before
         found.append((each, next_record))
     return found
 

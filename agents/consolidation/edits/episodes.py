@@ -47,7 +47,7 @@ async def update(args: EpisodeEdit, scope: UpkeepEditScope) -> UpkeepEditResult:
     if outranks(episode, args):
         message = f"the episode has the trust {episode.trust}, the new words have {args.trust}: add an episode instead"
         return refused("own_word", message)
-    assert args.content is not None  # it changed
+    assert args.content is not None  # `changed` contains the new content
     reworded = _reworded(episode.model_copy(update=changed), args.content, args.trust, scope)
     return UpkeepEditResult(result=edited, writes=(await _put(reworded, scope),))
 

@@ -46,7 +46,7 @@ from ..session_summary import (
 from ..step import RunRequest, StepResult
 
 FIRST_MESSAGES = ("turn_id", "first_place", "occurred_at")
-"""The fields that are read from message 0 of every turn of a session."""
+"""The fields that are read from the first message of every turn of a session."""
 
 
 def refused_args(command: Command) -> ResultError | None:

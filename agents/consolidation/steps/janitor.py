@@ -1,4 +1,4 @@
-"""Janitor step: deletes expired records and flags stale ones, by the rules of memory/upkeep/hygiene.py.
+"""Janitor step: deletes expired records and flags stale episodes, by the rules of memory/upkeep/hygiene.py.
 
 The janitor's own rules call no model. The visit also runs the gist step (gists.py), which may call a model.
 
@@ -99,8 +99,8 @@ class JanitorStep:
         """Return the next page of episodes that may have reached an age limit, and the row with the start of the
         following page.
 
-        The next page starts behind this page, even when its episodes are kept. So kept episodes do not block the
-        others.
+        The next page starts after this page, even when this page's episodes are kept. So kept episodes do not block
+        other episodes.
         """
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
