@@ -1,1 +1,1 @@
-"""The read side of memory: search, ranking across the tiers, and reads of stored records. It writes nothing."""
+"""The read side of memory: search, ranking across the tiers, reads of stored records. It never writes to the store."""

@@ -37,7 +37,7 @@ class LogPolicy:
 
 @dataclass(slots=True)
 class FormerCounts:
-    """Former partition counts of the topics. They are read again when the current count changes."""
+    """Former partition counts of the topics. The log is asked for them again when the current count changes."""
 
     log: Log
     _of: int | None = None
@@ -135,4 +135,4 @@ class BoundedLogReads:
 
 
 class _Spent(Exception):
-    """The limit of records is reached."""
+    """The maximum number of records has been read."""

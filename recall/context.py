@@ -69,7 +69,7 @@ practically never occurs there. Reaching the maximum means that the source of ra
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """The parameters of one context. Tenant, owner and session come from the caller's credential, never from a text.
+    """The parameters of one context. Tenant, owner and session come from the caller's credential, never from the cue.
 
     Raises ValueError with the name of an invalid parameter.
     """
@@ -84,12 +84,12 @@ class ContextRequest:
     max_tokens: int = TOKENS_DEFAULT
     switches: frozenset[Switch] = field(default=PRESETS["default"])
     by_preset: bool = True
-    """True when a preset chose the switches. Then the digest is shown with facts only if it adds information, and
-    episodes replace missing facts. When False, exactly these sections are shown."""
+    """True when a preset chose the switches. Then the context contains both facts and digest only if the digest adds
+    information, and episodes replace missing facts. When False, exactly the sections in `switches` are shown."""
     time_zone: str = "UTC"
     """The user's time zone as an IANA name, used for days and months."""
     ceiling: Sensitivity = "internal"
-    """The highest sensitivity that is shown. `secret` requires a caller with that permission."""
+    """The highest sensitivity that is shown. `secret` requires a caller who may read secret memory."""
     as_of: datetime | None = None
     known_at: datetime | None = None
 

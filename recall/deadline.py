@@ -46,7 +46,7 @@ class DeadlineReads:
     async def ask(
         self, name: str, ask: Callable[[], Awaitable[T]], *, also: Sequence[str] = (), share: float = 1.0
     ) -> T | None:
-        """Return the answer of `ask`. When `ask` fails, refuses or is slow, return None and add `name` to `missing`.
+        """Call `ask` and return its answer. If it fails, refuses or is slow, return None and add `name` to `missing`.
 
         `also`: names of further parts that the same request answers. `share`: fraction of the patience for this part.
         It is below 1 when later steps wait for this part.

@@ -108,8 +108,8 @@ def said_by(names: Sequence[str], turns: models.Filter) -> models.Filter:
 
 # ------------------------------------------------------------------------------------------------ conditions
 def these(identities: Sequence[str], of: models.Filter) -> models.Filter:
-    """Match the records with these ids that still match the filter. The filter is built without validation, because the
-    ids come from the store."""
+    """Match the records that have one of these ids and still match the filter `of`. The filter is built without
+    validation, because the ids come from the store."""
     return models.Filter.model_construct(must=[of, models.HasIdCondition.model_construct(has_id=list(identities))])
 
 

@@ -37,8 +37,9 @@ class ModelChoice:
     order. An item is cut to `CHARS_MAX` characters and keeps its score from ranking.
 
     The port `ranked` answers instead when the request has no cue, when it has no tier of facts or episodes, or when no
-    record is found. `ranked` also answers when the model is unreachable, gives no answer within `tool.patience`
-    seconds, is over its budget, or gives an unusable answer. In these cases `missing` contains `selection`.
+    record is found. `ranked` also answers when the model fails: it is unreachable, gives no answer within
+    `tool.patience` seconds, is over its budget, or gives an unusable answer. Only when the model fails, `missing`
+    contains `selection`.
     """
 
     def __init__(

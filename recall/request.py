@@ -26,7 +26,7 @@ class ReadSession:
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """The parameters of one recall. Tenant, owner and session come from the caller's credential, never from a text.
+    """The parameters of one recall. Tenant, owner and session come from the caller's credential, never from the cue.
 
     Raises ValueError with the name of an invalid parameter.
     """

@@ -187,7 +187,10 @@ class MemorySearch:
         return find_speaker(cue, [name for name in possible if same_name(name, known)])
 
     async def _one_of(self, names: Sequence[str]) -> str | None:
-        """Return the first name that occurs in a message, or `NOBODY`. Return None when the store did not answer."""
+        """Return one of these names that is the speaker of a message, or `NOBODY` if no message has such a speaker.
+
+        Return None when the store did not answer.
+        """
         if not names:
             return NOBODY
         collection, condition = self._place("turns")
@@ -290,7 +293,7 @@ class _TierCue:
 
 
 def _rankings(tier: Tier, cue: _TierCue, vector: Vector | None, policy: FusionPolicy) -> dict[ListName, Ranking]:
-    """Return the rankings of a tier that its collection supports and that have a weight."""
+    """Return the rankings that the collection of a tier supports and whose weight in the policy is above 0."""
     rankings: dict[ListName, Ranking] = {}
     if vector is not None and policy.dense > 0:
         rankings["dense"] = DenseRanking(vector)

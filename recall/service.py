@@ -53,9 +53,9 @@ class RecalledMemory:
     match: float
     """How well the item fits the cue, 0 to 1."""
     ranks: tuple[Rank, ...]
-    """The rank in each search, from 0."""
+    """The item's rank in each search, counted from 0."""
     reranked: int | None
-    """The rank from the reranker, from 0, or None when no reranker ran."""
+    """The item's rank in the order of the reranker, counted from 0, or None when no reranker ran."""
     sources: tuple[MemorySource, ...]
     """Provenance: the source turns of the memory."""
     sensitivity: Sensitivity
@@ -84,7 +84,7 @@ class RecallResult:
 
 
 class RecallPort(Protocol):
-    """The port that callers use: `RecallService`, or a wrapper that creates one on demand."""
+    """The port that callers use. `RecallService` implements it; wrappers add tenant policies, groups or events."""
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult: ...
 
