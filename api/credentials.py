@@ -51,7 +51,7 @@ TOKENS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Rights of one credential. `tenants` is None if all tenants are allowed; `users` is None if all users are."""
+    """Rights of one credential. `tenants` None allows all tenants, and `users` None allows all users."""
 
     name: str
     scopes: frozenset[Scope]

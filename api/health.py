@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from ..streams.engine.health import Readiness
 
 LOG = "log"
-"""Only this part decides whether the server is ready. While the store is unavailable, the server still accepts turns,
-so a load balancer must not remove the server."""
+"""Name of the part that alone decides whether the server is ready. While the store is unavailable, the server still
+accepts turns, so a load balancer must not remove the server."""
 
 
 class PartReadiness(BaseModel):

@@ -75,7 +75,7 @@ def document(app: FastAPI) -> Json:
 
 
 def _open_answers(schemas: Json) -> None:
-    """Allow additional fields in answers, because a later minor version may add some.
+    """Allow additional fields in answers, because a later minor version may add fields.
 
     Call it before request bodies are added: `schemas` must contain only answers.
     """
@@ -114,8 +114,8 @@ def _add_errors(operation: Json) -> None:
 
 
 def _exclude_control_characters(field: Json) -> None:
-    """Add a pattern that excludes control characters to ids that callers choose. The JSON Schemas of records have no
-    such pattern, because the code checks these ids."""
+    """Exclude control characters from an id that callers choose, by a pattern. The JSON Schemas of records have no such
+    pattern, because the code checks these ids."""
     for each in (field, *field.get("anyOf", ())):
         if each.get("type") == "string" and each.get("maxLength") == 128:
             each["pattern"] = NO_CONTROL_CHARACTERS

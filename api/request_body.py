@@ -27,7 +27,8 @@ GZIP_FORMAT: Final = zlib.MAX_WBITS | 16
 async def read_body(request: Request, *, limit: int) -> bytes:
     """Return the decompressed bytes of the body. Raises Problem: 413, 415, or 422 for invalid gzip.
 
-    A body without a content type is refused, too: a web page can send it to another site without a CORS preflight.
+    A body without a content type is refused, too: a web page can send such a body to another site without a CORS
+    preflight.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):

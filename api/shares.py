@@ -5,8 +5,8 @@ a pool is full, a tenant with fewer places than an equal share waits, and gets t
 answered 429. If work can end without a loss (a stream continues from its last id), the pool ends the newest work of the
 tenant with the most places, so that no tenant can lock out others with long work.
 
-Only the event loop's thread may use the state. Without a token file there is one party, and only the size of the pool
-limits it.
+Only the event loop's thread may use the state. Without a token file there is one party, and the size of the pool is its
+only limit.
 """
 
 from __future__ import annotations

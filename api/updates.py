@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 EVENT_STREAM = "text/event-stream"
 CHANGE = "fact.updated"
 POSITION = "position"
-"""Event with only an id. Its data is `{}`, because some clients ignore the id of a block without data."""
+"""Type of an event with only an id. Its data is `{}`, because some clients ignore the id of an event without data."""
 END = "end"
 RECONNECT_MILLISECONDS = 2_000
 LEAVE_SECONDS = 1.0
@@ -69,7 +69,7 @@ class UpdatesQuery(Whose):
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Owners whose changes a stream sends, up to a sensitivity."""
+    """Selection of the changes that a stream sends: a tenant, an owner, and the highest sensitivity."""
 
     tenant_id: str
     owner: Owner | None
