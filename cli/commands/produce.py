@@ -1,4 +1,4 @@
-"""`memstream produce FILE|-`: send turns as NDJSON to memory.turns, under their session's key."""
+"""`memstream produce FILE|-`: send turns, one JSON object per line, to memory.turns."""
 
 from __future__ import annotations
 

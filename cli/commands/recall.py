@@ -41,7 +41,7 @@ connections for one read."""
 POLICY_SECONDS = 2.0
 """Time limit for reading the tenant's policy, in seconds."""
 PUBLISH_SECONDS = 2.0
-"""Time limit for publishing the recall event, in seconds. The answer is printed before."""
+"""Time limit for publishing the recall event, in seconds. At that time, the answer is already printed."""
 COLUMNS = ("score", "tier", "subject", "content", "parts")
 
 

@@ -25,7 +25,7 @@ EVERY = 30.0
 
 
 def bound_arenas() -> bool:
-    """Set the limits for the process. Call it before threads start. Return False if the C library is not glibc."""
+    """Set ARENAS and LARGE for this process, before any thread starts. Return False if the C library is not glibc."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is None:
         return False

@@ -22,8 +22,8 @@ log = structlog.get_logger(__name__)
 STREAMS = (0, 1, 2)
 """File descriptors of the standard streams."""
 Running = Callable[[asyncio.Event, asyncio.Event], Awaitable[int]]
-"""Work of a command, which returns the exit code. Its arguments are `running`, which it sets once events are in flight,
-and `stopping`, which requests its end."""
+"""Work of a command. It returns the exit code and has two arguments, `running` and `stopping`. The work sets `running`
+when it has started. It ends soon after `stopping` is set."""
 
 
 async def until_stopped(run: Running, *, name: str) -> int:

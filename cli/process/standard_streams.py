@@ -1,4 +1,4 @@
-"""Standard streams that survive missing characters of an encoding, full disks and closed pipes."""
+"""Standard streams that tolerate characters missing in the encoding, full disks and closed pipes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OutputLost(Exception):
 
 
 class _Stream:
-    """Stream that handles write errors of another stream. Every other call goes to that stream."""
+    """Wrapper of a stream that handles write errors. All other calls go to the wrapped stream."""
 
     def __init__(self, inner: TextIO) -> None:
         self._inner = inner

@@ -59,7 +59,7 @@ class ConnectionTable:
         self._waiting[connection] = None
 
     def _close_one(self, address: str | None) -> bool:
-        """Close the connection that has waited longest, of this address or (None) of any address.
+        """Close the connection of this address that has waited longest. With None, the address does not matter.
 
         The newest connection is never closed. Return False if there is no other waiting connection.
         """
@@ -108,7 +108,7 @@ class BoundedProtocol(H11Protocol):
             self._end_deadline()
             self._table.works(self)
         elif not self.transport.is_closing():
-            self._begin_deadline()  # a part of the next request's headers
+            self._begin_deadline()  # the data is a part of the next headers
 
     def on_response_complete(self) -> None:
         self._table.waits(self)

@@ -1,7 +1,7 @@
 """Construction of log, embedder and store from the settings. stages.py and worker.py use this module.
 
-One process holds the lock of an embedded folder. A command takes the lock if it is free. If another process holds it,
-the command appends to the same log and reaches the engine through that process's loopback endpoint.
+One process holds the lock of an embedded folder. A command takes the lock if it is free. If another process holds the
+lock, the command appends to the same log and reaches the engine through the loopback endpoint of the other process.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Folders:
 
 @asynccontextmanager
 async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Folders]:
-    """Lock the free folders for a command. Folders that another process holds are left out."""
+    """Lock the free folders for a command. Folders that another process holds stay unlocked."""
     locks = [FolderLock(folder=folder, purpose=purpose) for folder in settings.folders]
     try:
         held = frozenset(lock.folder for lock in locks if _try(lock))

@@ -222,7 +222,7 @@ class Server(uvicorn.Server):
 
 @dataclass(slots=True, kw_only=True)
 class HttpServer:
-    """HTTP server. `run` ends on `stopping`, or if the stages end."""
+    """HTTP server. `run` ends when `stopping` is set, or when the stages end."""
 
     parts: ServerParts
     policy: MemoryPolicy

@@ -1,7 +1,7 @@
 """Settings from environment variables and a TOML file (docs/reference/settings.md).
 
-The environment has priority over the file. An unknown name or an invalid value is refused at start with an error that
-names it. Secrets come only from the environment, so that a configuration file never has to be kept secret.
+The environment has priority over the file. At the start, an unknown name or an invalid value is refused, and the error
+names the setting. Secrets come only from the environment, so that a configuration file never contains secrets.
 """
 
 from __future__ import annotations
@@ -227,7 +227,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Give the environment priority over the file, whose values are arguments. Ignore Kubernetes service links."""
+        """Give the environment priority over the file. The values of the file are the arguments of `Settings`. Ignore
+        the variables that Kubernetes sets for services."""
         environment = EnvSettingsSource(settings_cls)
         environment.env_vars = {
             name: value

@@ -1,4 +1,4 @@
-"""Construction of the stages by name, with their ports. worker.py uses it."""
+"""Construction of the stages by name, with their ports. worker.py uses this module."""
 
 from __future__ import annotations
 

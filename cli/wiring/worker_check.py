@@ -1,5 +1,5 @@
-"""Check of `memstream doctor` that asks the worker on this machine for its state. Only the worker itself knows all of
-it."""
+"""Check of `memstream doctor` that asks the worker on this machine for its state. A part of this state is only in the
+worker's memory."""
 
 from __future__ import annotations
 
