@@ -27,6 +27,7 @@ class ArchivedText(Contract):
     """SHA-256 of the UTF-8 bytes of `content` when it was archived."""
     archived_at: Instant
     accessed_at: Instant
-    """Time of the last rehydration, or else of archiving. Retention counts from here."""
+    """Time when the original text was last read (rehydrated). Before the first read, this is the time of archiving.
+    Retention counts from this time."""
     access_count: Annotated[int, Field(ge=0)] = 0
     sensitivity: Sensitivity = "internal"

@@ -1,5 +1,5 @@
-"""Blocks: short named texts in an agent's prompt, which belong to a session or an owner; and the holdings of a
-session."""
+"""Blocks: short named texts in an agent's prompt, which belong to a session or an owner. Holdings: the blocks and
+procedures of a session."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class MemoryBlock(Contract):
     version: Annotated[int, Field(ge=1)] = 1
     updated_at: Instant
     trust: Trust | None = None
-    """`user`: a person wrote a part of it, so it may contain instructions to the assistant. Null: an agent or an
-    earlier version wrote it."""
+    """`user`: a person wrote a part of the text, so the text may contain instructions to the assistant. Null: an agent
+    or an earlier version of memstream wrote the text."""
 
 
 class OwnerBlock(MemoryBlock):

@@ -22,13 +22,13 @@ class StoredBudget(Contract):
     line: Literal["observation", "consolidation"]
     version: Annotated[int, Field(ge=1)]
     taken_tokens: Count
-    """Tokens that are spent or reserved in a worker's slice."""
+    """Tokens that workers have taken from the budget, including tokens that are not spent yet."""
     taken_nanos: Count
     spent_tokens: Count
     """Spent tokens that workers have reported."""
     spent_nanos: Count
     ceiling_tokens: Count | None
-    """Ceiling in the last writer's settings; None: no ceiling."""
+    """Ceiling in the settings of the worker that wrote the row last; None: no ceiling."""
     ceiling_nanos: Count | None
     pauses: bool
     """True when calls wait at the ceiling. Otherwise exceeding it is only reported."""

@@ -38,7 +38,7 @@ def rfc3339(moment: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CloudEvent:
-    """Headers of an event. `id` is the idempotency key, `subject` is the key of the record's stream."""
+    """Headers of an event. `id` is the idempotency key, `subject` is the key of the record."""
 
     id: str
     source: str

@@ -1,9 +1,9 @@
 """Qdrant collections as data: their names, vectors and indexed payload fields (docs/reference/collections.md).
 
-A field in a filter or an order needs an index here. Without an index, the embedded engine scans all records (29 ms
-instead of 0.3 at 10 000 points), and the server refuses to order by the field. `QdrantStore.ensure` also creates a new
-index in an existing collection. Each index costs the embedded engine about 20 ms when a folder is first used, so there
-are no unused indexes.
+A field that is used in a filter or an order needs an index here. Without an index, the embedded engine scans all
+records (29 ms instead of 0.3 ms at 10 000 points), and the server refuses to order by the field. `QdrantStore.ensure`
+also adds a new index to an existing collection. Do not add an index without a use: each index costs the embedded engine
+about 20 ms when a folder is first used.
 """
 
 from __future__ import annotations
@@ -60,13 +60,15 @@ class CollectionSpec:
     vector of words (BM25, IDF)."""
     fields: tuple[IndexedField, ...]
     has_windows: bool = False
-    """True when records have a second embedding, of the record with its neighbours. `ensure` adds this vector to an
-    older collection, where it stays empty; the other vectors find the older records."""
+    """True when records have a second embedding, of the record with its neighbours. `QdrantStore.ensure` adds this
+    vector to a collection of an earlier version. The records of the earlier version stay without this vector; searches
+    find them by the other vectors."""
     counted: tuple[str, ...] = ()
     """Counter fields that another stage than the record's writer changes, with set_payload. A compare and set keeps
     their current values."""
     by_period: bool = False
-    """True when each period has its own collection for its records (periods.py), which is dropped as a whole."""
+    """True when each period has its own collection (periods.py). The collection of an old period is dropped as a
+    whole."""
     version: int = 1
 
     def physical_name(self, embedder_slug: str) -> str:

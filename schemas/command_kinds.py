@@ -1,8 +1,8 @@
 """Kinds of commands as data: the stage that applies each kind, its arguments and its result
 (docs/reference/records.md).
 
-A command about an owner is on memory.commands, a command about a session on memory.commands.session. A stage applies
-the kinds whose data it writes, and ignores the kinds of other stages.
+A command about an owner is on memory.commands. A command about a session is on memory.commands.session. A stage applies
+the kinds that change its own data, and ignores the kinds of other stages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CommandKind:
     name: str
     address: Address
     writer: StageName
-    """The stage that applies it."""
+    """The stage that applies commands of this kind."""
     args: type[Contract] | None = None
     """Contract of the arguments. None: the kind reads its arguments without a contract."""
     result: type[Contract] | None = None

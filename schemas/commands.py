@@ -33,8 +33,8 @@ KEPT_MAX: Final = 20
 
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 RequestHash = Annotated[Hash | None, Field(exclude_if=operator.not_)]
-"""Hash of the request of an edit with an idempotency key: the HMAC-SHA256 of its arguments under that key. A known
-command id with another hash is another request."""
+"""For an edit with an idempotency key: the HMAC-SHA256 of the edit's arguments. The idempotency key is the key of the
+HMAC. A request with a known command id and a different hash is a different request, and is refused."""
 
 
 class SessionRef(Contract):
@@ -45,7 +45,8 @@ class SessionRef(Contract):
 
 
 class Command(Contract):
-    """A request, keyed like the stream that it changes. Exactly one of `owner` and `session` is given."""
+    """A request to change memory. It has the key of the owner or session that it changes. Exactly one of `owner` and
+    `session` is given."""
 
     command_id: CommandId
     kind: Kind
@@ -75,13 +76,18 @@ class Command(Contract):
 
 ChangeAction = Literal["new", "reinforce", "update", "invalidate", "merge", "prune", "judge"]
 Judgement = Literal["supersede", "duplicate", "coexist"]
-"""Relation of a pending fact to the fact that it waits for: it replaces that fact, it is a duplicate, or both are
-true."""
+"""Relation of a pending fact to the fact that it was compared with.
+
+- supersede: the pending fact replaces the other fact.
+- duplicate: both facts have the same meaning.
+- coexist: both facts are true.
+"""
 
 
 class Change(Contract):
-    """One proposal of a facts.apply command. `judge` decides a pending fact (`target_fact_id`). Its only source is the
-    fact that it was compared with; `coexist` may leave it out."""
+    """One proposal of a facts.apply command. The action `judge` decides about a pending fact (`target_fact_id`).
+    `source_fact_ids` then has one id, the fact that the pending fact was compared with. With the judgement `coexist`,
+    `source_fact_ids` may be empty."""
 
     action: ChangeAction
     target_fact_id: OurId | None = None
@@ -133,7 +139,7 @@ class FactReview(Contract):
 
     fact_id: OurId
     reason: Reason = ""
-    """Reason for the events."""
+    """Reason of the decision. It is copied into the events."""
 
 
 VerdictName = Literal["applied", "duplicate", "stale", "unknown", "refused"]
@@ -143,7 +149,7 @@ VerdictName = Literal["applied", "duplicate", "stale", "unknown", "refused"]
 - duplicate: the evidence was known; nothing changed.
 - stale: the target is no longer active.
 - unknown: the owner has no such fact or episode.
-- refused: the rules forbid it.
+- refused: the rules forbid the change.
 """
 
 
@@ -225,7 +231,8 @@ class SessionEnd(Contract):
     """`args` of sessions.end: the session's row is removed if it is old and no work is pending."""
 
     last_at: Annotated[int, Field(ge=0)]
-    """Time of the row when the command was sent, in seconds since 1970. It is used for a row without a time."""
+    """Time in the session's row when the command was sent, in seconds since 1970. It is used when the row itself has no
+    time."""
 
 
 class Compact(Contract):

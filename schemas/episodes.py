@@ -13,7 +13,8 @@ from .turn_number import Epoch, TurnNumber
 from .turns import Owner, Sensitivity
 
 SUMMARY: Final = "summary"
-"""Tag of an episode that summarises several turns of a session: `turn_ids`, whose last turn is `turn_id`."""
+"""Tag of an episode that summarises several turns of a session. Its `turn_ids` are these turns, and its `turn_id` is
+the last of these turns."""
 SUMMARISED_MAX: Final = 64
 """Maximum number of turns in one summary."""
 
@@ -55,7 +56,7 @@ class Episode(Contract):
     command_id: CommandId | None = None
     """The command of an episode that was added by hand. The `turn_id` of such an episode matches no turn."""
     edited_at: Instant | None = None
-    """Time of the last edit of its text by hand; null: the text is as recorded."""
+    """Time of the last edit of the text by hand. Null: the text was not edited."""
     merged_into: OurId | None = None
     """For a deleted episode: the episode that now contains its text."""
 
@@ -81,7 +82,7 @@ class RecordedEpisode(Contract):
 
 
 class EpisodesRecorded(Contract):
-    """Report of one reflected turn. It is sent also when the turn has no episodes."""
+    """Report of one reflected turn. A turn without episodes is reported, too."""
 
     tenant_id: GivenId
     owner: Owner
@@ -95,7 +96,7 @@ class EpisodesRecorded(Contract):
     pending_fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
     evicted_persistent: Annotated[int, Field(ge=0)] = 0
     agent_id: GivenId | None = None
-    """The agent of the turn. Its persona may change when consolidation is due."""
+    """The agent of the turn. The time of the next consolidation may depend on the agent's persona."""
     notes_tokens: Annotated[int, Field(ge=0)] = 0
     """Tokens of all observations of the turn, including observations that did not become episodes. A token is 4 bytes
     of UTF-8."""

@@ -48,11 +48,11 @@ EVIDENCE_KEPT = 32
 """The first 32 and the last 32 pieces of evidence are stored."""
 APPLIED_KEPT = 64
 WAITS_FOR = "waits_for"
-"""Metadata key of a pending fact: the id of the fact that it will be judged against. It is part of the `fact` object,
-so facts rebuilt from memory.facts still have it."""
+"""Metadata key of a pending fact. The value is the id of the fact that the pending fact will be compared with. The
+metadata is a part of the `fact` object, so a fact that is rebuilt from memory.facts still has this id."""
 APPROVED = "approved"
-"""Metadata key of a fact that is an instruction to the assistant: a person has approved it. The value is true, or the
-key is absent."""
+"""Metadata key of a fact that is an instruction to the assistant. The value is true when a person has approved the
+fact; otherwise the key is absent."""
 SOURCE_EPISODES_MAX = 64
 
 
@@ -89,8 +89,8 @@ class Fact(Contract):
     trust: Trust = "user"
     valid_from: Instant
     valid_from_told: bool = False
-    """True when the speaker stated `valid_from`; otherwise it is the time of the turn. When both times are stated, the
-    earlier time belongs to the older statement. False in rows of earlier versions."""
+    """True when the speaker stated `valid_from`. False when `valid_from` is the time of the turn, and in rows of
+    earlier versions. Two facts that both have stated times are ordered by these times."""
     valid_to: Instant | None = None
     recorded_at: Instant
     expired_at: Instant | None = None
@@ -110,7 +110,8 @@ class Fact(Contract):
 
     @property
     def waits_for(self) -> str | None:
-        """The fact that a pending fact will be judged against; None when it only waits for its time."""
+        """The fact that a pending fact will be compared with; None when the fact only waits for the start of its
+        validity."""
         other = self.metadata.get(WAITS_FOR)
         return other if self.state == "pending" and isinstance(other, str) else None
 
@@ -131,8 +132,8 @@ class StoredFact(Fact):
         tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=APPLIED_KEPT)
     ] = ()
     closed_at: Instant | None = None
-    """Time when memory learnt that a superseded row is no longer true. Reads with an earlier `known_at` use it. A row
-    that was rebuilt from memory.facts does not have it; then its `valid_to` is used instead."""
+    """Time when memory learnt that a superseded fact is no longer true. A read with an earlier `known_at` still returns
+    the fact. A row that was rebuilt from memory.facts has no `closed_at`; reads use its `valid_to` instead."""
 
     @classmethod
     def from_payload(cls, payload: Any) -> Self:

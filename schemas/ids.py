@@ -110,7 +110,7 @@ def command_id(run: str, n: int) -> str:
 
 
 def edit_observation_id(owner: str, command: str) -> str:
-    """Derive the observation id of a statement from a command instead of a turn."""
+    """Derive the observation id of a statement that comes from a command and not from a turn."""
     return _derive(f"edit/{owner}/{encode(command)}")
 
 
@@ -135,12 +135,12 @@ def digest_id(owner: str) -> str:
 
 
 def procedure_id(owner: str, name: str) -> str:
-    """Derive the id of a procedure; an owner has one of each name."""
+    """Derive the id of a procedure. The name identifies the procedure of an owner."""
     return _derive(f"procedure/{owner}/{encode(canonical(name))}")
 
 
 def block_id(owner: str, name: str) -> str:
-    """Derive the id of an owner's block; an owner has one of each name."""
+    """Derive the id of an owner's block. The name identifies the block of an owner."""
     return _derive(f"block/{owner}/{encode(canonical(name))}")
 
 
@@ -224,8 +224,8 @@ def recorded_id(owner: str, session: str, turn_id: str) -> str:
 
 
 def is_derived(given: str) -> bool:
-    """Return whether an id can be derived by memstream. Commands may contain any id, but the vector store accepts UUIDs
-    only."""
+    """Return whether an id has the form of an id that memstream derives: a UUID. Commands may contain any id, but the
+    vector store accepts UUIDs only."""
     try:
         return str(UUID(given)) == given
     except ValueError:
@@ -233,5 +233,5 @@ def is_derived(given: str) -> bool:
 
 
 def short_hash(text: str) -> str:
-    """Return 8 bytes of SHA-256 in hex, the stored form of known ids."""
+    """Return the first 8 bytes of SHA-256 in hex. Rows store known ids in this form."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8].hex()

@@ -1,4 +1,4 @@
-"""Links of an owner's records for readers: one point per owner, projected from consolidation's row."""
+"""Links between the records of an owner, for readers: one point per owner. Consolidation copies it from its own row."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ LASTING: frozenset[Durability] = frozenset(("persistent", "permanent"))
 OBSERVATIONS_MAX = 64
 EVICTED_MAX = 64
 OVER_CAP_MAX = 16
-"""Maximum number of statements over the cap that a record contains."""
+"""Maximum number of statements that a record lists when the turn had too many statements."""
 UNREAD_MAX = MESSAGES_MAX
 
 PromptName = Annotated[str, StringConstraints(max_length=128)]
@@ -58,7 +58,8 @@ class Observation(Contract):
     """The observation of the working entry that this observation replaces."""
     is_correction: bool = False
     retracts: bool = False
-    """True when the user asked memory to forget the statement. It becomes no entry, no episode and no fact."""
+    """True when the user asked memory to forget the statement. The observation becomes no entry, no episode and no
+    fact."""
     due_at: Instant | None = None
     valid_from: Instant | None = None
     """Null when the model gave no time."""
@@ -111,7 +112,7 @@ class OverCap(Contract):
 
     observations: Annotated[int, Field(ge=1)]
     statements: Annotated[tuple[Content, ...], Field(max_length=OVER_CAP_MAX)] = ()
-    """The first of these statements, without secret ones."""
+    """The first of these statements. Secret statements are not listed."""
 
 
 class ObservedBy(Contract):
@@ -134,7 +135,7 @@ class ObservedBy(Contract):
 
 
 class Observed(Contract):
-    """Record of one observed turn. It is sent also without observations, because consumers count turns."""
+    """Record of one observed turn. A turn without observations has a record, too, because consumers count turns."""
 
     tenant_id: GivenId
     owner: Owner

@@ -21,8 +21,8 @@ from .cloudevents import CloudEvent
 
 
 class _UnvalidatedJson:
-    """JSON that this process created or wrote into its own table. It is not validated, because validation would cost
-    more than the rest of an outcome."""
+    """JSON that this process created, or that the stage wrote into its own table. It is not validated, because its
+    validation would take longer than the rest of an outcome."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -48,7 +48,7 @@ class Source(_Part):
 
 
 class OutRecord(_Part):
-    """A record to send. Its value is bytes, so that a second sending has identical bytes."""
+    """A record to send. Its value is stored as bytes, so that a repeated record is identical."""
 
     topic: str
     key: bytes | None
@@ -69,7 +69,7 @@ class OutRecord(_Part):
 
 
 def pack_vector(vector: Sequence[float]) -> str:
-    """Pack a vector: float32, little endian, base64 (4/3 of 4 bytes per dimension)."""
+    """Pack a vector: float32, little endian, base64 (5.3 bytes per dimension)."""
     return base64.b64encode(_little(array("f", vector)).tobytes()).decode()
 
 
@@ -96,7 +96,7 @@ def _vector(given: Sequence[float] | str) -> Sequence[float]:
 
 
 PackedVector = Annotated[Sequence[float], PlainValidator(_vector), PlainSerializer(pack_vector, return_type=str)]
-"""A vector that is packed only in JSON."""
+"""A vector. In Python, it is a sequence of floats; in JSON, it is packed."""
 
 
 class OutPoint(_Part):
@@ -194,8 +194,8 @@ Write = Annotated[
 class Outcome(_Part):
     """Every effect of one decision. It is stored in the row of its key (streams/engine/handler.py writes it).
 
-    - `before`: keys of rows that were written before that row. They must be on the broker too.
-    - `after`: small rows that are written after it.
+    - `before`: keys of rows that are written before the outcome's own row. The broker must have them, too.
+    - `after`: small rows that are written after the outcome's own row.
     - `cleanup`: rows to delete after all effects are applied.
     - `state_ids`: facts whose state at the time of sending is published on memory.facts.
     """

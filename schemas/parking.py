@@ -1,7 +1,7 @@
 """Records on memory-parked: parked keys, and records that ended workers (docs/design/stage.md, "Errors").
 
-The outcome of a parked key cannot be applied. The same record marks the key's row in the table of the stage, and is on
-memory-parked until the outcome is applied.
+A parked key has an outcome that cannot be applied. Its record (`ParkedKey`) is stored twice: in the key's row in the
+table of the stage, and on memory-parked, until the outcome is applied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ParkedKey(Contract):
     key: str
     """Key of the row with the outcome."""
     topic: str
-    """Topic of the outcome's event, like `partition`, `offset` and `event_id`."""
+    """Topic of the outcome's event. `partition`, `offset` and `event_id` describe the same event."""
     partition: Annotated[int, Field(ge=0)]
     offset: Annotated[int, Field(ge=0)]
     event_id: str
@@ -40,13 +40,13 @@ class RecordDeaths(Contract):
     offset: Annotated[int, Field(ge=0)]
     deaths: Annotated[int, Field(ge=1)]
     at: Instant
-    """Time of the last death."""
+    """Time when the record last ended a worker."""
     error: Error
 
 
 class UnreadDeleted(Contract):
-    """Records of a partition that retention deleted before a stage had read them: offsets from `first` to before
-    `until`.
+    """Records of a partition that retention deleted before a stage had read them. Their offsets are from `first`
+    (included) to `until` (excluded).
 
     The offsets include transaction markers and compacted records, so the number of records may be lower.
     """
@@ -57,7 +57,7 @@ class UnreadDeleted(Contract):
     first: Annotated[int, Field(ge=0)]
     until: Annotated[int, Field(ge=1)]
     at: Instant
-    """Time when the stage skipped them."""
+    """Time when the stage skipped the offsets."""
 
     @property
     def count(self) -> int:

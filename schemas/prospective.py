@@ -13,7 +13,7 @@ from .turns import Owner, Sensitivity
 
 
 class ProspectiveTask(Contract):
-    """A task for a time, or for when a condition is true. `version` counts its changes of state."""
+    """A task that becomes due at a time, or when a condition is true. `version` counts its changes of state."""
 
     task_id: OurId
     version: Annotated[int, Field(ge=1)] = 1
@@ -35,7 +35,7 @@ class ProspectiveTask(Contract):
     observation_id: OurId | None = None
     """The observation from which the task was created; None: a command added it."""
     command_id: CommandId | None = None
-    """The command that added it."""
+    """The command that added the task."""
 
 
 class StoredTask(ProspectiveTask):

@@ -1,4 +1,4 @@
-"""Answers of recall, by item with the parts of each score; and memory.recalled, which reports answers."""
+"""Answers of recall: items, with the parts of each score. Also reports of these answers, on memory.recalled."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ RecallReportKind = Literal["recalled", "rehydrated"]
 
 class RecallReport(Contract):
     """Report of one answer, for an owner whose memory was read. An answer from the memory of several owners (a user and
-    shared groups) is reported to each of them. The cue is not reported, only the SHA-256 of its canonical text (null
-    without a cue). A record that is sent twice has the same `recall_id`."""
+    shared groups) has a report for each owner. The report does not contain the cue, only the SHA-256 of its canonical
+    text (null without a cue). A report that is sent twice has the same `recall_id`."""
 
     recall_id: OurId
     tenant_id: GivenId

@@ -9,18 +9,17 @@ INDEX: Final = "\x01"
 AFTER_INDEX: Final = "\x02"
 """Upper bound of the index keys. The keys of all other rows are greater."""
 INDEX_BUILT: Final = INDEX + "built/by/version"
-"""Key of the mark for a partition with a complete index. The row belongs to its partition, like the changelog's
-marker."""
+"""Key of the row with the build state of a partition's index. Each partition has its own row with this key."""
 INDEX_FENCE: Final = INDEX_BUILT + "/tasks"
-"""Key of a second mark with the same content, for stages of version 0.3 and earlier. They read it at each assignment,
-do not understand it, and stop before they write rows without an index. These stages look at rows with two forms of
-keys. The first mark has the form of an owner's key; this mark has the form of the keys of an owner's tasks and of a
-waiting turn."""
+"""Key of a second row of a partition, for stages of version 0.3 and earlier. At each assignment, such a stage reads
+rows with two forms of keys: the key of an owner, and the key of an owner's tasks or of a waiting turn. `INDEX_BUILT`
+has the first form, and this key has the second form. The stage does not understand the content of these rows, so it
+stops before it writes rows without an index."""
 
 
 SESSION_EPOCHS: Final = INDEX + "epochs"
-"""Key of the row with the epochs of a partition's sessions (session_epochs.py). The row belongs to its partition,
-too."""
+"""Key of the row with the epochs of a partition's sessions (session_epochs.py). Each partition has its own row with
+this key."""
 
 
 def index_prefix(kind: str) -> str:
@@ -41,7 +40,7 @@ def partition_key(row_key: str) -> str | None:
     | `<owner key>`, `<session key>` | the key itself |
     | `<owner key>/tasks`, `/recalled`, `/<session key>`; `<session key>/<n>` | its first three parts |
     | an index row: prefix and key | the partition key of the key after the prefix |
-    | a mark of a partition | None |
+    | a row about a whole partition (`INDEX_BUILT`, `INDEX_FENCE`, `SESSION_EPOCHS`) | None |
     """
     if row_key.startswith(INDEX):
         row_key = row_key[1:].partition(INDEX)[2]

@@ -12,7 +12,7 @@ from .times import read_time
 
 TIME_ZONE_MAX: Final = 64
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Upper bound of the times from a clock that is not set."""
+"""A time up to this value comes from a clock that was not set, and counts as absent."""
 
 
 def in_utc(value: datetime) -> datetime:

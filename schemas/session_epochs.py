@@ -1,8 +1,8 @@
-"""Epochs of a partition's sessions, in one row of the observer's table, which exists longer than the sessions' rows.
+"""Epochs of a partition's sessions, in one row of the observer's table. This row stays when sessions' rows are removed.
 
-A session's turns are numbered by (epoch, n). A new row of a session begins in the epoch `next`, at n = 1. Before a row
-of that epoch may be removed, `next` is raised above it. Therefore a session that returns gets higher numbers than
-before, and no data of the session itself is stored. See docs/adr/0037.
+A session's turns are numbered by (epoch, n). A new row of a session begins in the epoch `next`, at n = 1. Before the
+row of a session is removed, `next` is raised above the epoch of this session's row. Therefore, when the session
+continues later, its turns get higher numbers than before, although no data of the session is kept. See docs/adr/0037.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class SessionEpochs(BaseModel):
     next: Count = 0
     """Epoch of new rows."""
     renumber_before: Count = 0
-    """Rows of an epoch below this continue in the epoch `next`, at n = 1, because they may be older than the sent
-    records."""
+    """A session whose row has an epoch below this value continues in the epoch `next`, at n = 1, because its row may be
+    older than the records that were sent."""
     row_version: Annotated[int, Field(ge=1)] = EPOCHS_VERSION
 
     @classmethod
@@ -51,7 +51,7 @@ class SessionEpochs(BaseModel):
         return self.model_copy(update={"next": max(self.next, epoch + 1)})
 
     def joined(self, other: SessionEpochs) -> SessionEpochs:
-        """Return the joint row of two partitions whose sessions are distributed again."""
+        """Return one row for the sessions of two partitions, when the sessions are distributed to new partitions."""
         return SessionEpochs(
             next=max(self.next, other.next), renumber_before=max(self.renumber_before, other.renumber_before)
         )

@@ -10,8 +10,8 @@ _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def text_of(value: bytes) -> str:
-    """Decode a file as UTF-8; ignore a byte order mark at its beginning. Raise ValueError, which names another
-    encoding."""
+    """Decode a file as UTF-8; ignore a byte order mark at its beginning. Raise ValueError when the file has another
+    encoding; the message says so."""
     if value.startswith(_UTF_16) or b"\0" in value[:4]:
         raise ValueError("is UTF-16, not UTF-8 (Windows PowerShell writes it with > and >>): save the file as UTF-8")
     try:

@@ -11,8 +11,8 @@ from pydantic import AwareDatetime, JsonValue, TypeAdapter, ValidationError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_MAX: Final = 20_000_000_000
-"""Maximum of a number in seconds (the year 2603). Times 1000, 1000² and 1000³, it is the maximum in milliseconds,
-microseconds and nanoseconds."""
+"""Maximum of a number in seconds (the year 2603). A greater number is in milliseconds, microseconds or nanoseconds. The
+maximum of each unit is 1000 times the maximum of the unit before."""
 _UNITS_MAX: Final = 4
 _DIGITS: Final = re.compile(r"[-+]?\d+(?:\.\d*)?")
 _NUMBER: Final = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")

@@ -10,7 +10,7 @@ from .tools import ToolAccepted, ToolSpec
 
 Json = dict[str, Any]
 _UNSUPPORTED: Final = frozenset(("default", "minLength", "maxLength", "pattern", "minimum", "maximum", "format"))
-"""Keywords that strict function calling does not support. Memory checks the values itself."""
+"""Keywords that strict function calling does not support. memstream checks the values itself."""
 _NAMED: Final = frozenset(("properties", "$defs"))
 """Keywords whose value is a map from names to schemas."""
 

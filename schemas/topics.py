@@ -76,8 +76,8 @@ TOPICS: tuple[Topic, ...] = (
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 
 PARKED = Topic("memory-parked", "stage/table key", "compact", None, STAGES, STAGES, partitions=1)
-"""Topic of parked keys, whose last outcome cannot be applied, and of records that ended workers. It belongs to the
-stages, like their changelogs."""
+"""Topic of parked keys, whose last outcome cannot be applied, and of records that ended workers. Only stages read and
+write this topic."""
 
 DEAD_LETTER_SUFFIX = ".dlq"
 
@@ -175,7 +175,7 @@ def _access_of_stage(stage: StageName) -> TopicAccess:
     changelog = changelog_of(stage)
     own = (*((changelog,) if changelog is not None else ()), PARKED)
     writes = tuple(topic for topic in TOPICS if stage in topic.written_by)
-    state = (FACTS,) if stage == "reflector" else ()  # at its start it compares the store with this topic
+    state = (FACTS,) if stage == "reflector" else ()  # at start, the reflector compares the store with it
     return TopicAccess(
         stage, (*writes, *map(dead_letters_of, reads), *own), (*reads, *own, POLICIES, *state), group_of(stage)
     )

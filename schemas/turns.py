@@ -56,7 +56,7 @@ class ContentPart(_Open):
 
 
 UNREAD: Final = "unread_message"
-"""Field of a message with the original value of a message that could not be read."""
+"""Name of the field that keeps the original value of a message that could not be read."""
 
 
 UNREAD_CONTENT: Final = "content that is neither text nor parts"
@@ -158,7 +158,7 @@ class Turn(Contract):
     turn_id: GivenId
     messages: Annotated[tuple[TurnMessage, ...], Field(max_length=MESSAGES_MAX)]
     occurred_at: LocalInstant | None = None
-    """Defaults to the latest time of a message, else to the record's timestamp."""
+    """Default: the latest time of a message; if no message has a time, the record's timestamp."""
     time_zone: Annotated[
         TimeZoneName,
         Field(validation_alias=AliasChoices("time_zone", "timeZone", "timezone"), exclude_if=lambda name: name is None),
@@ -200,7 +200,7 @@ class Turn(Contract):
             return None
 
     def local(self, at: datetime) -> datetime:
-        """Return a time in the time zone of the speakers, or else with its own offset."""
+        """Return a time in the time zone of the speakers. Without a known time zone, return the time unchanged."""
         return in_zone(at, self.zone)
 
     def in_utc(self) -> Turn:

@@ -71,10 +71,11 @@ class StoredMessage(Contract):
     agent_id: GivenId | None = None
     """The agent that took part in the turn. None: the turn has no agent, or version 0.1 recorded it."""
     turn_sha256: Annotated[str, StringConstraints(max_length=64)] | None = None
-    """On message 0 only: the SHA-256 of the turn's value. It distinguishes another turn with the same id."""
+    """On message 0 only: the SHA-256 of the turn's value. It shows whether a later turn with the same id is a different
+    turn."""
     session_place: Annotated[int, Field(ge=0)] | None = None
-    """Index of the message in its session's thread, from 0, in log order. None for messages outside the thread
-    (memory/recall/context_windows.py) and for messages that version 0.1 recorded."""
+    """Index of the message in its session's thread, from 0, in log order. The thread has the messages with a text whose
+    role is user or assistant. None for other messages and for messages that version 0.1 recorded."""
     first_place: Annotated[int, Field(ge=0)] | None = None
     """On message 0 only: the index in the thread of the turn's first message, even when the turn has no message
     there."""

@@ -69,7 +69,7 @@ class BlockRemove(Contract):
 
 
 class BlockAttach(Contract):
-    """`args` of blocks.attach and blocks.detach, on a session: add an owner's block to its context, or remove it."""
+    """`args` of blocks.attach and blocks.detach: add an owner's block to the context of a session, or remove it."""
 
     name: Name
     owner: Owner

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from ..base import OurId, small_json
 
 EDIT_SESSION: Final = "edit"
-"""Session id of statements that were made by hand outside of any session."""
+"""Session id of a statement that a person or an agent added by an edit outside of any session."""
 EDIT_METADATA_MAX_BYTES: Final = 3_072
 """Maximum size of an edit's metadata. It is below `METADATA_MAX_BYTES`, to leave room for fields that memory adds."""
 MERGED_MAX: Final = 32

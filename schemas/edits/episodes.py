@@ -58,7 +58,8 @@ class EpisodeForget(Contract):
 
 class EpisodesMerge(Contract):
     """`args` of episodes.merge. The first episode survives, with the tags of all episodes and the greatest strength.
-    Links are redirected to it. The other episodes are deleted with a reference to it."""
+    Links of the other episodes are redirected to the first episode. The other episodes are deleted; each has a
+    reference to the first episode."""
 
     episode_ids: MergedIds
     content: Content | None = None

@@ -15,25 +15,25 @@ from .common import EditMetadata, MergedIds
 FactDecision = Literal["admit", "dedup", "supersede", "pending", "quarantined"]
 """Decision of the conflict pipeline about a statement.
 
-- admit: it is an active fact of its own.
-- dedup: memory already has it.
-- supersede: it is active, and closed at least one fact.
-- pending: it waits for a judgement, or for its time.
-- quarantined: it is an instruction to the assistant, and waits for a person's approval.
+- admit: the statement is a new active fact.
+- dedup: memory already has the statement.
+- supersede: the statement is a new active fact, and at least one other fact is closed.
+- pending: the statement waits for a judgement, or for the start of its validity.
+- quarantined: the statement is an instruction to the assistant, and waits for a person's approval.
 """
 
 
 class FactRemember(Contract):
     """`args` of facts.remember and facts.add: a statement in the third person.
 
-    `facts.remember` takes it through the conflict pipeline, like a statement of a turn. `facts.add` closes nothing:
-    only an equal text makes it a duplicate.
+    `facts.remember` compares the statement with the known facts, like a statement of a turn. `facts.add` closes no
+    other fact, and only an equal text makes the statement a duplicate.
     """
 
     content: Content
     subject: Subject = "user"
     category: Category | None = None
-    """None: the category of the statement's predicate, else knowledge."""
+    """None: the category of the statement's predicate; without a known predicate: knowledge."""
     confidence: Unit | None = None
     """None: the confidence of a permanent observation with the same trust."""
     valid_from: Instant | None = None
@@ -99,7 +99,7 @@ class FactMerge(Contract):
 
 
 class FactForget(Contract):
-    """`args` of facts.forget: the fact is left out of every read. The log still has it."""
+    """`args` of facts.forget: the fact is left out of every read. Its earlier events stay in the log."""
 
     fact_id: OurId
     reason: Reason = ""

@@ -1,4 +1,4 @@
-"""Edits of groups, which share memory within a tenant. The reflector applies them in the group's lane."""
+"""Edits of groups, which share memory within a tenant. The reflector applies the edits of a group in their order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class GroupDefine(Contract):
 
 
 class GroupAttach(Contract):
-    """`args` of groups.attach and groups.detach: members, and single records of owners of this tenant.
+    """`args` of groups.attach and groups.detach: add or remove members, and single records of other owners of this
+    tenant.
 
     A member can read the group's own records and the attached records. A detached record is removed from every read
     immediately.

@@ -21,13 +21,13 @@ TaskCondition = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 class TaskAdd(Contract):
-    """`args` of tasks.add: a task for a time, or for when a condition is true. A second open task with the same text,
-    time and condition is not added."""
+    """`args` of tasks.add: a task that becomes due at a time, or when a condition is true. A second open task with the
+    same text, time and condition is not added."""
 
     content: Content
     due_at: Instant | None = None
     condition: TaskCondition | None = None
-    """Condition in words. A cue that matches it makes the task due for that read."""
+    """Condition in words. When the cue of a read matches the condition, the task is due in the answer of this read."""
     subject: Subject = "user"
     tags: Tags = ()
     sensitivity: Sensitivity = "internal"

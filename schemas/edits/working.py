@@ -15,7 +15,7 @@ ADVANCE_MAX: Final = 1_000
 
 
 class WorkingAdd(Contract):
-    """`args` of working.add: an entry without a statement in a turn. An existing entry with the same subject and
+    """`args` of working.add: add an entry that comes from no turn. An existing entry with the same subject and
     canonical text is refreshed."""
 
     content: Content
@@ -37,7 +37,8 @@ class WorkingEntryRef(Contract):
 
 
 class WorkingAdvance(Contract):
-    """`args` of working.advance: increase the turn counter of salience without a turn of the conversation."""
+    """`args` of working.advance: increase the session's turn counter, as if turns had taken place. The salience of
+    entries decays with this counter."""
 
     turns: Annotated[int, Field(ge=1, le=ADVANCE_MAX)] = 1
 

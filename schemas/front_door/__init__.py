@@ -1,1 +1,1 @@
-"""Front door: it converts turns in common formats into the contract `Turn` once. See docs/design/front-door.md."""
+"""Front door: conversion of turns in common formats into the contract `Turn`. See docs/design/front-door.md."""

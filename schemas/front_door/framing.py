@@ -24,11 +24,12 @@ _WRAPPERS_MAX: Final = 3
 TURN_FIELDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "messages"})
 
 _GLUE: Final = 18
-"""Bytes of the header of AWS Glue: version byte (3), compression, and id of the schema version."""
+"""Number of bytes in the header of AWS Glue: version byte (3), compression, and id of the schema version."""
 _UNCOMPRESSED: Final = 0
 _PLAIN: Final = "set value.serializer to KafkaJsonSchemaSerializer, or to a serializer of plain JSON"
 _WIDE: Final = re.compile(rb"\0[\s{\[\"]\0|\0{3}[\s{\[\"]\0")
-"""Start of JSON in UTF-16 or UTF-32, big endian. As a schema id, these bytes would be above 150 million."""
+"""Start of JSON in UTF-16 or UTF-32, big endian. The frame of a schema registry begins with the same bytes only when
+its schema id is above 150 million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def refusal_of(value: JsonValue) -> str | None:
 
 
 def _place_of_turn(value: JsonValue, *, depth: int = 0) -> str | None:
-    """Return the path of the field that contains a turn, also as a JSON text. None: no field near the top does."""
+    """Return the path of the field that contains a turn, as an object or as a JSON text. Only the outer levels of the
+    value are searched. None: they contain no turn."""
     if depth == _WRAPPERS_MAX or not isinstance(value, dict | list):
         return None
     named = value.items() if isinstance(value, dict) else [(str(place), each) for place, each in enumerate(value[:1])]

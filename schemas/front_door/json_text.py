@@ -1,5 +1,5 @@
-"""Parser of JSON text from outside: bytes → a JSON value, whose texts have no incomplete characters, NUL or byte order
-marks."""
+"""Parser of JSON from outside. `parse_json` decodes bytes. `repair` replaces incomplete characters in the texts of a
+value, and removes NUL and byte order marks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Final
 from pydantic import JsonValue
 
 DEPTH_MAX: Final = 200
-"""Maximum depth of lists and objects. Deeper JSON is refused, because its readers are recursive."""
+"""Maximum depth of lists and objects. Deeper JSON is refused, because recursive functions read it."""
 BOM: Final = b"\xef\xbb\xbf"
 REPLACEMENT: Final = "\ufffd"
 
 _CUT: Final = re.compile(
     rb"(?:\xe0[\xa0-\xbf]|[\xe1-\xef][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]?|[\xf1-\xf4][\x80-\xbf]{1,2})(?![\x80-\xbf])"
 )
-"""Start of a character of three or four bytes whose end is cut off. A single byte may be Latin-1."""
+"""Start of a character of three or four bytes whose end is cut off. At least two bytes must match, because a single
+byte may be a Latin-1 character."""
 _REMOVED: Final = re.compile("[\0\ufeff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NOT_JSON: Final = (

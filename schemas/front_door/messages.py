@@ -34,7 +34,7 @@ _WITHOUT_WORDS: Final = frozenset(
 )
 """Fields of a message without text. A message with only these fields has nothing to read."""
 _TOOL_CALLS: Final = ("tool_calls", "toolCalls", "function_call", "toolInvocations")
-"""Fields of a message about tools, which has no text of its own."""
+"""Fields of a message that calls tools. Such a message may have no text."""
 _SILENT: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 """Types of parts whose text is not part of the conversation."""
 _CALLS: Final = frozenset({"tooluse", "toolcall", "functioncall", "servertooluse", "mcptooluse"})
@@ -239,7 +239,8 @@ def _part(given: JsonValue) -> _Part:
 
 
 def _type_of(part: Json) -> str:
-    """Return the type of a part. In Gemini and Bedrock it is the name of the field: `{"toolUse": {…}}`."""
+    """Return the type of a part. In the formats of Gemini and Bedrock, the type is the name of a field:
+    `{"toolUse": {…}}`."""
     kind = part.get("type")
     if not isinstance(kind, str):
         kind = part.get("block_type")  # LlamaIndex

@@ -17,7 +17,8 @@ from .json_text import NotJson, repair
 from .messages import is_refused, read_messages
 
 IDS: Final = frozenset({"tenant_id", "user_id", "session_id", "turn_id", "agent_id", "org_id", "group_id"})
-"""Id fields. If their text would need a repair, the turn is refused, because two ids must not become one."""
+"""Id fields. Their texts are not repaired, because a repair could make two different ids equal. A turn with an id that
+needs a repair is refused."""
 _OPTIONAL: Final = frozenset(name for name, field in Turn.model_fields.items() if not field.is_required())
 _STAND_IN: Final = (TurnMessage(role="user", content=""),)
 
@@ -55,7 +56,7 @@ def check_version(event_type: str | None) -> None:
 
 
 def read_unframed(unframed: Unframed) -> ReadTurn:
-    """Read a turn without frames. Raise InvalidFields, and NotJson for a value that is nested too deeply."""
+    """Read a turn whose frames were removed. Raise InvalidFields, and NotJson for a value that is nested too deeply."""
     within = f" (read from {', in '.join(reversed(unframed.frames))})" if unframed.frames else ""
     value = unframed.value
     refusal = refusal_of(value)
