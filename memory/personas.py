@@ -76,7 +76,8 @@ def _boosting(policy: MemoryPolicy, *names: Boosted) -> MemoryPolicy:
 
 
 def _near_dup_from(policy: MemoryPolicy, bound: float) -> MemoryPolicy:
-    """Return the policy with this NEAR-DUP bound, limited to the range from CONFLICT-CHECK to HOT."""
+    """Return the policy with `bound` as minimum similarity of the zone NEAR-DUP, limited to the range between the
+    bounds of the zones CONFLICT-CHECK and HOT."""
     conflict = policy.conflict
     near_dup = max(conflict.conflict_check, min(bound, 1.0 if conflict.hot is None else conflict.hot))
     return replace(policy, conflict=replace(conflict, near_dup=near_dup, jaccard_near_dup=bound))

@@ -168,7 +168,8 @@ class BudgetPolicy:
     prices: Mapping[str, Price] = field(default_factory=dict)
     """USD per million tokens, by model: `input` and `output`. These prices override the built-in ones."""
     max_output_tokens: int = 8_192
-    """Output tokens that a call reserves from the budget. On a line that pauses, the server gets the same limit."""
+    """Output tokens that a call reserves from the budget. On a budget line that pauses at its ceiling, the model server
+    gets the same limit."""
 
     def __post_init__(self) -> None:
         at_least("budget.max_output_tokens", self.max_output_tokens, 256)

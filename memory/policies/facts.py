@@ -175,10 +175,10 @@ class SharingPolicy:
     operator decides otherwise."""
 
     group: str = ""
-    """The group of each tenant that receives shared facts. Its members name it in `groups` when they read. Empty:
-    nothing is shared."""
+    """The group of each tenant that receives shared facts. The members name the group in `groups` when they read.
+    Empty: nothing is shared."""
     users: int = 3
-    """Minimum number of users with an active fact that says the same, at least 2."""
+    """Minimum number of users that have the same active fact, at least 2."""
     categories: tuple[Category, ...] = ("knowledge",)
     """Categories of facts that are shared."""
     ceiling: Sensitivity = "public"

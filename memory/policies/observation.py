@@ -29,7 +29,8 @@ class CapturePolicy:
     threshold: float = 0.4
     """Importance below which an observation stays in the working set."""
     max_per_message: int = 8
-    """Maximum observations of one user message and its answer. The cause in the record reports omitted observations."""
+    """Maximum observations of one user message and its answer. The `cause` of the record reports omitted
+    observations."""
     observation_tokens: int = 2_000
     """Maximum tokens of all observations of a turn, statements and quotes. A token is 4 characters."""
     max_assistant_chars: int = 500
@@ -44,7 +45,7 @@ class CapturePolicy:
     boosted: tuple[Boosted, ...] = ()
     """Observations that get a higher importance: categories, `correction`, and `emotional` (with an emotion)."""
     boost: float = 0.1
-    """Increase of the importance of these observations, up to 1."""
+    """Increase of the importance of the observations in `boosted`, up to 1."""
     emotion: bool = False
     """True: the valence and arousal from the model are kept. The profile `composite` reads the valence."""
     source: str = ""
@@ -86,8 +87,8 @@ class ObservePolicy:
     """Maximum tokens of the turns in one call. A larger turn is shown alone."""
     backlog: int = 1_000
     """Number of unread events of a partition above which a session waits for more turns, to observe them in one call. A
-    worker holds up to 1 000 events of a partition. It observes the held turns of a session together without a wait; it
-    does not see later turns."""
+    worker holds up to 1 000 events of a partition and does not see later events. It observes the held turns of a
+    session together without a wait."""
     company: float = 600.0
     """Maximum seconds that a turn waits for further turns."""
     rounds: int = 4

@@ -10,8 +10,8 @@ from .checks import require
 
 LongTier = Literal["episodic", "semantic", "digest"]
 LONG_TIERS: Final[tuple[LongTier, ...]] = ("episodic", "semantic", "digest")
-"""The tiers that can be off; each is made from the previous one. The working set is always on. The session log is on
-wherever a recorder runs."""
+"""The tiers that can be off. The records of a tier are made from the records of the previous tier in this list. The
+working set is always on. The session log is on wherever a recorder runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class RowsPolicy:
     session_days: float = 90.0
     """Days after the last turn of a session until its rows and its working set are deleted; 0: never."""
     trim_days: float = 1.0
-    """Days after the last write of a session's row until it is written again without its published outcome."""
+    """Days after the last write of a session's row until the row is written again without its published outcome."""
 
     def __post_init__(self) -> None:
         at_least("rows.session_days", self.session_days, 0)
@@ -45,9 +45,9 @@ class HygienePolicy:
     episode_bounds: Bounds = "or"
     """`or`: one of the two bounds is enough; `and`: both must be reached."""
     cull_unconsolidated: bool = True
-    """True: these bounds and `routing.episodes_kept` also apply to episodes that no run has read, when the budget tier
-    does not let a run make facts of them. The janitor then runs every `every_hours`. False: these episodes wait for
-    another tier."""
+    """Effect in a budget tier that does not let a run make facts of episodes. True: `episode_turns`, `episode_days` and
+    `routing.episodes_kept` also apply to episodes that no run has read, and the janitor runs every `every_hours`.
+    False: these episodes wait for another tier."""
     waiting_facts: int = 200
     """Maximum pending facts and maximum quarantined facts of an owner, when the budget tier does not let a run judge
     pending facts. Above it, the oldest are rejected and become `forgotten`. 0, or `cull_unconsolidated` false: no

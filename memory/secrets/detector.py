@@ -1,4 +1,4 @@
-"""The built-in detector of secrets: rules over a view of the text, without a model or other packages."""
+"""The built-in detector of secrets. Its rules search a view of the text, and need no model and no other package."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ that it stores several times."""
 class BuiltInDetector:
     """Detector of every kind of secret, by form, checksum and surrounding words.
 
-    The time is linear in the length of the text. Rules that need words know the languages of `labels/`.
+    The time is linear in the length of the text. The rules that search for words cover the languages of `labels/`.
     """
 
     def find(self, text: str) -> Sequence[Finding]:

@@ -77,7 +77,8 @@ def is_card(digits: str) -> bool:
 
 
 def _grouped_as_card(text: str) -> bool:
-    """Return whether the digit groups form one number: at least three digits in each but the last, or single digits."""
+    """Return whether the digit groups form one number: every group except the last has at least three digits, or every
+    group has one digit."""
     groups = _GROUPS.findall(text)
     return all(len(each) >= 3 for each in groups[:-1]) or all(len(each) == 1 for each in groups)
 

@@ -17,7 +17,7 @@ BUILT_IN: Final[tuple[SecretDetector, ...]] = (BuiltInDetector(),)
 ROUNDS_MAX: Final = 8
 """Maximum number of searches in the masked text. Each mask may reveal another finding."""
 SEARCHED_AGAIN_MAX: Final = 256 * 1024
-"""Maximum number of characters searched in all these rounds together. It limits the time for a long text with many
+"""Maximum number of characters in all repeated searches together. It limits the time for a long text with many
 labels."""
 _PRIORITY: Final[tuple[SecretKind, ...]] = (
     "private_key",

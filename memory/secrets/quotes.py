@@ -59,7 +59,8 @@ def cut_quote(quote: str, statement: str, secrets: SecretFilter, *, told: Sequen
     A clause is secret in two cases: it contains a masked or labelled span, or it overlaps a quote in `told`, the quotes
     of secret statements. Every other clause is clean. A quote without secret clauses is returned unchanged. Otherwise
     the result is the run of consecutive clean clauses that shares most words with the statement. When only secret
-    clauses share words with it, the secret clause that shares most is returned with its secrets replaced.
+    clauses share words with the statement, the result is the secret clause with most shared words, with its secrets
+    replaced.
     """
     hidden = [_ToldQuote.of(each) for each in told]
     stems = {word[:STEM] for word in _WORD.findall(folded(statement))}

@@ -48,7 +48,7 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
         new is not old for (new, _), old in zip(messages, turn.messages, strict=True)
     )
     if changed:
-        assert isinstance(protected.value, dict)  # a protected object is an object
+        assert isinstance(protected.value, dict)  # protecting an object returns an object
         turn = turn.model_copy(update={**protected.value, "messages": tuple(new for new, _ in messages)})
     return ProtectedTurn(
         turn=turn,
@@ -65,7 +65,7 @@ def _cleaned(turn: Turn) -> Turn:
     cleaned = clean_value(rest)
     if cleaned == rest and all(new is old for new, old in zip(messages, turn.messages, strict=True)):
         return turn
-    assert isinstance(cleaned, dict)  # a cleaned object is an object
+    assert isinstance(cleaned, dict)  # cleaning an object returns an object
     return turn.model_copy(update={**cleaned, "messages": tuple(messages)})
 
 
@@ -81,7 +81,7 @@ def _cleaned_message(message: TurnMessage) -> TurnMessage:
         update["name"] = clean_text(message.name)
     if message.model_extra:
         extra = clean_value({**message.model_extra})
-        assert isinstance(extra, dict)  # a cleaned object is an object
+        assert isinstance(extra, dict)  # cleaning an object returns an object
         update |= extra
     changed = any(getattr(message, name) != each for name, each in update.items())
     return message.model_copy(update=update) if changed else message

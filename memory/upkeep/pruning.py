@@ -36,7 +36,8 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def is_prune_due(active: int, changed: int, policy: PrunePolicy) -> bool:
-    """Return whether there are enough facts, and enough new or changed facts since the last review."""
+    """Return whether pruning is due: there are enough active facts, and enough new or changed facts since the last
+    review."""
     return 0 < policy.facts <= active and changed >= policy.changed
 
 
@@ -164,9 +165,9 @@ def find_required_facts(
     """Return the facts of the same subject that must stay if this fact is removed; None when the fact is kept.
 
     - contradicted: a newer fact of the subject is needed.
-    - redundant: another fact must contain all of its words.
+    - redundant: another fact must contain all words of this fact.
     - A fact that was reinforced often is removed only when it is contradicted.
-    - A fact of high confidence is removed only when it is contradicted, or when another fact contains all of its words.
+    - A fact of high confidence is removed only when it is contradicted, or when another fact contains all words of it.
     """
     newer = tuple(each for each in standing if each.recorded_at > fact.recorded_at)
     if why == "contradicted":

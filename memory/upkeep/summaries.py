@@ -81,7 +81,8 @@ class StoredTurn(BaseModel):
 
     turn_id: str
     first_place: int | None = None
-    """None for turns that version 0.1 recorded; they come before all others."""
+    """Index of the turn's first message in the thread of the session. None for turns that version 0.1 recorded; these
+    turns come before all others."""
     occurred_at: datetime
 
 
