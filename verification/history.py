@@ -181,7 +181,7 @@ class _Reader:
         return spans
 
     async def _each(self, name: str, take: Callable[[Record], None]) -> None:
-        """Pass every record of a topic to `take`. Note the records that cannot be read."""
+        """Pass every record of a topic to `take`. List the records that cannot be read in `History.unreadable`."""
         async for record in self._records(name):
             try:
                 take(record)
@@ -223,7 +223,8 @@ class _Reader:
             self._history.refusals.append(refusal)
 
     def _original(self, record: Record) -> None:
-        """Note the digest of a record that has a dead letter, because the dead letter must have the same bytes."""
+        """Store the digest of a record that has a dead letter, because a check compares the digest with the dead
+        letter."""
         if record.position in self._wanted_originals:
             self._history.originals[record.position] = decoding.digest_of(record.value)
 

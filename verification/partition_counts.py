@@ -1,5 +1,5 @@
 """The partition count of a topic when a stage handled a record: the present count, or the count before a growth of the
-topic."""
+topic. A growth is an increase of the partition count."""
 
 from __future__ import annotations
 

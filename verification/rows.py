@@ -130,7 +130,8 @@ class ObservationRow:
 
 @dataclass(frozen=True, slots=True)
 class ObservedRow:
-    """The first record with this value on memory.observations."""
+    """An observed turn: a record on memory.observations. Of several records with the same value, only the first has a
+    row."""
 
     position: Position
     timestamp: int
@@ -156,7 +157,8 @@ class ObservedRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRow:
-    """The first record with this value on memory.episodes.recorded."""
+    """A reflected turn: a record on memory.episodes.recorded. Of several records with the same value, only the first
+    has a row."""
 
     position: Position
     tenant_id: str
@@ -192,7 +194,8 @@ class FactView:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """The first record with this value on memory.facts.updated."""
+    """A change of a fact: a record on memory.facts.updated. Of several records with the same value, only the first has
+    a row."""
 
     position: Position
     event_id: str
@@ -224,7 +227,7 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """A command."""
+    """A command of an owner or of a session."""
 
     position: Position
     timestamp: int
@@ -345,7 +348,7 @@ class History:
     over_since: datetime | None = None
     """Messages whose period ended by this time may be dropped. None: messages are kept for ever."""
     budgets: list[StoredBudget] = field(default_factory=list)
-    """Accounts by tenant, line and day."""
+    """Budget accounts, one for each tenant, budget line and day."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """Records and points of memstream that cannot be read, with the reason."""
 

@@ -196,7 +196,7 @@ def _of_origin(history: History, point: PointRow, origins: dict[str, Observation
     row = origin.row
     same = point.session_key == row.session_key and (not point.turn_id or point.turn_id == row.turn_id)
     if point.collection == EPISODES:
-        as_said = point.content_hash in ("", origin.observation.content_hash)  # empty: edited by hand
+        as_said = point.content_hash in ("", origin.observation.content_hash)  # "" after an edit by hand
         same = same and as_said and point.owner_key == row.owner_key
     if not same:
         findings.found("it differs from its observation", str(point), row.position)
