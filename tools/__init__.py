@@ -1,1 +1,1 @@
-"""Edits of memory by command, and the tools of agents."""
+"""Edits of memory, which are sent as commands, and the tools of agents."""

@@ -53,7 +53,7 @@ class EditTarget:
 
     @property
     def audited_owner(self) -> Owner:
-        """The owner, or the user of the session."""
+        """The owner in the audit trail: the owner of the target, or the user of its session."""
         if self.owner is not None:
             return self.owner
         assert self.session is not None  # checked in __post_init__

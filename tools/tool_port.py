@@ -16,7 +16,7 @@ from ..schemas.turns import Owner, Sensitivity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolIdentity:
-    """The identity for which a tool is called. It comes from the credential and the transport, never from the
+    """The identity of the caller of a tool. It comes from the credential and the transport, never from the
     arguments."""
 
     tenant_id: str
