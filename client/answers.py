@@ -26,7 +26,8 @@ def long_names(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def decode(model: type[M], answer: httpx.Response) -> M:
-    """Decode an answer as `model`. Raises Misconfigured if it does not fit: another server is at this address."""
+    """Decode an answer as `model`. Raises Misconfigured if the answer does not fit, because then another server is at
+    this address."""
     try:
         return model.model_validate_json(answer.content, extra="allow")
     except ValidationError as error:

@@ -25,7 +25,7 @@ TIMEOUT = 10.0
 HTTP = ("http://", "https://")
 PORT_MAX = 65_535
 EXTRA_OF = {KAFKA: "kafka", EMBEDDED: "server"}
-"""Address scheme → extra of the package that it needs."""
+"""Extra of the package that an address needs, by address scheme."""
 
 
 class Groups(Protocol):
@@ -121,7 +121,8 @@ async def connect(
 
 
 def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
-    """Open an HTTP client. Raises Misconfigured for an invalid address or token; the message never has the token."""
+    """Open an HTTP client. Raises Misconfigured for an invalid address or token; the message never contains the
+    token."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:

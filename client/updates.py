@@ -118,7 +118,8 @@ class UpdateFilter:
         return owned and self.tenant_id in (None, fact.tenant_id)
 
     def event(self, value: bytes | None, *, where: object) -> FactUpdated | None:
-        """Decode a change. Return None if the filter excludes it, or (with a log line) if it cannot be decoded."""
+        """Decode a change. Return None if the filter excludes the change. Log a warning and return None if the change
+        cannot be decoded."""
         try:
             event = FactUpdated.model_validate_json(value or b"", extra="allow")
         except ValidationError:
@@ -137,7 +138,7 @@ class UpdateFilter:
 
 
 class LogUpdates:
-    """`Updates` directly from the log, without a consumer group. The caller stores the position."""
+    """`Updates` that reads directly from the log, without a consumer group. The caller stores the position."""
 
     def __init__(self, *, log: Log, look_back: int = LOOK_BACK) -> None:
         self._log = log

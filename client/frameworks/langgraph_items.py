@@ -22,7 +22,7 @@ with framework("langgraph"):
 
 Namespace = tuple[str, ...]
 SCOPES: Mapping[str, Scope] = {"users": "user", "agents": "agent", "orgs": "org", "groups": "group"}
-"""First label of a namespace → the scope of its owner. The second label is the owner's id."""
+"""Scope of the owner, by the first label of a namespace. The second label is the owner's id."""
 OWNER = 2
 """Number of labels at the start of a namespace that name the owner."""
 ITEM = "langgraph_item"
@@ -100,8 +100,8 @@ def plain_value(value: Mapping[str, Any]) -> dict[str, Any]:
 def statements_of(op: PutOp, value: Mapping[str, Any]) -> tuple[str, str]:
     """Return the text of an item's fact, and an alternative text with the item's name.
 
-    The alternative is for the case that another fact already has the text. The text has all strings of the value, or
-    the strings of the fields in `index`. With `index=False` the text contains nothing from the value.
+    The alternative is used when another fact already has the text. The text has all strings of the value, or the
+    strings of the fields in `index`. With `index=False` the text contains nothing from the value.
     """
     name = _cut("/".join((*op.namespace[OWNER:], op.key)), NAME_MAX)
     if op.index is False:

@@ -39,10 +39,10 @@ CALLS: Mapping[str, str] = {
     "custom_tool_call": "input",
     "custom_tool_call_output": "output",
 }
-"""Type of a stored item other than a message → its field with the text."""
+"""Field that contains the text, by type of the stored item. Items of the type message are not in this table."""
 CUT = "session_cut"
-"""Name of a message that removes items from the session. Its text is the place of the removed item, or empty to remove
-all earlier items."""
+"""Name of a message that removes items from the session. The text of this message is the place of the removed item. An
+empty text removes all earlier items."""
 CALL_ID_MAX = 64
 ROLES: Mapping[str, str] = {"developer": "system"}
 
@@ -79,7 +79,7 @@ class MemstreamSession:
         session_settings: `SessionSettings(limit=…)` limits the items that a run reads.
     """
 
-    _ignore_ids_for_matching = True  # the SDK reads this attribute: item ids are not stored
+    _ignore_ids_for_matching = True  # the SDK reads this attribute; True because item ids are not stored
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class SessionTurns:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def seen(self, moment: datetime) -> None:
-        """Give later turns a time after this moment, which is the time of an existing turn."""
+        """Make the times of later turns greater than `moment`, the time of an existing turn."""
         self._last = max(self._last, moment)
 
     async def add(self, messages: Sequence[MessageFields]) -> list[AddedTurn]:
@@ -107,8 +107,8 @@ class SessionTurns:
 def group_messages(messages: Sequence[MessageFields]) -> Iterator[list[MessageFields]]:
     """Divide messages into turns.
 
-    A turn has a user's messages and all messages until the user speaks again. It has at most MESSAGES_MAX messages and
-    TURN_BYTES bytes.
+    A turn contains consecutive messages of the user and the messages up to the user's next message. A turn has at most
+    MESSAGES_MAX messages and TURN_BYTES bytes.
     """
     group: list[MessageFields] = []
     size = 0
