@@ -1,1 +1,1 @@
-"""Language: parses statements into claims, with locale packs."""
+"""Language: parse statements into claims. A locale pack has the words and rules of one language."""

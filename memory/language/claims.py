@@ -18,12 +18,12 @@ class Claim:
     """One clause of a statement in parsed form."""
 
     about: Segment
-    """The subject of the clause; empty: the statement's own subject."""
+    """The subject of the clause. Empty when the clause is about the subject of the whole statement."""
     predicate: str | None
     valued: Valued
     object: tuple[Segment, ...]
     words: Segment
-    """All words of the clause in order, without markers and stop words."""
+    """All words of the clause in order, without stop words and without markers such as `not`."""
     names: frozenset[str]
     numbers: frozenset[str]
     denied: bool = False
@@ -31,23 +31,24 @@ class Claim:
     added: bool = False
     past: bool = False
     former: Segment = ()
-    """The value that was true before or is denied: from *tea* to coffee; Bern, not *Basel*."""
+    """The value that was true before or is denied: `tea` in `from tea to coffee`, `Basel` in `Bern, not Basel`."""
     either_way: bool = False
-    """True when the object is a list in which the order does not matter."""
+    """True when the object is a list in which the order has no meaning."""
     moved: bool = False
-    """True when `former` and `object` are of one kind: from one employer, town or drink to another."""
+    """True when the clause has the form `from X to Y`. `former` and `object` are then of one kind: two employers, towns
+    or drinks."""
     switched: bool = False
-    """True when the object replaces an earlier thing of the same kind."""
+    """True when the verb says that the object replaces an earlier thing of the same kind: `switched to day shifts`."""
     changed: bool = False
     """True when a word says that the earlier state was different: `now`, `again`."""
     event: bool = False
     """True when the verb reports a change: `passed the test`."""
     another: bool = False
-    """True when the object is an additional one of its kind: `a second cat`."""
+    """True when the object is one more thing of its kind: `a second cat`."""
     gone: bool = False
     """True when the clause says that a person or thing no longer exists."""
     role: Segment = ()
-    """The role of the object: Firefox as *browser*."""
+    """The role of the object: `browser` in `Firefox as browser`."""
 
     @property
     def said(self) -> Segment:
@@ -73,8 +74,9 @@ def claim_of(
 ) -> Claim:
     """Build the claim of a clause.
 
-    `after`: the tokens after the predicate. `rest`: the tokens at the end of the clause that are about other people
-    or things.
+    `whose` is the subject of the clause. `after` are the tokens after the predicate; they name the object. `value` is
+    an object that the predicate itself gives; it comes before the other objects. `rest` are the tokens at the end of
+    the clause that are about other people or things.
     """
     spoken = [*after, *rest]
     things = tuple(tuple(token.word for token in segment) for segment in segments(spoken, pack))

@@ -1,8 +1,9 @@
-"""Removal of invisible characters. `clean_text` is applied once where a text enters: messages, arguments, answers.
+"""Removal of invisible characters.
 
-An invisible character can hide text that a model reads and a person does not see, or reverse the order in which a
-person sees the text. Characters that a script or an emoji needs are kept: one joiner between two letters or two emoji,
-one selector after an emoji.
+Every text that enters the product passes `clean_text` once: messages, arguments and answers. Invisible characters can
+hide text that a model reads and a person does not see. They can also reverse the order in which a person sees the text.
+Invisible characters that a script or an emoji needs are kept: one joiner between two letters or two emoji, one
+variation selector after an emoji.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _JOINED: Final = (
     r"\u0900-\u0dff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17d3\u1820-\u18aa\u1b05-\u1b4c\ua840-\ua877"  # Indic, Mongolian
 )
 _UNSPACED: Final = r"\u0e01-\u0e4e\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3"
-"""Letters of Thai, Lao, Burmese and Khmer, which mark word ends with a space without width."""
+"""Letters of Thai, Lao, Burmese and Khmer. Texts in these scripts mark the end of a word with a zero-width space."""
 _NEEDED: Final = re.compile(
     rf"(?<=[{_EMOJI}])\ufe0f?\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}])[\ufe0e\ufe0f]"
@@ -44,7 +45,8 @@ _NEEDED: Final = re.compile(
     r"|(?<=\U0001f3f4)\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
     r"|\U000e0077\U000e006c\U000e0073)\U000e007f"  # the flags of England, Scotland and Wales
 )
-"""Hidden characters that a script or an emoji needs. A run with any other hidden character is removed whole."""
+"""Hidden characters that a script or an emoji needs. A run of hidden characters is kept only if this pattern matches
+the whole run; otherwise the run is removed."""
 _ID: Final = re.compile(r"(?:.*_)?ids?")
 
 
@@ -59,7 +61,8 @@ def clean_text(text: str) -> str:
 
 
 def clean_value(value: JsonValue) -> JsonValue:
-    """Clean every text inside a JSON value. Ids do not change, because they name records."""
+    """Clean every text inside a JSON value. Values of fields such as `id` and `fact_ids` do not change, because they
+    name records."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list):
@@ -70,6 +73,6 @@ def clean_value(value: JsonValue) -> JsonValue:
 
 
 def _needed(run: re.Match[str]) -> str:
-    """Return a run of hidden characters if the surrounding text needs it, otherwise an empty string."""
+    """Return a run of hidden characters if the surrounding text needs the run, otherwise an empty string."""
     found = _NEEDED.match(run.string, run.start())
     return run.group() if found is not None and found.end() == run.end() else ""

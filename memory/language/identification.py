@@ -1,7 +1,7 @@
-"""Choice of the locale pack that reads a text; pure.
+"""Choice of the locale pack for a text; pure.
 
-The pack that knows most words of the text reads it. If more words belong to a language without a chosen pack, or no
-chosen pack has the text's script, the empty pack (`und`) reads the text, so that no word is misread.
+The result is the pack that knows most words of the text. It is the empty pack (`und`) in two cases, so that no word is
+misread: more words belong to a language outside the configured packs, or no configured pack has the script of the text.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _WORD: Final = re.compile(r"[^\W\d_]+'?")
 
 @lru_cache(maxsize=IDENTIFIED_KEPT)
 def pack_of(text: str, names: str) -> Locale:
-    """Return the pack that reads a text, chosen from the packs of the policy `memory.conflict.locale`.
+    """Return the pack for a text. `names` are the configured packs: the setting `memory.conflict.locale`.
 
-    When several packs know equally many words, the pack with more frequent words of its language wins, then the pack
-    listed first. A text without a known word (a single rare verb) goes to the first pack, unless no pack has its
-    script.
+    When several packs know the same number of words, the pack wins for which more words are frequent words of its
+    language. Among equal packs the first one wins. A text without any known word, for example a single rare verb, gets
+    the first pack, unless no pack has the script of the text.
     """
     packs = locales(names)
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
@@ -75,7 +75,8 @@ def _writes(text: str, packs: Sequence[Locale]) -> bool:
 
 @lru_cache(maxsize=16)
 def _vocabulary(pack: Locale) -> frozenset[str]:
-    """Return the words of the pack in lower case, without names of things, because languages borrow such names."""
+    """Return the words of the pack in lower case. Names of things are left out, because they are often equal in several
+    languages."""
     found: set[str] = set(pack.verbs) | set(pack.numbers)
     for owner in (pack, pack.markers):
         for field in fields(owner):

@@ -1,8 +1,9 @@
-"""A literal index: selects, from many regular expressions, the candidates for a text without running them; pure.
+"""Index of regular expressions by the literal strings that they need; pure.
 
-Each pattern needs certain literals: `(?:never|always) (?:say|tell)` needs `never` or `always`, and `say` or `tell`.
-The literals are computed from the pattern itself, so a new or changed pattern needs no other edit. A text is read word
-by word, and the literals of each word are cached: most words of most texts repeat.
+Many patterns are searched in every text. The index selects the patterns that may match a text, without running them.
+Example: `(?:never|always) (?:say|tell)` can only match a text that contains `never` or `always`, and `say` or `tell`.
+The literals are computed from the pattern itself, so a new or changed pattern needs no other edit. The index reads a
+text word by word and caches the literals found in each word, because most words occur in many texts.
 """
 
 from __future__ import annotations
@@ -20,46 +21,52 @@ WORDS_KEPT: Final = 8_192
 WORD_MAX: Final = 32
 """Maximum length of a cached word, in characters."""
 _EXACT_MAX: Final = 256
-"""Maximum number of texts in the expansion of a part of a pattern."""
+"""Maximum number of strings to which a part of a pattern is expanded."""
 _REPEATED_MAX: Final = 8
 """Maximum number of repetitions that are expanded."""
 _CHOICE_MAX: Final = 16
-"""Maximum number of characters of an expanded set."""
+"""Maximum number of characters in a set such as `[abc]` that is expanded."""
 _BEGINNING: Final = 3
 """Number of leading characters by which literals are looked up."""
 _SHORT: Final = 400
-"""Maximum length of a text in which literals of several words are looked up; in a longer text this costs as much as the
-search."""
+"""Maximum length of a text in which literals of several words are searched. In a longer text this search costs as much
+as running the pattern."""
 _PHRASES_MAX: Final = 64
-"""Maximum number of literals in a clause that is looked up by literals of several words."""
+"""Maximum number of literals in a clause for which literals of several words are searched."""
 _RARITY: Final = {" ": 0.5, ".": 1, ",": 1, "'": 1, "-": 1, ":": 1.5, '"': 1.5}
-"""Rarity of a character. A letter or digit has 1, characters not listed here have 2."""
+"""Rarity of a character: a higher value means that fewer texts contain it. A letter or digit has 1. Other characters
+that are not listed have 2."""
 _SRE: Final[Any] = importlib.import_module("re._parser")
-"""The parser of `re`. Its tree is not documented; a node type that is unknown here needs no literal."""
+"""The parser of `re`. Its syntax tree is not documented. A node of an unknown type is treated as a node that needs no
+literal."""
 
 Clause = frozenset[str]
-"""Literals. Every match contains at least one of them."""
+"""Alternative literals of a pattern. Every match of the pattern contains at least one of them."""
 
 
 def one_case(text: str) -> str:
-    """Return the text in lower case, with the letters that `re.IGNORECASE` equates with an ASCII letter replaced."""
+    """Return the text in lower case. Letters that `re.IGNORECASE` treats like an ASCII letter become that letter."""
     if text.isascii():
         return text.lower()
     return text.replace("İ", "i").casefold().replace("ı", "i")
 
 
 def needed_literals(pattern: str) -> tuple[Clause, ...]:
-    """Return clauses of case-folded literals. Every match contains at least one literal of each clause."""
+    """Return the clauses of a pattern, with case-folded literals. A match contains at least one literal of each
+    clause."""
     return tuple(dict.fromkeys(_sequence(_SRE.parse(pattern)).all_clauses))
 
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """The needs of a pattern: clauses as bits, and clauses with literals of several words, searched as substrings."""
+    """The literals that a text must contain before the pattern can match it."""
 
     number: int
+    """Position of the pattern."""
     clauses: int
+    """The clauses that words of the text must fulfil, one bit for each clause."""
     phrases: tuple[Clause, ...]
+    """The clauses with literals of several words. They are searched as substrings of the text."""
 
     def are_in(self, text: str, found: int) -> bool:
         if self.clauses & found != self.clauses:
@@ -68,7 +75,7 @@ class _Needs:
 
 
 class LiteralIndex:
-    """An index that selects the patterns whose literals are in a text."""
+    """Index that selects the patterns that may match a text."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         clauses: dict[Clause, int] = {}
@@ -95,7 +102,7 @@ class LiteralIndex:
         self._kept = lru_cache(maxsize=WORDS_KEPT)(self._read)
 
     def candidates(self, text: str) -> list[int]:
-        """Return the positions of the patterns that a case-folded text may match, ascending."""
+        """Return the positions of the patterns that may match the text, in ascending order. The text is case-folded."""
         found = 0
         for word in text.split():
             found |= self._kept(word) if len(word) <= WORD_MAX else self._read(word)
@@ -108,7 +115,7 @@ class LiteralIndex:
         return sorted(numbers)
 
     def _read(self, word: str) -> int:
-        """Return the clauses that have a literal in this word, as bits."""
+        """Return the clauses that have a literal in this word, one bit for each clause."""
         found = 0
         word = f" {word} "
         pairs = [*map(add, word, word[1:])]
@@ -125,14 +132,14 @@ def _has_gap(literal: str) -> bool:
 
 
 def _pieces(clause: Clause) -> Clause | None:
-    """Return one word of each literal, with a space where white space is next to it; None when a word is too common."""
+    """Return one word of each literal; None when one of these words is too common to select texts."""
     pieces = frozenset(map(_piece, clause))
     return pieces if all(map(_is_selective, pieces)) else None
 
 
 @lru_cache(maxsize=WORDS_KEPT)
 def _piece(literal: str) -> str:
-    """Return the longest word of a literal, with a space on each side where the literal has white space."""
+    """Return the longest word of a literal. The spaces next to the word in the literal are kept."""
     words = "".join(" " if letter.isspace() else letter for letter in literal).split(" ")
     last = len(words) - 1
     pieces = (f"{' ' * (place > 0)}{word}{' ' * (place < last)}" for place, word in enumerate(words) if word)
@@ -145,7 +152,7 @@ def _is_selective(piece: str) -> bool:
 
 
 def _frequency(clause: Clause) -> float:
-    """Return an estimate of the share of texts that contain one of the literals, by their length."""
+    """Return an estimate of the share of texts that contain one of the literals. Longer literals are rarer."""
     return sum(map(_frequency_of, clause))
 
 
@@ -160,10 +167,10 @@ class _Read:
     """The literals that a part of a pattern needs."""
 
     exact: Clause | None = None
-    """All texts that the part matches, if they are few."""
+    """All strings that the part matches; None when there are too many."""
     clauses: tuple[Clause, ...] = ()
     ending: Clause | None = None
-    """All possible endings of a match, if they are few and `exact` is not known."""
+    """All possible endings of a match. Set only when `exact` is None and the endings are few."""
 
     @property
     def all_clauses(self) -> tuple[Clause, ...]:
@@ -192,7 +199,7 @@ def _sequence(items: Iterable[tuple[Any, Any]]) -> _Read:
 
 
 def _item(name: str, value: Any) -> _Read:
-    """Read one item of the parse tree of `re`."""
+    """Return the literals that one item of the syntax tree of `re` needs."""
     match name:
         case "LITERAL":
             return _Read(frozenset((one_case(chr(value)),)))
@@ -246,5 +253,5 @@ def _branch(branches: Sequence[Iterable[tuple[Any, Any]]]) -> _Read:
 
 
 def _rarest(clauses: Iterable[Clause]) -> Clause | None:
-    """Return the clause that the fewest texts contain; None when every clause is too common."""
+    """Return the clause that probably occurs in the fewest texts; None when every clause is too common."""
     return min((each for each in clauses if _pieces(each)), key=_frequency, default=None)

@@ -1,7 +1,8 @@
-"""Markers of a clause: negations, endings, hedges, additions, and former values.
+"""Markers of a clause: words that change the claim but not its topic (docs/explanation/conflicts.md).
 
-The functions remove the markers, so that the remaining words only say what the statement is about
-(docs/explanation/conflicts.md).
+Markers are negations (`not`), endings (`no longer`), hedges (`maybe`), additions (`also`) and former values (`instead
+of tea`). The functions remove the markers from the clause and set flags. The remaining words are compared with other
+claims.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from .phrase_index import index_phrases, match_phrase
 from .tokenizer import Segment, Token, content
 
 _MARKERS_WITHIN = 5
-"""Hedges are searched within this number of words from the clause's beginning; later ones concern something else."""
+"""Number of words at the beginning of a clause in which hedges are searched. A later hedge concerns another part of the
+clause."""
 
 
 MarkerShelf = Mapping[str, tuple[tuple[int, int, tuple[str, ...]], ...]]
-"""First word → the phrases that begin with it: negative number of words, position in the pack, words. The sort order is
-longest phrase first, then the order of the pack."""
+"""The phrases of a pack by their first word. Each phrase is a tuple of its negative number of words, its position in
+the pack and its words. The smallest tuple is thus the longest phrase, and among equally long phrases the first in the
+pack."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerIndex:
-    """The markers of a pack by their first words, because most words of a text begin no marker."""
+    """The markers of a pack by their first words. The index saves time, because most words of a text begin no
+    marker."""
 
     hedges: MarkerShelf
     endings: MarkerShelf
@@ -36,9 +40,9 @@ class MarkerIndex:
     additive: MarkerShelf
     contrasts: MarkerShelf
     beginnings: MarkerShelf
-    """All markers that a clause may begin with."""
+    """All markers that may be the first words of a clause."""
     former: MarkerShelf
-    """Words before an old value."""
+    """Words before a former value, for example `from`."""
     negations_and_stop_words: frozenset[str]
     """Words that may occur between the beginning of a clause and its verb."""
 
@@ -81,12 +85,15 @@ class MarkedClause:
     added: bool = False
     past: bool = False
     over: bool = False
-    """True when it is no longer true or never was. Such a clause is about the present, whatever its tense."""
+    """True when the clause says that something is no longer true or never was true. Such a clause is about the present,
+    whatever its tense."""
     ongoing: bool = False
-    """True when a one-time event is still to come: `is moving`."""
+    """True when the verb has a continuous form, as in `is moving`. A one-time event in this form has not happened
+    yet."""
     former: Segment = ()
+    """The value that was true before or is denied."""
     moved: bool = False
-    """True when the clause names the old value together with the new one: `from tea to coffee`."""
+    """True when the clause names the former value and the new value: `from tea to coffee`."""
     changed: bool = False
     """True when a word says that the earlier state was different: `now`, `again`."""
     event: bool = False
@@ -94,11 +101,11 @@ class MarkedClause:
     perfect: bool = False
     """True when an auxiliary reports a past action without a duration: `has lived in Peru`."""
     another: bool = False
-    """True when the object is an additional one of its kind: `a second cat`."""
+    """True when the object is one more thing of its kind: `a second cat`."""
 
 
 def take_markers(clause: MarkedClause, pack: Locale) -> None:
-    """Remove markers from the clause and set its flags."""
+    """Remove the markers from the clause and set the flags of the clause."""
     markers = index_markers(pack)
     while _take(clause, markers.hedges, within=_MARKERS_WITHIN):
         clause.hedged = True
@@ -120,8 +127,11 @@ def take_markers(clause: MarkedClause, pack: Locale) -> None:
 
 
 def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
-    """Remove auxiliary verbs and set the tense: has worked → worked, not past; is working → working; did not work →
-    past; had to give up → gave up."""
+    """Remove auxiliary verbs and set the tense flags of the clause.
+
+    Examples: `has worked` becomes `worked`, which does not count as past. `is working` becomes `working`. `did work`
+    becomes `work`, which counts as past. `had to give up` becomes `give up`, which counts as past.
+    """
     clause.changed |= any(t.text in pack.markers.changes for t in clause.tokens)
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
     clause.event |= _reports_change(clause.tokens, pack)
@@ -158,7 +168,8 @@ def _take_auxiliary(clause: MarkedClause, pack: Locale) -> bool:
 
 
 def _take_until(clause: MarkedClause, pack: Locale) -> None:
-    """Handle `was on leave until May`: the state is over."""
+    """Mark a past state with an end, such as `was on leave until May`, as denied now, and remove the words of the
+    end."""
     found = clause.tokens
     over = next((place for place, token in enumerate(found) if place > 1 and token.text in pack.markers.until), None)
     if clause.over:
@@ -168,13 +179,13 @@ def _take_until(clause: MarkedClause, pack: Locale) -> None:
 
 
 def _take_carrier(clause: MarkedClause, pack: Locale) -> bool:
-    """Remove a verb that only says that the main verb's action began or happened: `started dating`, `had to give
-    up`."""
+    """Remove a verb that only says that the action of the main verb began or happened: `started` in `started dating`,
+    `had to` in `had to give up`."""
     found, shelves = clause.tokens, index_phrases(pack)
     begins = match_phrase(found, shelves.begins, pack)
     ruled = match_phrase(found, shelves.rules, pack)
     if begins is not None and ruled is not None and ruled.end > begins.end and found[begins.end].tense == "base":
-        return False  # went back to work
+        return False  # `went back to work`: the rule needs both verbs
     if begins is not None and _goes_on(found[begins.end :], "base" if begins.end > 1 else "ongoing", "ongoing"):
         clause.past, clause.tokens = False, found[begins.end :]
         return True
@@ -190,7 +201,7 @@ def _goes_on(found: Sequence[Token], *tenses: str) -> bool:
 
 
 def take_former(clause: MarkedClause, pack: Locale) -> None:
-    """Remove the old value of `from X to Y` and keep it in `former`."""
+    """Move the former value X of a clause such as `from X to Y` into `former`."""
     if not clause.tokens:
         return
     for _, order, words in sorted(_candidates_at(clause.tokens[0], index_markers(pack).former), key=itemgetter(1)):
@@ -201,7 +212,7 @@ def take_former(clause: MarkedClause, pack: Locale) -> None:
         place = next((place for place, token in enumerate(rest) if token.text == after), None)
         if place is not None:
             clause.former, clause.moved = content(rest[:place], pack), True
-            verb = clause.tokens[: max(1, len(words) - 1)]  # went up *from* 5 *to* 6 → went up to 6
+            verb = clause.tokens[: max(1, len(words) - 1)]  # `went up from 5 to 6` becomes `went up to 6`
             clause.tokens = verb + rest[place:]
             return
 
@@ -211,7 +222,7 @@ def begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:
 
 
 def _contrast_at(found: Sequence[Token], place: int, contrasts: MarkerShelf) -> tuple[str, ...] | None:
-    """Return the first phrase of the pack that begins at a position."""
+    """Return the words of the contrast phrase that begins at a position; None when there is none."""
     may_begin = _candidates_at(found[place], contrasts)
     if not may_begin:
         return None
@@ -235,7 +246,7 @@ def _starts(found: Sequence[Token], place: int, words: Sequence[str]) -> bool:
 
 
 def _take(clause: MarkedClause, phrases: MarkerShelf, *, within: int) -> bool:
-    """Remove the longest of the phrases that begins within the first `within` words; return whether one was removed."""
+    """Remove the longest phrase that begins within the first `within` words. Return whether a phrase was removed."""
     found = clause.tokens
     matches = [
         (size, order, place)
@@ -252,7 +263,9 @@ def _take(clause: MarkedClause, phrases: MarkerShelf, *, within: int) -> bool:
 
 
 def _negatable(found: Sequence[Token]) -> int:
-    """Return the number of words in which a negation may begin: up to one word after the verb. Later negations concern
-    something else."""
+    """Return the number of words in which a negation may begin: the words up to the first word after the verb.
+
+    A later negation concerns another part of the clause.
+    """
     verb = next((place for place, token in enumerate(found) if token.tense is not None), 0)
     return verb + 2

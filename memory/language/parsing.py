@@ -1,7 +1,7 @@
-"""The parser: turns a text into claims, clause by clause, with a locale pack.
+"""Parser: turn a text into claims, clause by clause, with a locale pack.
 
-"Left Google and now works at Stripe" gives two claims about the subject. Words that the pack does not know stay open;
-zones and a model decide them.
+"Left Google and now works at Stripe" gives two claims about the subject. A clause that the pack does not understand
+becomes a claim without a predicate.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from .word_order import arrange, joined_infinitives, shares_auxiliary
 READ_KEPT = 2_048
 """Number of parsed texts in the cache."""
 _SUBJECT_WORDS_MAX = 7
-"""Maximum number of words before the verb that name the subject of a clause."""
+"""Maximum number of words before the verb that may name the subject of a clause."""
 
 _NOTHING = Claim((), None, "unsure", (), (), frozenset(), frozenset())
 
 
 @lru_cache(maxsize=READ_KEPT)
 def read(text: str, pack: Locale) -> tuple[Claim, ...]:
-    """Return the claims of a text: at least one, an empty claim when the text has no content.
+    """Return the claims of a text. A text without content has one empty claim.
 
     Results are cached, because every new statement is compared with several known statements. Only the first
-    `CONTENT_MAX` characters (the limit of a statement) are read: the readings of a clause grow faster than its length.
+    `CONTENT_MAX` characters are parsed, because the time grows faster than the length of a clause. `CONTENT_MAX` is the
+    maximum length of a statement.
     """
     claims: list[Claim] = []
     added = False
@@ -51,13 +52,14 @@ def read(text: str, pack: Locale) -> tuple[Claim, ...]:
 
 
 def predicate_of(text: str, pack: Locale) -> str | None:
-    """Return the predicate of a fact with this text, from its first asserting claim."""
+    """Return the predicate of the first claim that is true now and has a predicate; None when there is none."""
     claims = read(text, pack)
     return next((_full_name(each) for each in claims if asserts(each) and each.predicate), None)
 
 
 def full_names(text: str, pack: Locale) -> tuple[str, ...]:
-    """Return the single-valued predicates of a text, in the form of stored facts."""
+    """Return the single-valued predicates of a text. Their form is the form of the field `predicate` of stored
+    facts."""
     names = (_full_name(each) for each in read(text, pack) if each.predicate and each.valued == "single")
     return tuple(dict.fromkeys(names))
 
@@ -67,7 +69,8 @@ def _full_name(claim: Claim) -> str:
 
 
 def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
-    """Split at breaks, and at `and` and `but` before a verb: the words after it are about the subject again."""
+    """Split a text into clauses: at punctuation, and at `and` and `but` before a verb. The clause after such a word has
+    the same subject as the clause before it."""
     clause: list[Token] = []
     for place, token in enumerate(found):
         after = found[place + 1 :]
@@ -92,13 +95,14 @@ def _begins_clause(rest: Sequence[Token], pack: Locale) -> bool:
 
 
 def _is_location_of_name(found: Sequence[Token], place: int) -> bool:
-    """Return whether a name after a comma only locates the name before it: `Hackney, London`."""
+    """Return whether the words after a comma say where the name before the comma is: `Hackney, London`."""
     after = list(itertools.takewhile(lambda token: not token.is_break, found[place + 1 :]))
     return place > 0 and found[place - 1].is_name and bool(after) and all(token.is_name for token in after)
 
 
 def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
-    """Return the words that the clause denies: `…, not in Basel`."""
+    """Return the denied words of a clause such as `not in Basel` in `lives in Bern, not in Basel`; None for any other
+    clause."""
     for _, _, words in index_markers(pack).contrasts.get(clause[0].text, ()):
         size = len(words)
         if tuple(token.text for token in clause[:size]) == words and not any(t.tense for t in clause[size:]):
@@ -107,7 +111,7 @@ def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
 
 
 def _is_aside(clause: Sequence[Token], pack: Locale) -> bool:
-    """Return whether a clause is an aside: `besides Luca, …`."""
+    """Return whether a clause has no verb and only announces an addition: `besides Luca`."""
     return clause[0].text in pack.markers.additive and not any(token.tense in ("present", "past") for token in clause)
 
 
@@ -127,7 +131,8 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     person = any(token.base in pack.people for token in head) or any(token.is_name for token in head)
     attribute = bool(head) and not (person and not is_value(clause.tokens, pack))
     if attribute and rule_of(head + clause.tokens, pack) is not None:
-        clause.tokens, whose, attribute = head + clause.tokens, (), False  # a rule begins with the noun: `name is`
+        # The rule begins with the noun: `name is`.
+        clause.tokens, whose, attribute = head + clause.tokens, (), False
     if head and match_phrase(clause.tokens, index_phrases(pack).ended, pack) is not None:
         clause.denied, clause.past = True, False
         gone = match_phrase(clause.tokens, index_phrases(pack).gone, pack) is not None
@@ -143,7 +148,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
 
 
 def _cut(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Split a clause into the words about the subject and the words about others."""
+    """Split a clause into the words about the subject and the words about other people or things."""
     for place, token in enumerate(found):
         if place > 1 and token.text in pack.markers.others:
             only_when = all(tells_when(each.text, pack) or each.is_number for each in counted(found[place:], pack))
@@ -162,8 +167,7 @@ def _strip_subject(clause: MarkedClause, pack: Locale) -> None:
 
 
 def _without_time(found: list[Token], pack: Locale) -> list[Token]:
-    """Return the clause without a time expression before its verb: `In 2019 moved to Rome`, `two years ago joined
-    SAP`."""
+    """Return the clause without a time expression before its verb: `In 2019 moved to Rome` becomes `moved to Rome`."""
     place = 0
     while place < len(found) and (
         found[place].is_number
@@ -177,7 +181,7 @@ def _without_time(found: list[Token], pack: Locale) -> list[Token]:
 
 
 def _plain_order(found: list[Token], pack: Locale) -> list[Token]:
-    """Return `husband is Paolo` for `Paolo is the husband`."""
+    """Return a clause in which the relationship comes first: `Paolo is the husband` becomes `husband is Paolo`."""
     place = next((place for place, token in enumerate(found) if token.base in pack.copulas), 0)
     head, value = found[:place], counted(found[place + 1 :], pack)
     indefinite = any(token.text in pack.articles for token in found[place + 1 :])
@@ -188,8 +192,10 @@ def _plain_order(found: list[Token], pack: Locale) -> list[Token]:
 
 
 def _subject_words(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
-    """Return the words before the verb, when the clause does not begin with a verb: `sister` lives in Oslo, `rent` is
-    900."""
+    """Return the words before the verb, or no words when the clause begins with a verb.
+
+    Examples: `sister` in `sister lives in Oslo`, `rent` in `rent is 900`.
+    """
     if not found or _is_verb(found, 0, pack) or begins_with_marker(found, pack):
         return ()
     joined = False
@@ -197,7 +203,7 @@ def _subject_words(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
         token = found[place]
         if token.tense in ("present", "past") and token.text != "'s":
             if joined and token.base not in pack.copulas:
-                continue  # `language for code reviews is French`
+                continue  # `language for code reviews is French`: `reviews` is not the verb
             return found[:place]
         joined = joined or token.text in pack.separators
     return ()
@@ -211,5 +217,5 @@ def _is_verb(found: Sequence[Token], place: int, pack: Locale) -> bool:
     if place == 0 and token.tense == "past" and len(found) > 1 and counts(found[1], pack) and found[1].tense is None:
         near = itertools.takewhile(lambda each: not each.is_break, found[1 : _SUBJECT_WORDS_MAX + 1])
         if any(each.base in pack.copulas and each.tense == "present" for each in near):
-            return False  # preferred editor is Vim
+            return False  # `preferred editor is Vim`: `preferred` is not the verb
     return token.tense != "base" or not followed

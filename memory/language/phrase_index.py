@@ -1,6 +1,7 @@
-"""An index of a locale pack's phrases, matched at the beginning of a clause; pure.
+"""Index of a locale pack's phrases. A phrase is compared with the beginning of a clause; pure.
 
-A pack has more than a thousand phrases, so the index groups them by their first words.
+A pack has more than a thousand phrases, so the index groups the phrases by their first words. In a phrase, `#` matches
+a number and `*` matches one or two words of any kind.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ _OPEN = frozenset(("#", "*"))
 class Phrase:
     words: tuple[str, ...]
     needs: frozenset[str]
-    """The literal words of the phrase. Without all of them there is no match."""
+    """The words of the phrase without `#` and `*`. The phrase matches only a clause that contains all of them."""
     rule: PredicateRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Phrases with the same first word. They are ranked: longest first, then the order of the pack."""
+    """Phrases with the same first word, each with its rank. Rank 0 is the longest phrase. Equally long phrases have the
+    order of the pack."""
 
     alone: tuple[tuple[int, Phrase], ...]
-    """Phrases that need no other word."""
+    """Phrases that need only their first word."""
     by_word: Mapping[str, tuple[tuple[int, Phrase], ...]]
-    """The other phrases, by one of the words that they need."""
+    """The other phrases, by the longest of the other words that they need."""
 
     def that_may_match(self, said: Set[str]) -> list[tuple[int, Phrase]]:
-        """Return the phrases whose words all occur in `said`, by rank."""
+        """Return the phrases that need only words of `said`, with their ranks, in the order of the ranks."""
         others = [each for word in self.by_word.keys() & said for each in self.by_word[word] if each[1].needs <= said]
         return sorted((*self.alone, *others), key=itemgetter(0)) if others else [*self.alone]
 
 
 Shelf = Mapping[str, Phrases]
-"""First word → the phrases that begin with it."""
+"""Phrases by their first word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class PhraseIndex:
 
 @dataclass(frozen=True, slots=True)
 class PhraseMatch:
-    """A phrase that matches the beginning of a clause, and the words of the clause that are its object."""
+    """A phrase that matches the beginning of a clause, and the object of the clause."""
 
     phrase: Phrase
     end: int
@@ -92,8 +94,10 @@ def index_phrases(pack: Locale) -> PhraseIndex:
 def match_phrase(
     found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[PhraseMatch], bool] = lambda match: True
 ) -> PhraseMatch | None:
-    """Return the longest phrase of the shelf that matches the beginning of the clause and fits; in a tie, the first in
-    the pack."""
+    """Return the longest phrase of the shelf that matches the beginning of the clause and for which `fits` is true.
+
+    Among equally long phrases, the first in the pack wins.
+    """
     if not found:
         return None
     beginnings = dict.fromkeys((found[0].base, found[0].text, found[0].word))
@@ -141,7 +145,8 @@ def _group(first: str, phrases: Iterable[Phrase]) -> Phrases:
 
 
 def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tuple[Token, ...]:
-    """Return the object: tokens that match `#` and `*`, adverbs of manner, and all tokens after the phrase."""
+    """Return the tokens of the object: tokens that match `#` or `*`, skipped tokens with a meaning (adverbs of manner),
+    and all tokens after the phrase."""
     spelled = zip(found, aligned, strict=False)
     captured = [token for token, word in spelled if word in ("#", "*", "") and counts(token, pack)]
     return (*captured, *found[len(aligned) :])
@@ -150,8 +155,10 @@ def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tup
 def _aligned(
     found: Sequence[Token], words: Sequence[str], pack: Locale, *, first: bool = True
 ) -> tuple[str, ...] | None:
-    """Return for each token the phrase word that it matches ("" for a skipped token); None when the phrase does not
-    match."""
+    """Return, for each token that the phrase covers, the word of the phrase that matches it ("" for a skipped token).
+
+    Return None when the phrase does not match. The first token may not be skipped.
+    """
     if not words:
         return ()
     word, rest = words[0], words[1:]

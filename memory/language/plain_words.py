@@ -11,11 +11,11 @@ from typing import Final
 _GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _DECIMAL: Final = re.compile(r"(?<=\d),(?=\d)")
 _SPACELESS: Final = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "BOPOMOFO", "KATAKANA-HIRAGANA")
-"""Scripts without spaces between words, by the first word of their letters' Unicode names."""
+"""Scripts without spaces between words. Each name is the first word in the Unicode names of the script's letters."""
 _MINUS: Final = frozenset("-−")
 _IN_NUMBERS: Final = _MINUS | {"."}
 _SAID: Final = frozenset("#%&@?*/")
-"""Punctuation that makes a difference between texts: C and C#."""
+"""Punctuation that is kept, because texts may differ only in it: C and C#."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PlainWord:
     text: str
     """The folded form: NFKC, case-folded, numbers in one notation."""
     is_name: bool = False
-    """True when the word begins with a capital letter and is not the first word."""
+    """True when the word begins with a capital letter and is not the first word of the text."""
 
     @property
     def is_number(self) -> bool:
@@ -33,7 +33,8 @@ class PlainWord:
 
 
 def plain_words(text: str) -> tuple[PlainWord, ...]:
-    """Split a text into words. Punctuation and spaces are dropped; 1.500 and 1500, 1,80 and 1.8 are equal."""
+    """Split a text into words without punctuation and spaces. Numbers have one notation: `1.500` becomes `1500`, and
+    `1,80` becomes `1.8`."""
     plain = _DECIMAL.sub(".", _GROUPED.sub("", unicodedata.normalize("NFKC", text)))
     return tuple(_word(run, place) for place, run in enumerate(_runs(plain)))
 
@@ -62,8 +63,8 @@ def _runs(plain: str) -> Iterator[str]:
 
 
 def _kind(each: str) -> str:
-    """Return the kind of a character: in a word (L), in a number (N), one letter as a word (W), a symbol (S), or
-    empty."""
+    """Return the kind of a character: part of a word (L), part of a number (N), a letter that is a word alone (W), a
+    symbol (S), or an empty string for other characters."""
     category = unicodedata.category(each)
     if category.startswith(("L", "M")):
         return "W" if category.startswith("L") and is_spaceless(each) else "L"

@@ -1,6 +1,6 @@
-"""Predicate and object of a clause, by the rules of the locale pack.
+"""Find the predicate and the object of a clause by the rules of the locale pack.
 
-"X is V" makes X a predicate with one value. When no rule matches, the predicate is None.
+A clause `X is V` has the predicate X with one value. When no rule matches a clause, its predicate is None.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], 
 
 
 def _best_order(found: list[Token], pack: Locale) -> list[Token]:
-    """Return the order of prepositional phrases in which the pack's longest phrase matches.
+    """Return the clause with the order of prepositional phrases for which the longest phrase of the pack matches.
 
-    In a tie, an order that matches a rule for names wins, then the given order. Where word order is free, `zieht mit
-    Ana nach Köln` and `zieht nach Köln mit Ana` mean the same.
+    Some languages allow several orders: `zieht mit Ana nach Köln` and `zieht nach Köln mit Ana` mean the same. Among
+    orders with equally long matches, an order that matches a rule for names wins, then the given order.
     """
     if pack.word_order is None:
         return found
@@ -67,7 +67,7 @@ def _size(found: PhraseMatch | None) -> int:
 
 
 def _may_report_end(found: Sequence[Token], pack: Locale) -> bool:
-    """Return whether the clause may report an end: `sold honey`, but not `sells honey`, which is a habit."""
+    """Return whether the clause may report an end. `sold honey` may; `sells honey` may not, because it is a habit."""
     habit = bool(found) and found[0].tense == "present"
     return (
         not habit
@@ -83,21 +83,25 @@ def _is_only_time(found: Sequence[Token], pack: Locale) -> bool:
 
 
 def _claims_of_end(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Locale) -> list[Claim]:
-    """Return the claims of a clause that reports an end. `Quit smoking` denies smoking; `quit the choir` denies all
-    known claims about the choir."""
+    """Return the claims of a clause that reports an end.
+
+    `quit smoking` denies the predicate of smoking. `quit the choir` is a denial without a predicate, which rules out
+    all known claims about the choir.
+    """
     after = list(ended.object)
     if len(after) > 1 and after[0].base in pack.auxiliaries and after[1].tense == "ongoing":
         after = after[1:]
     clause.denied, clause.past = True, False
     if after and after[0].tense == "ongoing":
         clause.tokens = after
-        return extract_claims(clause, whose, (), pack)  # the reason of the end is not part of the claim
+        return extract_claims(clause, whose, (), pack)  # without `rest`: it is the reason
     after = _without_reason(after, pack)
     return [claim_of(clause, whose, None, "unsure", after, (), pack)]
 
 
 def _without_reason(after: list[Token], pack: Locale) -> list[Token]:
-    """Return the ended thing without the reason and without the next event: `the club over a quarrel` → `the club`."""
+    """Return the ended thing without the reason and without the next event: `the club over a quarrel` becomes `the
+    club`."""
     for place, token in enumerate(after[1:], start=1):
         joined = token.text in pack.joins and after[place + 1 : place + 2]
         if token.text in pack.reasons or (joined and after[place + 1].text in pack.separators):
@@ -106,14 +110,17 @@ def _without_reason(after: list[Token], pack: Locale) -> list[Token]:
 
 
 def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
-    """Return whether a clause names no object: `drinks`, `drinks heavily`, `drinks with friends`."""
+    """Return whether a clause has no object, as in `drinks`, `drinks heavily` and `drinks with friends`."""
     said = [token for token in after if not says_how(token, pack) and not tells_when(token.word, pack)]
     return not said or said[0].text in pack.separators
 
 
 def _claims_without_rule(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
-    """Return the claims of a clause that matches no rule: a known occupation after `is a`, a replacement, or a claim
-    without a predicate."""
+    """Return the claims of a clause that matches no rule.
+
+    The claim is an occupation (`is a nurse`), a switch to another thing (`switched to tea`), or a claim without a
+    predicate.
+    """
     found = clause.tokens
     if found and found[0].base in pack.copulas:
         first = segments(found[1:], pack)
@@ -131,8 +138,11 @@ def _claims_without_rule(clause: MarkedClause, whose: Segment, rest: Sequence[To
 
 
 def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) -> bool:
-    """Return whether the words name an occupation, listed or with the ending of one: `is a beekeeper`, but not `is a
-    perfectionist` or `is older`."""
+    """Return whether the words name an occupation: a listed one, or a word with an ending of occupations.
+
+    `beekeeper` is an occupation. `perfectionist` is not, because it is an exception; `older` is not, because no article
+    comes before it.
+    """
     last = segment[-1]
     said = {last.text, last.text.removesuffix("s")}
     if said & pack.not_occupations:
@@ -144,8 +154,11 @@ def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) 
 def _role_and_employer(
     clause: MarkedClause, whose: Segment, predicate: str, after: Sequence[Token], pack: Locale
 ) -> tuple[Sequence[Token], list[Claim]]:
-    """Split a role and an employer: `works at Google as a nurse` also names a role, `is a nurse at Google` also names
-    an employer. Return the rest of the object and the claims about the other part."""
+    """Split an object that names a role and an employer.
+
+    `works at Google as a nurse` also names a role; `is a nurse at Google` also names an employer. Return the object
+    without the second part, and a claim about the second part.
+    """
     for each in pack.implied:
         if each.predicate != predicate:
             continue
@@ -159,7 +172,7 @@ def _role_and_employer(
 
 
 def _is_proper(after: Sequence[Token], pack: Locale) -> bool:
-    """Return whether the first thing is a proper name and not a department."""
+    """Return whether the first thing is a proper name. Names of departments do not count."""
     thing = counted(list(itertools.takewhile(lambda token: token.text not in pack.separators, after)), pack)
     return bool(thing) and all(token.is_name and token.text not in pack.not_employers for token in thing)
 
@@ -179,13 +192,13 @@ def _meets_needs(each: PhraseMatch, pack: Locale) -> bool:
 
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:
-    """Return whether the clause is a copula and a name: `is Anna`."""
+    """Return whether the clause is a form of `be` and a name: `is Anna`."""
     after = counted(found[1:], pack)
     return bool(after) and found[0].base in pack.copulas and after[0].is_name
 
 
 def value_at(found: Sequence[Token], pack: Locale) -> int:
-    """Return the position of V in `X is V`; 0 when the clause has another form."""
+    """Return the position of V in a clause `is V` or `became V`; 0 when the clause has another form."""
     if found[0].base in pack.copulas:
         return 1
     becomes = match_phrase(found, index_phrases(pack).becomes, pack)
@@ -193,7 +206,7 @@ def value_at(found: Sequence[Token], pack: Locale) -> int:
 
 
 def changed_attribute(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]] | None:
-    """Return X and V of `changed X to V`."""
+    """Return X and V of a clause `changed X to V`; None when the clause has another form."""
     for verb, before in pack.sets:
         if found and found[0].base == verb:
             place = next((place for place, token in enumerate(found) if token.text == before), 0)
@@ -205,7 +218,7 @@ def changed_attribute(found: Sequence[Token], pack: Locale) -> tuple[Sequence[To
 def attribute_claim(
     clause: MarkedClause, head: Sequence[Token], value: Sequence[Token], rest: Sequence[Token], pack: Locale
 ) -> Claim:
-    """Return the claim of `X is V`: X has one value at a time."""
+    """Return the claim of a clause `X is V`. `head` is X, `value` is V. The predicate X has one value at a time."""
     clause.past = False
     named = [token for token in head if counts(token, pack)]
     if len(named) > 1 and named[-1].text == pack.name_word:

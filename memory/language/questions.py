@@ -1,8 +1,8 @@
-"""Questions: detects messages that only ask; pure.
+"""Detect messages that contain only questions; pure.
 
-A question mark ends a question in most languages, `吗` or `か` in some. Where a pack has question words, a question is
-also recognised without a mark, by word order ("where do I live again"). The rules are cautious: "I live in Berlin, do
-you know it?" states something, so it does not only ask.
+A sentence is a question when it ends with a question mark or, in some languages, with a particle such as `吗` or `か`.
+When a pack has question words, the word order also shows a question without a mark ("where do I live again"). The rules
+are cautious: "I live in Berlin, do you know it?" states something, so the message is not only a question.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ _SENTENCE: Final = re.compile(r"[^.!?？！。؟…\n]+[.!?？！。؟…]*")
 _CLAUSE: Final = re.compile(r"[,;:，、؛()]|\s[-–—]+\s")
 _WORD: Final = re.compile(r"[\w'’]+")
 _ENDS: Final = re.compile(r"(?:吗|嗎|呢|吧|か|かな|까|까요|나요|ですか|ますか)$")
-"""Particles and endings of questions in Chinese, Japanese and Korean, also without a mark."""
+"""Particles and endings of questions in Chinese, Japanese and Korean. With them, a question needs no question mark."""
 _ASKED: Final = re.compile(r"[?？؟]+[\s!?？؟)\"'»”’]*$")
 _LONG: Final = 3
-"""A clause with at least this number of words before the question may state something."""
+"""Minimum number of words of a clause before the question that may state something."""
 LONGEST_QUESTION: Final = 2_000
-"""Maximum length of a message that may be a question, in characters; a cue has the same limit."""
+"""Maximum length, in characters, of a message that may be a question. The cue of a search has this limit too."""
 _INVERTED_WITHIN: Final = 5
-"""Maximum number of words before the verb: `which kind of tea do I`."""
+"""Maximum number of words between the question word and the verb, as in `which kind of tea do I`."""
 
 
 def only_asks(text: str, packs: tuple[Locale, ...]) -> bool:
     """Return whether every sentence of a message is a question, apart from greetings and similar words.
 
-    `packs` are the languages whose words are known. A message of more than 2 000 characters never only asks.
+    `packs` are the packs of the languages in which the message may be. The result is False for a message of more than
+    `LONGEST_QUESTION` characters.
     """
     return len(text) <= LONGEST_QUESTION and _only_asks(text, packs)
 
@@ -56,7 +57,7 @@ def _says_nothing(found: list[str], known: Sequence[QuestionWords]) -> bool:
 
 
 def _asks(sentence: str, marked: bool, known: Sequence[QuestionWords]) -> bool:
-    """Return whether a sentence is a question. `marked`: it has a question mark."""
+    """Return whether a sentence is a question. `marked` is True when the sentence has a question mark."""
     if not sentence.isascii() and _ENDS.search(sentence.rstrip(".!。！?？ ")):
         return True
     if marked and (opening := sentence.find("¿")) >= 0:
@@ -66,8 +67,11 @@ def _asks(sentence: str, marked: bool, known: Sequence[QuestionWords]) -> bool:
 
 
 def _asks_in(clauses: list[list[str]], marked: bool, known: QuestionWords) -> bool:
-    """Return whether the clauses of a sentence ask, by the words of one language. Without a question mark the first
-    clause decides, unless another clause states something."""
+    """Return whether the clauses of a sentence are a question, by the words of one language.
+
+    Without a question mark, the first clause must open a question. With or without a mark, the sentence is no question
+    when another clause states something.
+    """
     told = [found for each in clauses if (found := _without_fillers(_uncontracted(each, known), known))]
     if not told:
         return marked
@@ -86,7 +90,7 @@ def _without_fillers(found: list[str], known: QuestionWords) -> list[str]:
 
 
 def _uncontracted(found: list[str], known: QuestionWords) -> list[str]:
-    """Split `what's` into two words."""
+    """Split a first word such as `what's` into two words."""
     first, mark, rest = found[0].partition("'")
     return [first, f"'{rest}", *found[1:]] if mark and first in known.openers else found
 
@@ -104,8 +108,11 @@ def _opens_question(found: list[str], marked: bool, known: QuestionWords) -> boo
 
 
 def _is_inverted(after: list[str], marked: bool, known: QuestionWords) -> bool:
-    """Return whether a verb comes before its subject after the question word. Without a question mark, `what is` also
-    begins a statement with another verb: `what is important to me is honesty`."""
+    """Return whether the verb comes before the subject in `after`, the words after a question word.
+
+    Without a question mark, a clause with a second verb does not count, because it may be a statement: `what is
+    important to me is honesty`.
+    """
     place = next((place for place, word in enumerate(after) if word in known.auxiliaries | known.subjects), None)
     if place is None or place >= _INVERTED_WITHIN or after[place] not in known.auxiliaries:
         return False

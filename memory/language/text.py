@@ -1,4 +1,4 @@
-"""Forms of a text: for display in a prompt, as a reader sees it, and for the comparison of quotes."""
+"""Normal forms of a text: as a reader sees it, escaped for a prompt, and folded for the comparison of quotes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ INVISIBLE: Final = re.compile(
 """Characters without width: format characters, joiners, direction marks, variation selectors."""
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
 _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Every sequence that any reader treats as a line end."""
+"""Every sequence that some program shows as a line end."""
 _TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
-"""Invisible copies of ASCII in Unicode."""
+"""Unicode tags, which are invisible copies of ASCII characters, mapped to the ASCII characters."""
 _PUNCTUATION: Final = str.maketrans("„“”«»‹›‟〝〞‘’‚‛ʼ´‐‑‒։∶", '"' * 10 + "'" * 6 + "---::")
 _DASHES: Final = dict.fromkeys(map(ord, "–—―−"), "-")
 _MARK: Final = r"\[ ?[twcefpo] ?\d+ ?\]"
@@ -30,7 +30,8 @@ _SPEAKER: Final = r"(?: ?\([^()\n]{0,200}\))?"
 _HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]*{_SPEAKER} ?:|\[ ?/?memory |<\|"
 _LOOKS_OURS: Final = re.compile(_HEADING, re.IGNORECASE)
 _MAY_LOOK_OURS: Final = re.compile(r"[\[:#<&]")
-"""Characters of prompt syntax. An ASCII line without any of them is plain text; `&` may begin an HTML escape."""
+"""Characters of prompt syntax. An ASCII line without any of them cannot look like a part of a prompt. `&` may begin an
+HTML escape of such a character."""
 _INDENT: Final = re.compile(r"\s*")
 _ESCAPED: Final = re.compile(rf"\\(?={_HEADING})", re.IGNORECASE)
 _LEADING_BACKSLASH: Final = re.compile(r"(?<!\S)\\(?=\S)")
@@ -39,8 +40,9 @@ _LEADING_BACKSLASH: Final = re.compile(r"(?<!\S)\\(?=\S)")
 def visible(text: str) -> str:
     """Return the text as a reader sees it.
 
-    HTML escapes and compatibility forms (full width) are resolved, and invisible characters are removed. Line ends,
-    quotation marks, apostrophes, hyphens and spaces have one form each.
+    HTML escapes are decoded, compatibility forms such as full-width letters become plain letters, and invisible
+    characters are removed. All variants of line ends, quotation marks, apostrophes, hyphens and spaces are replaced by
+    one form each.
     """
     for _ in range(2):
         if "&" in text:
@@ -52,7 +54,7 @@ def visible(text: str) -> str:
 
 
 def latin_lookalikes(text: str) -> str:
-    """Replace letters of other scripts that look like Latin letters."""
+    """Replace letters of other scripts that look like a Latin letter by that letter."""
     return text if text.isascii() else text.translate(LATIN_LOOKALIKES)
 
 
@@ -66,7 +68,7 @@ def looks_like_prompt(line: str) -> bool:
 
 def escape_markers(text: str) -> str:
     """Put a backslash before each line that looks like a role, heading or marker of a prompt (`assistant:`, `## user`,
-    `[t1]`), so that a text cannot imitate the prompt around it. Every line end becomes `\\n`."""
+    `[t1]`). The text then cannot imitate the prompt around it. Every line end becomes `\\n`."""
     return "\n".join(_escaped(line) for line in _LINE_ENDS.split(text))
 
 
@@ -83,20 +85,24 @@ def unescape_markers(text: str) -> str:
 
 
 def own_statement(content: str, subject: str) -> str:
-    """Return a statement without the name of its own subject: `Elena lives in Lecce` with the subject elena."""
+    """Return a statement without the name of its subject at the beginning: `Elena lives in Lecce` with the subject
+    `elena` becomes `lives in Lecce`."""
     named = [re.escape(each) for each in dict.fromkeys((subject.replace("-", " "), subject.partition("-")[0])) if each]
     begins = re.match(rf"\s*(?:{'|'.join(named)})(?:'s|’s)?\s+(?=\S)", content, re.IGNORECASE) if named else None
     return content if begins is None else content[begins.end() :]
 
 
 def one_line(text: str) -> str:
-    """Replace line breaks and runs of white space with single spaces: an item of a prompt is one line."""
+    """Return the text as one line: line breaks and runs of white space become single spaces."""
     return " ".join(text.split())
 
 
 def folded(text: str) -> str:
-    """Return the form in which quotes are compared: as a reader sees it, but with case, quotation marks, dashes and
-    spaces unified, and without the backslashes of prompts."""
+    """Return the form of a text in which quotes are compared.
+
+    The text is in lower case, with one form of quotation marks, dashes and spaces. Invisible characters are removed,
+    and so are the backslashes that `escape_markers` adds.
+    """
     plain = text
     if not text.isascii():
         plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION).translate(_DASHES)
@@ -108,11 +114,12 @@ def folded(text: str) -> str:
 
 
 def quote_found(quote: str, text: str) -> bool:
-    """Return whether the quote is in the text, after folding. An empty quote is never found."""
+    """Return whether the text contains the quote when both are folded. An empty quote is never found."""
     return quote_in_folded(quote, folded(text))
 
 
 def quote_in_folded(quote: str, text: str) -> bool:
-    """Return the same as `quote_found` for an already folded text: many quotes are compared with one text."""
+    """Return whether a text that is already folded contains the quote. It saves time when many quotes are compared with
+    one text."""
     wanted = folded(quote)
     return bool(wanted) and wanted in text

@@ -1,4 +1,4 @@
-"""The tokenizer: words of a statement, normalised for spelling, inflection and number; pure.
+"""Tokenizer: split a statement into words, and normalise their spelling, inflection and numbers; pure.
 
 The words and rules of the language come from the locale pack.
 """
@@ -20,26 +20,27 @@ _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _ABBREVIATION = 3
-"""Maximum number of letters before a full stop that does not end a sentence (Dr., St.)."""
+"""Maximum number of letters of an abbreviation (Dr., St.). A full stop after such a word does not end a sentence."""
 _DETERMINED_WITHIN = 24
 """Number of words before a noun in which its determiner is searched."""
 _SHORTEST_STEM = 3
 """Minimum number of letters in a stem."""
 _SHORTEST_INFLECTED = 4
-"""A noun needs more letters than this to count as inflected: Main is not a form of Mai."""
+"""A capitalised word with at most this number of letters is never an inflected form of a known noun, because short
+nouns are too similar: `Main` is not a form of `Mai`."""
 
 WORDS_KEPT = 8_192
-"""Number of words in the cache of word forms: most words of most texts repeat."""
+"""Number of words in each cache of word forms. The caches save time, because most words occur in many texts."""
 
 _LongForms = tuple[tuple[str, re.Pattern[str], str], ...]
 
 Segment = tuple[str, ...]
-"""The words for one thing, between two prepositions."""
+"""The words that name one thing: for example the words between two prepositions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of a statement in the forms that the rules compare."""
+    """One word of a statement, in the forms that the rules compare."""
 
     text: str
     """The word in lower case."""
@@ -52,7 +53,7 @@ class Token:
     is_name: bool = False
     is_number: bool = False
     is_noun: bool = False
-    """True when it is known to be a noun, in a language that writes nouns with a capital letter."""
+    """True when the word is a noun, in a language that writes nouns with a capital letter."""
 
     @property
     def is_break(self) -> bool:
@@ -74,7 +75,7 @@ def tokens(text: str, pack: Locale) -> list[Token]:
 
 @lru_cache(maxsize=8)
 def _long_forms(pack: Locale) -> tuple[_LongForms, _LongForms]:
-    """Return the contractions and the aliases of a pack: short form, pattern, long form."""
+    """Return the contractions and the aliases of a pack, each as short form, pattern and long form."""
     contractions = (
         (short.casefold(), re.compile(rf"{re.escape(short)}(?!\w)", re.IGNORECASE), long)
         for short, long in pack.contractions.items()
@@ -84,7 +85,10 @@ def _long_forms(pack: Locale) -> tuple[_LongForms, _LongForms]:
 
 
 def _written_out(text: str, forms: _LongForms, *, ignores_case: bool) -> str:
-    """Replace short forms one by one. A short form that is not in an ASCII text is skipped without a search."""
+    """Replace short forms by their long forms, one by one.
+
+    In an ASCII text, a simple substring test skips the short forms that do not occur. It is faster than the pattern.
+    """
     seen = (text.lower() if ignores_case else text) if text.isascii() else None
     for short, pattern, long in forms:
         if seen is None or short in seen:
@@ -109,20 +113,23 @@ def _respelled(text: str, pack: Locale) -> str:
 
 
 def _with_decimal_point(text: str, pack: Locale) -> str:
-    """Remove thousands separators, and write decimals with a point."""
+    """Remove thousands separators, and replace a decimal comma by a point."""
     if pack.decimal_mark == ".":
         return _THOUSANDS.sub("", text)
     return _DECIMAL_COMMA.sub(".", _THOUSANDS_POINT.sub("", text))
 
 
 def _split(part: str, place: int, parts: Sequence[str], pack: Locale, *, shouted: bool) -> list[Token]:
-    """Return the tokens of a part: two for a compound with a known head. `shouted`: the whole text is in capitals."""
+    """Return the tokens of a part: two tokens for a compound noun with a known head, otherwise one.
+
+    `shouted` is True when the whole text is in capital letters.
+    """
     nouns, word = pack.nouns, part.lower()
     name = (
         place > 0
         and part[0].isupper()
         and word not in pack.occupations
-        and not (shouted and _is_known_word(word, pack))  # in capitals, a known word is not a name
+        and not (shouted and _is_known_word(word, pack))  # capital letters mark no name in such a text
     )
     if nouns is None or not part[0].isupper():
         return [_token(part, name, pack)]
@@ -131,7 +138,7 @@ def _split(part: str, place: int, parts: Sequence[str], pack: Locale, *, shouted
     pieces = compound(word, nouns)
     if len(pieces) > 1:
         made = [_as_noun(_token(piece, False, pack), pack) for piece in pieces]
-        return made[::-1] if made[-1].tense == "ongoing" else made  # das Klavierspielen: Klavier spielen
+        return made[::-1] if made[-1].tense == "ongoing" else made  # das Klavierspielen becomes `spielen klavier`
     before = parts[max(0, place - _DETERMINED_WITHIN) : place]
     if _is_known_noun(word, before, pack, nouns):
         return [_as_noun(_token(part, False, pack), pack)]
@@ -144,8 +151,8 @@ def _is_known_word(word: str, pack: Locale) -> bool:
 
 
 def _as_noun(token: Token, pack: Locale) -> Token:
-    """Return the token as a noun. An infinitive as a noun names an action (das Rauchen); any other noun is not a verb
-    form."""
+    """Return the token as a noun. An infinitive that is used as a noun names an action and keeps its verb (das
+    Rauchen). Any other noun is not a verb form."""
     if token.tense is None or token.is_number:
         return replace(token, is_noun=True)
     if token.tense == "base":
@@ -154,7 +161,8 @@ def _as_noun(token: Token, pack: Locale) -> Token:
 
 
 def compound(word: str, nouns: Nouns) -> list[str]:
-    """Split a compound before its head, without the linking letters: mandelallergie → mandel, allergie."""
+    """Split a compound noun before its head, and drop the linking letters: `mandelallergie` becomes `mandel` and
+    `allergie`."""
     head = max((each for each in nouns.heads if word.endswith(each)), key=len, default="")
     first = word.removesuffix(head).removesuffix("-")
     if not head or len(first) < _SHORTEST_STEM:
@@ -167,13 +175,13 @@ def _is_known_noun(word: str, before: Sequence[str], pack: Locale, nouns: Nouns)
     if word in nouns.known or word in pack.occupations or word.endswith(nouns.endings):
         return True
     if before[-1].lower() in nouns.before_places:
-        return False  # in Essen, nach Bergen
+        return False  # `in Essen`, `nach Bergen`: a town, not the noun
     inflected = len(word) > _SHORTEST_INFLECTED and stem(word, pack) in compared_all(nouns.known, pack)
     return inflected or pack.verbs.get(word, ("", ""))[1] == "base"
 
 
 def follows_determiner(before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:
-    """Return whether the word follows a determiner, possibly with adjectives in between."""
+    """Return whether the word after `before` follows a determiner. Adjectives may be in between."""
     place = len(before) - 1
     while place >= 0 and before[place][0].islower() and before[place].endswith(_ADJECTIVE_ENDINGS):
         if before[place] in nouns.determiners or before[place] in nouns.articles:
@@ -198,14 +206,15 @@ def _token(part: str, name: bool, pack: Locale) -> Token:
 
 
 def _singular(name: str, pack: Locale) -> str:
-    """Return a name without a possessive ending, and a weekday without its plural ending: on Tuesdays."""
+    """Return a name without a possessive ending. A name of a time, such as a weekday, also loses its plural ending:
+    `tuesdays` becomes `tuesday`."""
     plain = name.removesuffix("'s")
     return plain.removesuffix("s") if plain.removesuffix("s") in pack.times else plain
 
 
 def stem(word: str, pack: Locale) -> str:
-    """Return a word without its endings: smokes, smoking, smoked → smok. A stem is only for comparison and need not be
-    a word."""
+    """Return a word without its endings: `smokes`, `smoking` and `smoked` become `smok`. A stem is only for comparison,
+    so it may be no word of the language."""
     for ending, instead in pack.suffixes:
         left = word.removesuffix(ending)
         if left != word and len(left) >= _SHORTEST_STEM - (len(ending) < 3):
@@ -219,13 +228,13 @@ def stem(word: str, pack: Locale) -> str:
 
 
 def akin(one: str, other: str, pack: Locale) -> bool:
-    """Return whether two words are equal, or one names the agent of the other: teach, teacher."""
+    """Return whether two words are equal, or one is the person who does the action of the other: `teach`, `teacher`."""
     short, long = sorted((one, other), key=len)
     return short == long or (len(short) > _SHORTEST_STEM and long.removeprefix(short) in pack.agents)
 
 
 def _number(text: str) -> str:
-    """Return a number in normal form: 1.80 → 1.8, 7:00 → 7."""
+    """Return a number in normal form: `1.80` becomes `1.8`, `7:00` becomes `7`."""
     plain = text.removesuffix(":00")
     return plain.rstrip("0").rstrip(".") if re.fullmatch(r"\d+\.\d+", plain) else plain.lstrip("0") or "0"
 
@@ -235,7 +244,7 @@ def _abbreviates(found: Sequence[Token], place: int) -> bool:
 
 
 def _numbers_joined(found: Sequence[Token], pack: Locale) -> list[Token]:
-    """Join numbers: twenty five → 25, 50 k → 50000."""
+    """Join the words of one number: `twenty five` becomes 25, `50 k` becomes 50000."""
     done: list[Token] = []
     for token in found:
         last = done[-1] if done else None
@@ -258,7 +267,7 @@ def _numbers_joined(found: Sequence[Token], pack: Locale) -> list[Token]:
 
 
 def _named(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
-    """Join the words of a name: New York is one name, different from York."""
+    """Join a word such as `New` with the name after it: `New York` is one name, different from `York`."""
     before: Token | None = None
     for token in found:
         if before is not None:
@@ -288,12 +297,13 @@ def counts(token: Token, pack: Locale) -> bool:
     if token.is_break:
         return False
     if token.is_name and (token.is_noun or token.text in pack.articles):
-        return True  # the Oder; blood type A
+        return True  # a name that is also a small word: the river Oder, blood type A
     return token.is_number or (token.text not in pack.stop_words and token.text not in pack.separators)
 
 
 def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
-    """Split at prepositions, numbers and articles, without stop words."""
+    """Split tokens into things: at punctuation, prepositions, numbers, articles and adverbs. Stop words are left
+    out."""
     things: list[list[Token]] = [[]]
     for token in found:
         if (
@@ -322,7 +332,7 @@ def tells_when(word: str, pack: Locale) -> bool:
 
 @lru_cache(maxsize=8)
 def generals(pack: Locale) -> Mapping[str, frozenset[str]]:
-    """Return the kinds of each thing, in the form for comparison."""
+    """Return the kinds of each thing, for example `alcohol` for `wine`, with all words in the form for comparison."""
     return {compared(each, pack): frozenset(compared(one, pack) for one in over) for each, over in pack.kinds.items()}
 
 

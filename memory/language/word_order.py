@@ -1,7 +1,8 @@
-"""Word order: puts the verb of a clause first, for languages with the verb in second or last place; pure.
+"""Word order: move the verb of a clause to the front, for languages with the verb in second or last place; pure.
 
-`Ist im Mai nach Köln gezogen` → gezogen (past) nach Köln im Mai; `Trinkt abends keinen Kaffee mehr` → trinkt keinen
-mehr Kaffee abends. The other words keep their order. The rules are in the pack's `WordOrder`.
+Examples: `Ist im Mai nach Köln gezogen` becomes `gezogen nach Köln im Mai`, where `gezogen` counts as a past form.
+`Trinkt abends keinen Kaffee mehr` becomes `trinkt keinen mehr Kaffee abends`. A negation follows the verb, and words of
+time come last; the other words keep their order. The rules are in the pack's `WordOrder`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ _FINITE = ("present", "past")
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """A clause with its verb first, or right after a subject that comes before the verb."""
+    """A clause with the verb first. If the clause names a subject, the verb follows the subject."""
 
     tokens: list[Token]
     planned: bool = False
     """True when the clause is about the future."""
     announced: bool = False
-    """True when the clause is in the present tense and that tense announces one-time events."""
+    """True when the clause is in the present tense, in a language in which this tense may announce a one-time event."""
 
 
 def arrange(found: Sequence[Token], pack: Locale) -> Arranged:
@@ -48,8 +49,12 @@ def arrange(found: Sequence[Token], pack: Locale) -> Arranged:
 
 
 def joined_infinitives(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
-    """Drop the comma before an infinitive that belongs to an earlier verb (`plant, nach Graz zu ziehen`), and before a
-    relative clause (`ein Sohn, der singt`), whose first word is replaced by one of `others`."""
+    """Drop commas that do not separate clauses.
+
+    - The comma before an infinitive that belongs to an earlier verb: `plant, nach Graz zu ziehen`.
+    - The comma before a relative clause: `ein Sohn, der singt`. The first word of the relative clause is replaced by a
+      word of `markers.others`, so that the relative clause is not read as a claim about the subject.
+    """
     order = pack.word_order
     for place, token in enumerate(found):
         if order is not None and token.text == ",":
@@ -62,12 +67,13 @@ def joined_infinitives(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
         if order is not None and place and found[place - 1].text == "," and token.text in order.relative:
             group = _until_break(found[place:])
             if len(group) > 1 and group[-1].tense in _FINITE:
-                continue  # already replaced by one of `others`
+                continue  # the replacement was yielded at the comma
         yield token
 
 
 def shares_auxiliary(before: Sequence[Token], after: Sequence[Token], pack: Locale) -> bool:
-    """Return whether two participles share an auxiliary: `hat Google verlassen | und | bei Stripe angefangen`."""
+    """Return whether the participles before and after `und` share one auxiliary: `hat Google verlassen` and `bei Stripe
+    angefangen`."""
     order = pack.word_order
     group = _until_break(after)
     return (
@@ -81,7 +87,8 @@ def shares_auxiliary(before: Sequence[Token], after: Sequence[Token], pack: Loca
 
 
 def prepositions_first(found: list[Token], pack: Locale) -> Iterator[list[Token]]:
-    """Yield the words unchanged, then with each later prepositional phrase directly after the verb."""
+    """Yield the words unchanged. Then, for each prepositional phrase except the first, yield the words with that phrase
+    before the first one."""
     yield found
     starts = [place for place, token in enumerate(found) if place > 0 and token.text in pack.separators]
     for start, end in itertools.pairwise([*starts[1:], len(found)]):
@@ -105,7 +112,8 @@ def _ends_in_infinitive(group: Sequence[Token], order: WordOrder) -> bool:
 
 
 def _finite(words: Sequence[Token], pack: Locale) -> int | None:
-    """Return the position of the finite verb. A plural has the form of the infinitive."""
+    """Return the position of the finite verb; None when there is none. A plural verb has the form of the infinitive, so
+    an infinitive inside the clause counts when there is no other finite verb."""
     finite = next((place for place, token in enumerate(words) if token.tense in _FINITE and not token.is_name), None)
     if finite is not None:
         return finite
@@ -114,7 +122,7 @@ def _finite(words: Sequence[Token], pack: Locale) -> int | None:
 
 
 def _without_finite(words: list[Token], order: WordOrder) -> list[Token]:
-    """Return a clause without a finite verb, with its participle as a past verb in front."""
+    """Return a clause that has no finite verb. A participle at its end moves to the front and counts as a past form."""
     if words and _is_participle(words[-1], order):
         return [_past(words[-1], order), *words[:-1]]
     return words
@@ -132,7 +140,8 @@ def _says_where_or_when(front: Sequence[Token], pack: Locale) -> bool:
 def _verb_group(
     verb: Token, after: list[Token], pack: Locale, order: WordOrder
 ) -> tuple[list[Token], list[Token], bool]:
-    """Return the parts of the verb in reading order, the other words, and whether the clause is about the future."""
+    """Return the parts of the verb in the order that the rules expect, the other words, and whether the clause is about
+    the future."""
     if verb.tense == "base":
         verb = replace(verb, tense="present")
     last = next((place for place in reversed(range(len(after))) if _is_participle(after[place], order)), None)
@@ -186,7 +195,8 @@ def _is_adjective(token: Token) -> bool:
 
 
 def _with_particle(verb: Token, after: list[Token], pack: Locale, order: WordOrder) -> tuple[Token, list[Token]]:
-    """Join a verb with its particle, which comes last, or before an infinitive or a preposition."""
+    """Join a verb with its separated particle. The particle is the last word, or is before an infinitive or a
+    preposition."""
     bases = {base for base, _ in pack.verbs.values()} if after else set()
     for place in reversed(range(len(after))):
         particle = after[place].text
@@ -200,7 +210,8 @@ def _with_particle(verb: Token, after: list[Token], pack: Locale, order: WordOrd
 
 
 def _with_infinitive(verbs: list[Token], after: list[Token], order: WordOrder) -> tuple[list[Token], list[Token]]:
-    """Move an infinitive after the verb that it belongs to: hört auf, Wein zu trinken → hört auf, trinken Wein."""
+    """Move an infinitive directly after the verb to which it belongs: `hört auf, Wein zu trinken` becomes `hört auf,
+    trinken Wein`."""
     for place, token in enumerate(after):
         marked = place > 0 and after[place - 1].text == order.infinitive_mark and token.tense == "base"
         if marked or (token.tense == "ongoing" and token.text != token.base):
@@ -210,7 +221,8 @@ def _with_infinitive(verbs: list[Token], after: list[Token], order: WordOrder) -
 
 
 def _negation(after: list[Token], pack: Locale, order: WordOrder) -> tuple[list[Token], list[Token]]:
-    """Take the first negation, with the word that belongs to it, from the words after the verb."""
+    """Remove the first negation from the words after the verb, with a word such as `mehr` that belongs to the negation.
+    Return the removed words and the other words."""
     denials = {*pack.markers.negations, *pack.markers.never}
     place = next((place for place, token in enumerate(after) if token.text in denials), None)
     if place is None:
@@ -223,7 +235,7 @@ def _negation(after: list[Token], pack: Locale, order: WordOrder) -> tuple[list[
 
 
 def _times_last(after: list[Token], pack: Locale, order: WordOrder) -> list[Token]:
-    """Move time expressions behind the other words: `seit 2020 in Köln` → in Köln seit 2020."""
+    """Move time expressions behind the other words: `seit 2020 in Köln` becomes `in Köln seit 2020`."""
     times: list[Token] = []
     others: list[Token] = []
     place = 0
@@ -235,7 +247,7 @@ def _times_last(after: list[Token], pack: Locale, order: WordOrder) -> list[Toke
 
 
 def _end_of_time(after: Sequence[Token], place: int, pack: Locale, order: WordOrder) -> int:
-    """Return the end of the time expression at `place`, or `place` when there is none."""
+    """Return the position after the time expression that begins at `place`; `place` when no expression begins there."""
     at = place
     if (
         after[at].is_number

@@ -1,7 +1,7 @@
 """Locale packs: the words and phrases of a language, as data.
 
-`define_locale_pack` builds a pack; `locale` and `locales` return registered packs by name. The rules that use a pack
-(`memory/language/tokenizer.py`, `claims.py`, `memory/facts/relations.py`) contain no words of any language.
+`define_locale_pack` builds a pack. `locale` and `locales` return registered packs by name. The code that uses the packs
+contains no words of any language.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The definition of a locale pack: `define_locale_pack` builds a pack and checks it."""
+"""Definition of a locale pack: `define_locale_pack` builds a pack and checks its fields."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NAME: Final = re.compile(r"[a-z]{2,3}(-[a-z0-9]{1,8})*")
 _PREDICATE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _NOTATION: Final = re.compile(r"[{}|]")
 _SHOWN_MAX: Final = 20
-"""Number of problems that one error lists."""
+"""Maximum number of problems that one error lists."""
 _PHRASES: Final = ("ends", "ends_work", "ended", "begins", "carriers", "switches", "becomes")
 _MARKER_PHRASES: Final = ("negations", "never", "endings", "hedges", "additive", "contrasts")
 _AS_WRITTEN: Final = frozenset(("name", "aliases", "contractions"))
-"""Fields whose words keep capital letters."""
+"""Fields in which capital letters are allowed."""
 
 
 class LocalePackError(ValueError):
@@ -49,7 +49,7 @@ define_locale_pack = _checked(Locale)
 
 
 def check_locale_pack(pack: Locale) -> None:
-    """Check the fields of a pack. Raises LocalePackError with a list of the problems (at most 20)."""
+    """Check the fields of a pack. Raises LocalePackError with a list of at most `_SHOWN_MAX` problems."""
     problems = [*_containers(pack)] or [
         *_name(pack),
         *_rules(pack),
@@ -66,8 +66,11 @@ def check_locale_pack(pack: Locale) -> None:
 
 
 def _containers(pack: Locale) -> Iterator[_Problem]:
-    """Check the container types. This comes first, because a text in place of a tuple would be read letter by
-    letter."""
+    """Check that each field has the right container type.
+
+    The other checks run only when this check finds nothing. They would read a text in place of a tuple letter by
+    letter.
+    """
     for owner, prefix in ((pack, ""), (pack.markers, "markers.")):
         for field in fields(owner):
             value = getattr(owner, field.name)
@@ -125,7 +128,7 @@ def _phrase(where: str, phrase: str) -> Iterator[_Problem]:
 
 
 def _words(pack: Locale) -> Iterator[_Problem]:
-    """Check that the words are single and in lower case, because they are compared one by one."""
+    """Check that each word is a single word in lower case, because tokens are compared with single words."""
     for owner, prefix in ((pack, ""), (pack.markers, "markers.")):
         for field in fields(owner):
             value = getattr(owner, field.name)
@@ -151,7 +154,8 @@ def _verbs(pack: Locale) -> Iterator[_Problem]:
 
 
 def _references(pack: Locale) -> Iterator[_Problem]:
-    """Check fields that name a predicate or a verb of another field."""
+    """Check the fields that refer to a predicate in `rules` or a verb in `verbs`, and the values of two other
+    fields."""
     known = {rule.predicate for rule in pack.rules}
     named = {"occupation": pack.occupation, "owning": pack.owning}
     named |= {f"implied[{place}].predicate": each.predicate for place, each in enumerate(pack.implied)}
@@ -173,7 +177,7 @@ def _references(pack: Locale) -> Iterator[_Problem]:
 
 
 def _spellings(pack: Locale) -> Iterator[_Problem]:
-    """Check that no word contains a letter that `letters` replaces: such a word is never found."""
+    """Check that no word contains a letter that `letters` replaces, because such a word would never be found."""
     if not pack.letters:
         return
     for where, word in _all_words(pack):

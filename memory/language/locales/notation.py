@@ -13,7 +13,8 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """Split phrases at bars. Braces contain alternatives: `{start,begin} {at,with}` gives four phrases."""
+    """Return the phrases of a text. Bars separate phrases. Braces contain alternatives: `{start,begin} {at,with}` gives
+    four phrases."""
     return tuple(dict.fromkeys(each for phrase in text.split("|") for each in _spelled(phrase)))
 
 

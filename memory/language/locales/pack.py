@@ -1,4 +1,8 @@
-"""The parts of a locale pack. Words are in lower case; verbs in phrases are in their base form."""
+"""The fields of a locale pack. All words are in lower case. Verbs in phrases are in their base form.
+
+In the examples, asterisks mark the word that the field contains. Some fields are lists of pairs or mappings; `X → Y` in
+their description means that X is the key and Y is the value.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ Tense = Literal["base", "present", "past", "participle", "ongoing"]
 class PredicateRule:
     """A predicate and the phrases that mean it.
 
-    In a phrase, `#` matches a number and `*` one or two words; both belong to the object. When the phrases of several
-    rules are equally long, the first rule wins.
+    In a phrase, `#` matches a number, and `*` matches one or two words. The matched words belong to the object. The
+    longest matching phrase of all rules wins; among equally long phrases, the phrase of the first rule wins.
     """
 
     predicate: str
@@ -25,95 +29,105 @@ class PredicateRule:
     value: str | None = None
     """A word that the phrase adds to the object: `is engaged to` adds `engaged`."""
     denied: bool = False
-    """True when the phrase denies the predicate (dislikes) or says that it is over (left)."""
+    """True when the phrase denies the predicate (`dislikes`) or says that it is no longer true (`left`)."""
     happened: bool = False
-    """True when the past tense says what is true now: moved to, joined."""
+    """True when the verb is a one-time event whose result lasts. In the past tense (`moved to Rome`) the predicate is
+    then true now."""
     named: bool = False
-    """True when the object must contain a proper name: a person moves to Rome, but also to another team."""
+    """True when the rule applies only if the object contains a proper name: `moved to Rome` gives a residence, `moved
+    to another team` does not."""
     among: frozenset[str] = frozenset()
-    """The object must contain at least one of these words."""
+    """The rule applies only if the object contains at least one of these words. Empty: no condition."""
     absent: str | None = None
-    """The object when the clause names none: `drinks` means alcohol."""
+    """The object of a clause that names no object: `drinks` means alcohol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """A second claim: the words after one of the prepositions in the object of `predicate` are the object of
-    `other`."""
+    """A second claim in the object of a claim: `works at Google as a nurse` also says `works as a nurse`.
+
+    When the object of `predicate` contains one of the prepositions, the words after it are the object of a claim with
+    the predicate `other`.
+    """
 
     predicate: str
     prepositions: frozenset[str]
     other: str
     named: bool = False
-    """True when only proper names count: head *of* Acme, not of a department."""
+    """True when the words after the preposition must be a proper name: `head of Acme`, but not `head of sales`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """Phrases that change the meaning of a statement. They are searched in the clause about the subject."""
+    """Phrases that change the meaning of a clause but not its topic."""
 
     negations: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
-    """Negations that include the past: never."""
+    """Negations that also deny the past: `never`."""
     endings: tuple[str, ...] = ()
-    """Phrases for a state that was true and is over: no longer, used to."""
+    """Phrases for a state that was true before and is not true now: `no longer`, `used to`."""
     hedges: tuple[str, ...] = ()
-    """Phrases for plans and guesses, which assert nothing."""
+    """Phrases for plans and guesses: `maybe`, `plans to`."""
     additive: tuple[str, ...] = ()
+    """Phrases for an addition: `also`."""
     another: tuple[str, ...] = ()
-    """Phrases before an additional thing, which is not the known thing: *a second* cat."""
+    """Phrases before one more thing of a kind: *a second* cat."""
     contrasts: tuple[str, ...] = ()
-    """Phrases before denied words: `Bern, not Basel`."""
+    """Phrases before denied words: Bern, *not* Basel."""
     until: frozenset[str] = frozenset()
-    """Words that say, after a past tense, that the state is over."""
+    """Words before the end of a past state: was on leave *until* May."""
     former: tuple[tuple[str, str], ...] = ()
-    """Pairs of (word before the old value, word before the new value): switched *from* tea *to* coffee."""
+    """Pairs of the phrase before the former value and the word before the new value: *switched from* tea *to*
+    coffee."""
     others: frozenset[str] = frozenset()
-    """Words after which a clause is about another person or thing."""
+    """Words after which a clause is about another person or thing: lives with Ana, *who* sings."""
     changes: frozenset[str] = frozenset()
     """Words that imply a different earlier state: *now*, *again*, the *new* boss."""
 
     @property
     def words(self) -> frozenset[str]:
-        """Marker words that may occur before a verb."""
+        """The words of all negations and endings. They may occur before a verb."""
         return frozenset(" ".join((*self.negations, *self.never, *self.endings)).split())
 
 
 @dataclass(frozen=True, slots=True)
 class WordOrder:
-    """The verb positions of a language in which verbs do not always follow the subject.
+    """The words and verbs that decide the word order, in a language in which the verb does not always follow the
+    subject.
 
-    With a word order, a clause is arranged before it is parsed: the verb first, with all its parts, then a negation,
-    then the other words (`memory/language/word_order.py`). So phrases begin with the verb: `umziehen nach`.
+    A clause of such a language is arranged before it is parsed: first the verb with all its parts, then a negation,
+    then the other words (`memory/language/word_order.py`). The phrases of the pack therefore begin with the verb:
+    `umziehen nach`.
     """
 
     particles: frozenset[str] = frozenset()
-    """Words that belong to an earlier verb: *hört* … *auf* is `aufhören`."""
+    """Separable first parts of verbs: `hört … *auf*` is a form of `aufhören`."""
     infinitive_mark: str = ""
     """The word before an infinitive: *zu* rauchen."""
     perfect: frozenset[str] = frozenset()
-    """Base forms of verbs that form a past tense with a participle: *hat* geraucht."""
+    """Base forms of auxiliaries that form the perfect tense with a participle: *hat* geraucht."""
     perfect_of_change: frozenset[str] = frozenset()
-    """The verbs in `perfect` that form it only with verbs in `changing`, and otherwise name a state: *ist*
-    verheiratet."""
+    """The auxiliaries in `perfect` that form the perfect tense only with the verbs in `changing`: *ist* gezogen. With
+    other participles they name a state: *ist* verheiratet."""
     changing: frozenset[str] = frozenset()
     """Base forms of verbs of movement and change."""
     passive: frozenset[str] = frozenset()
-    """Base forms of verbs that form a passive with a participle, and a future with an infinitive."""
+    """Base forms of auxiliaries that form the passive with a participle, and the future with an infinitive."""
     modals: frozenset[str] = frozenset()
-    """Base forms of verbs with an infinitive as main verb in last place: *kann* gut *kochen*."""
+    """Base forms of verbs that are used with an infinitive at the end of the clause: *kann* gut kochen."""
     participles: Mapping[str, str] = field(default_factory=dict)
-    """Participle → base form, even where `verbs` has the same form in another tense."""
+    """Participle → base form. It also contains participles that `verbs` lists in another tense, because their form is
+    the same."""
     fillers: frozenset[str] = frozenset()
     """Words that are dropped: definite articles, reflexive pronouns."""
     time_prepositions: frozenset[str] = frozenset()
     """Prepositions that form a time expression with a number or a word of `times`: *seit* 2020."""
     after_negation: frozenset[str] = frozenset()
-    """Words that belong to an earlier negation, also at a distance: *keinen* Kaffee *mehr*."""
+    """Words that belong to an earlier negation, even when other words are in between: keinen Kaffee *mehr*."""
     relative: frozenset[str] = frozenset()
-    """Words that begin, after a comma, a clause about the words before the comma: Emil, *der* singt."""
+    """First words of a relative clause after a comma: Emil, *der* singt."""
     present_announces: bool = False
-    """True when the present tense of a one-time event is about the future: `zieht nach Köln`."""
+    """True when the present tense of a one-time event may be about the future: `zieht nach Köln`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,42 +135,45 @@ class Nouns:
     """Rules to distinguish common nouns from names in a language that capitalises both."""
 
     known: frozenset[str] = frozenset()
+    """Common nouns."""
     endings: tuple[str, ...] = ()
-    """Endings of common nouns that no name has."""
+    """Endings that only common nouns have."""
     determiners: frozenset[str] = frozenset()
-    """Words before a common noun, with or without an adjective in between: *einen* Hund."""
+    """Words that show that the next noun is a common noun. Adjectives may be in between: *einen* Hund."""
     articles: frozenset[str] = frozenset()
-    """Like `determiners`, but not after a preposition: in *der* Schweiz."""
+    """Words with the effect of `determiners`, except after a preposition: `in der Schweiz` contains a name."""
     before_places: frozenset[str] = frozenset()
-    """Prepositions directly before a place that looks like an infinitive or a plural: in *Essen*, nach *Bergen*."""
+    """Prepositions directly before the name of a place. Without them some names would count as a verb or a plural: *in*
+    Essen, *nach* Bergen."""
     heads: frozenset[str] = frozenset()
-    """Nouns before which a compound is split: Mandel|allergie."""
+    """Last parts of compound nouns that are split: `Mandelallergie` becomes `Mandel` and *Allergie*."""
     links: tuple[str, ...] = ()
-    """Letters between the parts of a compound: Hund|e|trainer."""
+    """Linking letters between the parts of a compound noun: Hund*e*trainer."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionWords:
-    """Words that begin a question, and words next to a question that state nothing."""
+    """Words that show that a sentence is a question."""
 
     openers: frozenset[str] = frozenset()
-    """Question words: who, where."""
+    """Question words: `who`, `where`."""
     relatives: frozenset[str] = frozenset()
-    """Question words that also continue a statement: *which is* why."""
+    """Question words that may also continue a statement: *which* is why."""
     auxiliaries: frozenset[str] = frozenset()
-    """Verbs that change places with the subject: *do* I, *is* she."""
+    """Verbs that come before the subject in a question: *do* I, *is* she."""
     subjects: frozenset[str] = frozenset()
-    """Pronouns and similar words that follow such a verb in a question."""
+    """Subjects that follow a verb of `auxiliaries` in a question: do *I*, is *she*."""
     articles: frozenset[str] = frozenset()
-    """Words that follow such a verb in a question with a question mark, but also elsewhere: *have a* nice day."""
+    """Words that follow a verb of `auxiliaries` in a question, but also in other sentences: have *a* nice day. They
+    count only in a sentence with a question mark."""
     speakers: frozenset[str] = frozenset()
-    """First words of a clause in which the speaker speaks about himself: I, my."""
+    """First words of a clause in which the speaker states something about himself or herself: `I`, `my`."""
     requests: tuple[tuple[str, ...], ...] = ()
-    """Requests in the form of a statement, before a question word: `tell me` where."""
+    """Requests before an indirect question: `tell me` where."""
     indirect: frozenset[str] = frozenset()
-    """Words other than question words that may follow such a request: `tell me if`."""
+    """Words other than question words that may follow a request: `if` in `tell me if`."""
     fillers: frozenset[str] = frozenset()
-    """Greetings, thanks and similar words."""
+    """Greetings, thanks and similar words, which state nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,112 +185,124 @@ class Locale:
     lasting: frozenset[str] = frozenset()
     """Predicates that stay true after an end: a person who drops a Dutch course still speaks Dutch."""
     ends: tuple[str, ...] = ()
-    """Phrases that end a state with their object, in any predicate: quit, gave up, broke up with."""
+    """Phrases that deny every known claim about their object, whatever the predicate is: `quit`, `gave up`, `broke up
+    with`."""
     ends_work: tuple[str, ...] = ()
-    """Phrases that end any occupation and employment."""
+    """Phrases that end every occupation and employment: `retired`."""
     ended: tuple[str, ...] = ()
-    """Phrases about a subject that no longer exists: the dog died."""
+    """Phrases that say that the subject of a clause is gone or over: the dog *died*."""
     gone: tuple[str, ...] = ()
-    """Phrases of `ended` after which nothing else is true of the subject: died, but not: moved out."""
+    """The phrases of `ended` after which no known claim about the subject is true: `died`, but not `moved out`."""
     turns: frozenset[str] = frozenset()
     """Base forms of verbs whose past tense reports a change: *passed* the test, *transferred* to another team."""
     over: frozenset[str] = frozenset()
-    """Values that end a state, such as divorced. A state with another person stays: a person may be divorced from one
-    person and married to another."""
+    """Values that end a state, for example `divorced`. A state with another person does not end: a person may be
+    divorced from one person and married to another."""
     fulfils: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Predicate → predicates that may end it when they begin: a person who starts a job no longer looks for one."""
+    """Predicate → predicates whose beginning may end it. A person who starts a job no longer looks for a job."""
     like: tuple[frozenset[str], ...] = ()
-    """Sets of predicates that mean the same for the same thing: *drives* a Volvo, *owns* a Volvo."""
+    """Sets of predicates with a similar meaning: *drives* a Volvo, *has* a Volvo. Claims with two of them are one
+    statement when the objects are equal."""
     roles: frozenset[str] = frozenset()
-    """Words before the role of a thing. Only one thing at a time has a role: Firefox *as* browser."""
+    """Words before the role of a thing: Firefox *as* browser. Only one thing at a time has a role."""
     begins: tuple[str, ...] = ()
     """Phrases before a verb whose action begins: *started* dating."""
     carriers: tuple[str, ...] = ()
     """Phrases before a verb whose action was done: *had to* give up, *ended up* moving."""
     switches: tuple[str, ...] = ()
-    """Phrases before a thing that replaces an earlier thing of the same kind: switched to day shifts."""
+    """Phrases before a thing that replaces an earlier thing of the same kind: *switched to* day shifts."""
     shells: frozenset[str] = frozenset()
-    """Words that add nothing to the ended thing: the gym *membership*."""
+    """Words that may be left out when a thing ends: `cancelled the gym *membership*` also ends `goes to the gym`."""
     sets: tuple[tuple[str, str], ...] = ()
-    """Pairs of (verb, word before the value): changed the password *to* walrus."""
+    """Pairs of a verb and the word before the new value: *changed* the password *to* walrus."""
     becomes: tuple[str, ...] = ()
-    """Verb and preposition between an attribute X and its new value V: the deadline *moved to* Monday."""
+    """Verb and preposition between an attribute and its new value: the deadline *moved to* Monday."""
     markers: Markers = Markers()
     contractions: Mapping[str, str] = field(default_factory=dict)
+    """Short form → long form: `n't` → ` not`."""
     copulas: frozenset[str] = frozenset()
-    """Base forms of verbs between an attribute X and its value V: X *is* V."""
+    """Base forms of verbs between an attribute and its value: the rent *is* 900."""
     states: frozenset[str] = frozenset()
-    """Copulas whose past tense says that the state is over: was, but not became."""
+    """The copulas whose past tense says that the state is over: `was`, but not `became`."""
     auxiliaries: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Base form → tenses of a main verb before which the auxiliary has no meaning of its own: has worked, did not
-    work."""
+    """Base form of an auxiliary → tenses of the main verb after it: *has* worked, *did* work. Before these tenses the
+    auxiliary only sets the tense of the clause."""
     perfect: frozenset[str] = frozenset()
     """Auxiliaries that report a completed action, unless the clause has a duration: *has* lived in Peru."""
     durations: frozenset[str] = frozenset()
     """Words that begin a duration: has lived there *since* May."""
     joins: frozenset[str] = frozenset()
-    """Words that begin a clause when a verb follows."""
+    """Words that begin a new clause when a verb follows: `and`, `but`."""
     verbs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Form → (base form, tense): base, present, past, participle or ongoing."""
+    """Form of a verb → base form and tense. A tense is base, present, past, participle or ongoing."""
     subjects: frozenset[str] = frozenset()
-    """Words for the subject of a statement."""
+    """Words that mean the subject of the statement: `user`, `she`."""
     people: frozenset[str] = frozenset()
-    """Words for persons and pets. A statement about them is not about the subject."""
+    """Words for persons and pets. A clause with such a word as subject is about that person, not about the subject of
+    the statement."""
     occupation: str = ""
-    """The predicate of "is a nurse"."""
+    """The predicate of `is a nurse`."""
     owning: str = ""
-    """The predicate of "has a dog"."""
+    """The predicate of `has a dog`."""
     implied: tuple[Implied, ...] = ()
-    """Second claims in an object: works at X *as* Y. A phrase of `ends_work` ends the predicates of all of them."""
+    """Second claims in an object: works at Google *as* a nurse. A phrase of `ends_work` ends the predicates of all
+    entries."""
     not_employers: frozenset[str] = frozenset()
-    """Words that may be capitalised and are not employers: head of Sales."""
+    """Words that may be capitalised but are not employers: head of *Sales*."""
     occupations: frozenset[str] = frozenset()
     occupation_endings: tuple[str, ...] = ()
     not_occupations: frozenset[str] = frozenset()
+    """Words that have an ending of `occupation_endings` but are not occupations."""
     stop_words: frozenset[str] = frozenset()
     """Words that make no difference between two statements."""
     adverbs: frozenset[str] = frozenset()
     """Stop words that may occur before or between verbs."""
     manner: str = ""
-    """Ending of adverbs of manner (fluently). They add detail and never name a thing."""
+    """Ending of adverbs of manner: `ly` in `fluently`. Such adverbs add detail and never name a thing."""
     not_manner: frozenset[str] = frozenset()
+    """Words that have the ending `manner` but are not adverbs."""
     articles: frozenset[str] = frozenset()
+    """Indefinite articles."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Short names, with capital letters → long names."""
+    """Short name → long name, both with their capital letters: `UK` → `United Kingdom`."""
     name_word: str = ""
-    """The word for a name: `the son's name` means the son."""
+    """The word for `name`. In `the son's name is Tom` it is left out: the attribute is `son`."""
     separators: frozenset[str] = frozenset()
-    """Prepositions and similar words. The words between two of them name one thing."""
+    """Prepositions and similar words. The words between two separators name one thing."""
     both_ways: frozenset[str] = frozenset()
-    """Separators around which the order does not matter: tea *and* coffee."""
+    """The separators around which the order has no meaning: tea *and* coffee."""
     name_makers: frozenset[str] = frozenset()
-    """Words that change the name after them into another name: York, New York."""
+    """Words that are part of the name after them: *New* York is not York."""
     times: frozenset[str] = frozenset()
-    """Words of time. They are not the object of a denial."""
+    """Words of time. A denial ignores them."""
     reasons: frozenset[str] = frozenset()
     """Words that begin a reason or a time: resigned *after* ten years."""
     numbers: Mapping[str, str] = field(default_factory=dict)
+    """Word → number in digits."""
     multiples: Mapping[str, int] = field(default_factory=dict)
-    """Factors directly after a number: 50 k."""
+    """Word directly after a number → factor: 50 *k* is 50000."""
     same_words: Mapping[str, str] = field(default_factory=dict)
-    """Spellings, units and synonyms → one common word."""
+    """Spelling, unit or synonym → one common word."""
     suffixes: tuple[tuple[str, str], ...] = ()
-    """Pairs of (ending, replacement), in the order in which they are tried on a word."""
+    """Pairs of an ending and its replacement. A stem is made by trying them on a word in this order."""
     agents: tuple[str, ...] = ()
-    """Endings of words for the person who does an action: a teacher teaches."""
+    """Endings of words for the person who does an action: `er` in `teacher`."""
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Thing → its kinds, in normal spelling: wine → alcohol."""
+    """Thing → the kinds to which it belongs, not as stems: `wine` → `alcohol`."""
     altering: frozenset[str] = frozenset()
-    """Words that change the noun after them into another thing: a *deputy* head is not a head."""
+    """Words that change the meaning of the noun after them: a *deputy* head is not a head."""
     script: str = "LATIN"
-    """The script of the language, the first word of its letters' Unicode names: LATIN, CYRILLIC, GREEK."""
+    """The script of the language: the first word in the Unicode names of its letters, for example LATIN, CYRILLIC or
+    GREEK."""
     letters: Mapping[str, str] = field(default_factory=dict)
-    """Letters with two spellings → the spelling in all words of the pack: ü → ue."""
+    """Letter with two spellings → the spelling in all words of the pack: `ü` → `ue`."""
     decimal_mark: str = "."
     """The decimal mark: comma or full stop. The other character separates thousands."""
     stem_letters: Mapping[str, str] = field(default_factory=dict)
-    """Letters that change between the forms of a stem → one common letter: Haeuser, Haus."""
+    """Letters that change between the forms of a word → one common letter: `ae` → `a` makes the stems of `Haeuser` and
+    `Haus` equal."""
     word_order: WordOrder | None = None
+    """Set when the verb does not always follow the subject."""
     nouns: Nouns | None = None
     """Set when the language capitalises common nouns."""
     bare_occupations: bool = False
@@ -281,5 +310,5 @@ class Locale:
     ending_verbs: frozenset[str] = frozenset()
     """Base forms of verbs that end something even in the present tense: `hört auf`."""
     topics: tuple[frozenset[str], ...] = ()
-    """Groups of words that ask for the same thing: job, work, employer."""
+    """Groups of words that ask for the same thing: `job`, `work`, `employer`."""
     questions: QuestionWords = QuestionWords()

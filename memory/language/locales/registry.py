@@ -1,7 +1,7 @@
-"""The registry of locale packs: the packs of memstream and the packs of installed packages.
+"""Registry of locale packs: the packs of memstream and the packs of installed Python packages.
 
-A pack is imported on first use. A package registers a pack with an entry point of the group `memstream.locales`; the
-name of the entry point is the pack's name (docs/how-to/add-a-language.md).
+A pack is imported when it is first used. A package registers a pack with an entry point in the group
+`memstream.locales`; the name of the entry point is the name of the pack (docs/how-to/add-a-language.md).
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from .definition import LocalePackError, check_locale_pack
 from .pack import Locale
 
 GROUP: Final = "memstream.locales"
-"""The entry point group."""
+"""The entry point group in which packages register packs."""
 BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {"de": (".german", "GERMAN"), "en": (".english", "ENGLISH")}
-"""Pack name → module of this package and the variable in it."""
+"""Name of each pack of memstream, with the module that defines the pack and the variable in that module."""
 
 
 @lru_cache(maxsize=64)
 def locale(name: str) -> Locale:
     """Return the pack with this name.
 
-    Raises ValueError when there is none, when several packages have one, or when the pack is not well formed.
+    Raises ValueError when there is no such pack, when several packages have a pack with this name, or when the pack is
+    not well formed.
     """
     brought = [each for each in entry_points(group=GROUP) if each.name == name]
     sources = (["memstream"] if name in BUILT_IN else []) + [_package(each) for each in brought]
@@ -48,9 +49,9 @@ def locale(name: str) -> Locale:
 
 @lru_cache(maxsize=64)
 def locales(names: str) -> tuple[Locale, ...]:
-    """Return the packs of a comma-separated list in its order: `en` or `en, de`.
+    """Return the packs of a comma-separated list such as `en, de`, in the order of the list.
 
-    Raises ValueError like `locale`, and for an empty name or a name that occurs twice.
+    Raises ValueError for the errors of `locale`, for an empty name, and for a name that occurs twice.
     """
     listed = [each.strip() for each in names.split(",")]
     if not all(listed):
@@ -62,7 +63,7 @@ def locales(names: str) -> tuple[Locale, ...]:
 
 
 def available_locales() -> tuple[str, ...]:
-    """Return the names of all packs, without importing them."""
+    """Return the names of all packs. The packs are not imported."""
     return tuple(sorted({*BUILT_IN, *(each.name for each in entry_points(group=GROUP))}))
 
 

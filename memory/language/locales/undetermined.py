@@ -1,6 +1,6 @@
-"""The empty pack, for texts in a language without a chosen pack, and frequent words that identify languages.
+"""The empty pack for texts in other languages than the configured packs, and frequent words to recognise such texts.
 
-The name of the pack, `und`, is the language tag for an undetermined language.
+The name of the empty pack, `und`, is the standard language tag for an undetermined language.
 """
 
 from __future__ import annotations
@@ -69,5 +69,5 @@ FREQUENT_WORDS: Final[Mapping[str, frozenset[str]]] = {
         """,
     }.items()
 }
-"""Frequent words by language tag. They only show that a text is in another language than the chosen packs, which would
-misread it (Portuguese `no` is not a negation)."""
+"""Frequent words by language tag. They show that a text is in another language than the configured packs, which would
+misread the text: Portuguese `no` is not a negation."""

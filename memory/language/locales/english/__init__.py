@@ -1,6 +1,7 @@
-"""The English pack: verbs and their predicates, markers, and words that make no difference.
+"""The English locale pack.
 
-Each area of life has a module; general words are in `lexicon.py` and `markers.py`.
+Each area of life has a module with its predicates and phrases. Words that belong to no area are in `lexicon.py`,
+`markers.py` and `verbs.py`.
 """
 
 from __future__ import annotations

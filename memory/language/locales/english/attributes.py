@@ -89,7 +89,8 @@ RULES = (
     ),
     PredicateRule("has", "multi", phrases("get|adopt|buy|purchase|acquire|rescue|inherit"), happened=True),
 )
-"""Rules of attributes. The general rule for belongings comes last, because the first of equally long phrases wins."""
+"""Rules of attributes. Among equally long phrases the first rule wins, so the general rules for belongings come
+last."""
 LASTING = frozenset(
     (
         "born_in",

@@ -1,4 +1,4 @@
-"""English: employer and occupation, and their beginning and end."""
+"""English: phrases about employers and occupations, and about the beginning and end of work."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ ENDS_WORK = phrases(
     "|{get,find,start,begin,have,land,take} new {job,position,role}"
     "|look for work"
 )
-"""Phrases that end any occupation and employment."""
+"""Phrases that end every occupation and employment."""
 IMPLIED = (
     Implied("works_at", frozenset(("as",)), "works_as"),
     Implied("works_as", frozenset(("at", "for")), "works_at"),
@@ -255,4 +255,4 @@ technology innovation partnerships procurement logistics legal compliance qualit
 """
     )
 )
-"""Departments, which are not employers after `of`."""
+"""Names of departments. In `head of Sales` the word after `of` is a department, not an employer."""

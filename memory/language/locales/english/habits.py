@@ -1,4 +1,4 @@
-"""English: likes, diets, hobbies and other habits, and their beginning and end."""
+"""English: phrases about likes, diets, hobbies and other habits, and about the beginning and end of habits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SEVERAL = words(
     "cook bake grow climb follow donate sing paint draw write build sew knit brew restore hunt ski dance coach"
     " breed admire sell repair donate attend sponsor foster photograph weld"
 )
-"""Verbs of habits with several objects at a time."""
+"""Verbs of habits that may have several objects at a time, such as `cooks`. The predicate is the verb with an `s`."""
 _WAYS = "commute by *|{go,get,travel} to {work,office,school} by *|take * to {work,office,school}"
 _COMMUTES = {
     "bicycle": "|{cycle,bike,bicycle} to {work,office,school}|commute by bike|ride bike to {work,office,school}"
@@ -198,21 +198,22 @@ BEGINS = phrases(
     "|{return to,revert to,get into,get into habit of,fall back into,get used to}"
     "|{start,begin,continue} to|{take up,pick up}"
 )
-"""Phrases before a verb in -ing whose action begins."""
+"""Phrases before a verb whose action begins: `started` in `started dating`."""
 CARRIERS = phrases(
     "have to|manage to|end up|be force to|be make to|go ahead and|have finally|choose to|be compel to"
     "|be oblige to|succeed in|go on to"
 )
-"""Phrases before a verb whose action was done."""
+"""Phrases before a verb whose action was done: `had to` in `had to give up`."""
 SWITCHES = phrases(
     "{switch,change,convert,go over,move over,swap over,upgrade,downgrade,transition,cross over,defect,move on} to"
     "|switch over to|make switch to|trade up to|{revert,change back,switch back} to"
 )
-"""Phrases before a thing that replaces an earlier thing of the same kind."""
+"""Phrases before a thing that replaces an earlier thing of the same kind: `switched to` in `switched to tea`."""
 SHELLS = frozenset(
     words(
         "habit addiction membership subscription account collection course courses class classes lesson lessons"
         " routine profile plan contract app practice hobby"
     )
 )
-"""Words that add nothing to the ended thing: the gym membership, the smoking habit."""
+"""Words that may be left out when a thing ends: `membership` in `the gym membership`, `habit` in `the smoking
+habit`."""

@@ -1,4 +1,5 @@
-"""English: kinds of things. A denied kind denies its members: a person who drinks no alcohol drinks no wine."""
+"""English: kinds of things. A statement that denies a kind also denies its members: a person who drinks no alcohol
+drinks no wine."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     particular: tuple(general for general, under in _PARTICULARS.items() if particular in words(under))
     for particular in {each for under in _PARTICULARS.values() for each in words(under)}
 }
-"""Thing → its kinds, in normal spelling."""
+"""The kinds to which each thing belongs. The words are not stems."""
 ALTERING = frozenset(
     words("deputy vice assistant acting interim ex former step co great grand associate junior trainee mock toy fake")
 )
-"""Words that change the noun after them into another thing: a deputy head is not a head."""
+"""Words that change the meaning of the noun after them: a deputy head is not a head."""

@@ -1,4 +1,4 @@
-"""English: stop words, numbers, synonyms and kinds."""
+"""English: stop words, words of time, numbers, synonyms and endings."""
 
 from __future__ import annotations
 
@@ -189,6 +189,6 @@ BECOMES = phrases(
     "|{rise,drop,fall,increase,decrease,grow,shrink} to|go from"
     "|be {move,push,postpone,reschedule,shift,bring forward,change,raise,lower} to"
 )
-"""Verb and preposition between X and its new value V: the deadline moved to Monday."""
+"""Verb and preposition between an attribute and its new value: `moved to` in `the deadline moved to Monday`."""
 REASONS = frozenset(words("after during due because amid to over early despite thanks"))
-"""Words that begin a reason or a time."""
+"""Words that begin a reason or a time: `after` in `resigned after ten years`."""

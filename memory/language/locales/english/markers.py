@@ -1,4 +1,5 @@
-"""English: markers that change the meaning of a statement: negations, plans and guesses, additions, contrasts."""
+"""English: markers, which are phrases that change the meaning of a statement: negations, plans and guesses, additions,
+contrasts."""
 
 from __future__ import annotations
 

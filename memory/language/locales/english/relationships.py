@@ -1,4 +1,4 @@
-"""English: partners, family, friends and animals, and the beginning and end of such relationships."""
+"""English: phrases about partners, family, friends and animals, and about the beginning and end of relationships."""
 
 from __future__ import annotations
 
@@ -200,9 +200,9 @@ GONE = phrases(
     "die|pass away|have pass away|have die|be {dead,deceased,put down,euthanize,put to sleep,dissolve,demolish}"
     "|go {bankrupt,bust,out of business,extinct}|disband|cross rainbow bridge"
 )
-"""Phrases after which nothing else is true of the subject."""
+"""Phrases after which no known claim about the subject is true: `died`."""
 OVER = frozenset(("divorce", "separate", "widow"))
-"""Values that end a state. A person may be divorced from one person and married to another."""
+"""Values that end a state. A person may be divorced from one person and married to another person."""
 PEOPLE = frozenset(
     words(
         """

@@ -1,4 +1,4 @@
-"""English: residence, and its beginning and end."""
+"""English: phrases about where a person lives, and about moving in and out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English: words that ask for the same thing, and the words of questions."""
+"""English: groups of words that ask for the same thing, and words that show that a sentence is a question."""
 
 from __future__ import annotations
 

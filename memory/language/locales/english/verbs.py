@@ -1,4 +1,4 @@
-"""English verbs and their forms."""
+"""English: verbs and their forms."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ _DOUBLED = frozenset(
         """
     )
 )
-"""Verbs that double their last letter: stopped, running."""
+"""Verbs that double their last letter before an ending: `stopped`, `running`."""
 _EITHER_WAY = frozenset(("travel", "cancel", "quarrel"))
-"""Verbs that double their last letter or not: cancelled, canceled."""
+"""Verbs with two spellings, one with a doubled last letter: `cancelled`, `canceled`."""
 _WITH_Y = {"die": "dying", "lie": "lying", "tie": "tying"}
 
 
 def _regular_forms(verb: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (form, base, tense). "try" and "move" lose their last letter."""
+    """Yield each form of a regular verb, with the base form and the tense."""
     yield verb, verb, "base"
     if verb.endswith("y") and verb[-2] not in "aeiou":
         yield verb[:-1] + "ies", verb, "present"

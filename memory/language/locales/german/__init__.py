@@ -1,7 +1,8 @@
-"""The German pack: verbs and their predicates, markers, word order, and words that make no difference.
+"""The German locale pack.
 
-Each area of life has a module; general words are in `lexicon.py` and `markers.py`. The pack may write umlauts and ß
-either way: `spelling.py` converts all words to one spelling.
+Each area of life has a module with its predicates and phrases. Words that belong to no area are in `lexicon.py`,
+`markers.py` and `verbs.py`. The modules may write `ü` or `ue`, and `ß` or `ss`, because `spelling.py` converts all
+words to one spelling.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""German: employer and occupation, and their beginning and end."""
+"""German: phrases about employers and occupations, and about the beginning and end of work."""
 
 from __future__ import annotations
 

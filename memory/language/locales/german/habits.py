@@ -1,4 +1,4 @@
-"""German: likes, diets, hobbies and other habits, and their beginning and end."""
+"""German: phrases about likes, diets, hobbies and other habits, and about the beginning and end of habits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""German: kinds of things. The end of a kind ends its members: no alcohol, no wine."""
+"""German: kinds of things. A statement that denies a kind also denies its members: a person who drinks no alcohol
+drinks no wine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""German: stop words, numbers, synonyms, and the words that distinguish common nouns from names."""
+"""German: stop words, words of time, numbers, synonyms, word order, and words that distinguish common nouns from
+names."""
 
 from __future__ import annotations
 

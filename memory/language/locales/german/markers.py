@@ -1,4 +1,5 @@
-"""German: negations, endings, plans and guesses, additions, contrasts."""
+"""German: markers, which are phrases that change the meaning of a statement: negations, plans and guesses, additions,
+contrasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German: partners, family, friends and animals, and the beginning and end of such relationships."""
+"""German: phrases about partners, family, friends and animals, and about the beginning and end of relationships."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German: residence, and its beginning and end."""
+"""German: phrases about where a person lives, and about moving in and out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German: one spelling of umlauts and ß for all words of the pack: `Müller` and `Mueller` are one word."""
+"""German: convert umlauts and ß to one spelling, so that `Müller` and `Mueller` are one word."""
 
 from __future__ import annotations
 

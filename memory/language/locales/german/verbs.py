@@ -1,4 +1,7 @@
-"""German verbs and their forms. A bar separates the separable part of a verb: auf|hören, hört … auf."""
+"""German: verbs and their forms.
+
+In the lists, a bar marks the separable first part of a verb. The verb `auf|hören` has forms such as `hört … auf`.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ _HYPOTHETICAL = ("möchten", "würden", "könnten", "sollten", "hätten", "wäre
 
 
 def _weak(verb: str) -> tuple[str, str, str]:
-    """Return the present, past and participle of a regular verb without its separable part."""
+    """Return the present form, the past form and the participle of a regular verb. The verb has no separable part."""
     stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
     extra = "e" if stem.endswith(_NEEDS_E) else ""
     bare = verb.startswith(_WITHOUT_GE) or verb.endswith("ieren")
@@ -96,7 +99,8 @@ def _weak(verb: str) -> tuple[str, str, str]:
 
 
 def _forms() -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield the separable part, the verb without it, its present, past and participle."""
+    """Yield for each verb: the separable part, the verb without that part, its present form, past form and
+    participle."""
     strong = [line.split() for line in _STRONG.replace("\n", ",").split(",") if line.strip()]
     irregular = {verb for verb, *_ in strong}
     for verb in dict.fromkeys(_WEAK.split()):
