@@ -86,11 +86,11 @@ class RecordDetails:
     since: datetime | None = None
     """For a fact: its start time, if the speaker stated it."""
     at: datetime | None = None
-    """The time at which the record was made; for an episode, at which it happened or was said."""
+    """For a fact: the time at which it was recorded. For an episode: the time at which it happened or was said."""
     approved: bool = False
     """True for a fact that is an instruction approved by a person."""
     needs_own_word: bool = False
-    """True for an episode in which a tool states a person's preference or attribute."""
+    """True for an episode in which a tool, not the person, states the person's preference or attribute."""
 
 
 # ------------------------------------------------------------------------------------------------ ranking
@@ -144,8 +144,8 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
 
 # ------------------------------------------------------------------------------------------------ comparison
 def fit_text_of(tier: Tier, payload: Payload, content: str, similarity: float | None) -> FitText:
-    """Return the data to compare with the cue: the text (`content_of`), its subject, and its evidence quotes. A message
-    is cut to the maximum length of a statement."""
+    """Return the data to compare with the cue: the text (from `content_of`), and the record's subject and evidence
+    quotes. The text of a message is cut to the maximum length of a statement."""
     beside: tuple[str, ...]
     match tier:
         case "turns":

@@ -171,7 +171,8 @@ class RecordReader:
     async def fact(
         self, tenant_id: str, fact_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
     ) -> Fact | None:
-        """Return a fact in any state, or None when it is missing or not readable. `sees` checks its owner."""
+        """Return a fact in any state, or None when it does not exist or the caller may not read it. `sees` checks the
+        owner of the fact."""
         if not await self._existing.has(FACTS):
             return None
         found = await self._store.get(FACTS, tenant_id=tenant_id, ids=[fact_id])

@@ -66,11 +66,12 @@ class RecalledMemory:
     since: datetime | None = None
     """For a fact: its start time, if the speaker stated it."""
     at: datetime | None = None
-    """The time at which a fact was recorded, or at which an episode happened or was said."""
+    """For a fact: the time at which it was recorded. For an episode: the time at which it happened or was said."""
     approved: bool = False
     """True for a fact that is an instruction approved by a person."""
     needs_own_word: bool = False
-    """True for an episode in which a tool states a person's preference or attribute. No context shows it."""
+    """True for an episode in which a tool, not the person, states the person's preference or attribute. No context
+    shows such an episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,8 @@ class RecallService:
         locale: str = "en",
     ) -> None:
         """A missing collection counts as empty. Without a reranker, Reciprocal Rank Fusion alone orders the candidates
-        of a tier. `locale`: language packs for cues and messages, as in the policy `memory.conflict.locale`."""
+        of a tier. `locale` selects the language packs for cues and messages, like the setting `memory.conflict.locale`.
+        """
         self._store = store
         self._embedder = embedder
         self._existing = CollectionCache(store=store)
