@@ -16,8 +16,9 @@ from pydantic import AliasChoices, BaseModel, JsonValue
 from ..schemas.turns import ContentPart, Turn, TurnMessage
 
 CUTOFF: Final = 0.92
-"""Lowest difflib ratio of two names that count as almost equal. Two names of at least seven letters reach this ratio
-when they differ by one added or missing letter. Names with one changed letter do not: `context` is not `content`."""
+"""Lowest difflib ratio of two names that count as almost equal. Two names that differ by one added letter reach this
+ratio if the longer name has at least seven letters. With one changed letter, names of at most twelve letters do not
+reach it: `context` is not `content`."""
 SHORT_WORD: Final = 3
 """Words of at most this many letters must be equal, so `user_uid` and `turn_idx` are no misspellings of `user_id` and
 `turn_id`."""

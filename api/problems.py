@@ -188,7 +188,7 @@ def field_errors(
     """Return the errors by field, without values, because values may be private. `before` precedes each path."""
     if isinstance(
         error, RequestValidationError
-    ):  # its paths begin with the kind of the parameter: query, path or header
+    ):  # paths of this error begin with the kind of the parameter: query, path or header
         found = [(item["loc"][1:], item["msg"]) for item in error.errors()]
     else:
         found = [(item["loc"], item["msg"]) for item in error.errors(include_input=False)]

@@ -40,7 +40,7 @@ def router(
     now: Callable[[], datetime],
     clock_ahead: timedelta,
 ) -> APIRouter:
-    """Build the route. `clock_ahead` is the maximum by which a turn's time may be ahead of `now`."""
+    """Build the route. The time of a turn may be ahead of `now` by at most `clock_ahead`."""
     routes = APIRouter(tags=["turns"])
     writer = Depends(caller_with(credentials, "turns:write"))
 
