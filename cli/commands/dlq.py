@@ -144,7 +144,7 @@ def _print_step(step: RedriveStep, as_json: bool) -> None:
 
 
 async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None, as_json: bool) -> None:
-    """Print the letters while reading them, as JSON lines or as a table for every PAGE letters."""
+    """Print the letters while they are read, as JSON lines or as tables of PAGE letters."""
     require_memory(settings.broker_folder)
     page: list[list[str]] = []
     found = False
