@@ -15,7 +15,7 @@ _sync_data: Callable[[int], object] = getattr(os, "fdatasync", os.fsync)  # macO
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Replace the content of `path` by `data`.
 
-    A reader sees the old content or the new content, never a mixture, also after a crash. The new content is durable
+    A reader sees the old content or the new content, never a mixture, even after a crash. The new content is durable
     when this function returns.
 
     `mode` has the permissions of the new file. By default, only the owner may read the file, because callers write

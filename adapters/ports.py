@@ -26,8 +26,8 @@ W = TypeVar("W")
 # ------------------------------------------------------------------------------------------------ embedders
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
-    """Identity of an embedder. A collection records the identity of the embedder that filled it, and rejects any
-    other."""
+    """Identity of an embedder. A collection records the identity of the embedder that filled it, and rejects any other
+    embedder."""
 
     name: str
     """Name as in MEMSTREAM_EMBEDDER: `hashing`, `fastembed:all-minilm-l6-v2-int8`. For a model in a folder, the name
@@ -125,7 +125,7 @@ class FairShares(Protocol[W]):
         ...
 
     def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
-        """Take more queued work of a tenant that has a place, as long as it fits."""
+        """Take more of the tenant's queued work, while `fits` returns True. The tenant has a place already."""
         ...
 
     def release(self, tenant: str) -> None:
@@ -257,8 +257,8 @@ class VectorStore(Protocol):
     Every read needs a tenant. The tenant is a filter in the query, and the `tenant_id` of every returned payload is
     checked again (a mismatch is `Fatal`). A write returns when it is durable (embedded: synced to disk); a time-out is
     `Transient`. Payload values are JSON. The store rejects invalid payloads before they reach the engine: NaN and
-    infinities as `Fatal`, a text with a lone surrogate as `Poison("invalid")`, because it is bad input that the codec
-    accepted.
+    infinities as `Fatal`, a text with a lone surrogate as `Poison("invalid")`, because such a text is bad input from
+    outside.
 
     A collection that is partitioned by period (`CollectionSpec.by_period`) is read under its name, over all existing
     periods. A write may name the collection of a period (`turns_2026q4`, schemas/periods.py). Otherwise, points are

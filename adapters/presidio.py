@@ -65,7 +65,7 @@ def load_analyzer(configuration: str) -> Analyzer:
             is_configuration = isinstance(yaml.safe_load(file.read_text(encoding="utf-8")), dict)
         except (yaml.YAMLError, ValueError):
             is_configuration = False
-        if not is_configuration:  # Presidio would use its own configuration instead
+        if not is_configuration:  # Presidio would silently use its own configuration
             raise ValueError(f"{setting}: the file is not a valid configuration of an analyzer")
     try:
         analyzer: Analyzer = AnalyzerEngineProvider(

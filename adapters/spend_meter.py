@@ -1,7 +1,7 @@
 """Port for spending limits: a model's client reserves the cost before each call, and reports the usage afterwards.
 
-The client counts the calls, not the stage. Only the client knows how many calls an answer takes (a repair, a retry, a
-fallback with another price), and whether the server may have charged for a failed call.
+The client counts the calls, because only the client knows how many calls an answer takes (a repair, a retry, a fallback
+with another price), and whether the server may have charged for a failed call.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ EmbedderMember = Member[tuple[str, tuple[str, ...]], list[list[float]]]
 CHARACTERS: Final = 200_000
 """Maximum characters in one batch: about 50 000 tokens. The largest servers accept 300 000 tokens in one call."""
 REMOTE: Final = CoalescePolicy(items=32, weight=CHARACTERS, linger=0.01, at_once=16)
-"""Policy for a server, with concurrent calls. 32 texts are the lowest limit among the common servers."""
+"""Policy for a server, with concurrent calls. Every common server accepts 32 texts in one call."""
 LOCAL: Final = CoalescePolicy(items=64, weight=CHARACTERS, at_once=1)
 """Policy for a model in this process, on one thread. Texts that arrive during a call form the next batch."""
 

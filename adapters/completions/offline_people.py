@@ -115,7 +115,7 @@ class Talk:
     """People and animals mentioned so far, by name, and the last mention."""
 
     named: dict[str, str] = field(default_factory=dict)
-    """Kin by name in small letters."""
+    """The word for the relation (`sister`, `dog`), by name in small letters."""
     last: Mention | None = None
     plays: bool = False
     """True when the speaker has played a role since an earlier message."""
@@ -127,8 +127,8 @@ class Talk:
 
 
 def relations(plain: str, talk: Talk) -> list[SpokenStatement]:
-    """Find the relations of people and animals in a sentence, also in a question: "what could I give my wife Ada?".
-    Record the mentions in `talk`."""
+    """Find the speaker's relations to people and animals in a sentence, also in a question: "what could I give my wife
+    Ada?". Record the mentions in `talk`."""
     found = list(_relations(plain, talk))
     if not found and _NEW_PARTNER.search(plain):
         talk.mention("partner", None)
@@ -224,7 +224,7 @@ def _of_unnamed(kin: str, rest: str) -> list[SpokenStatement]:
 
 
 def companions(clause: str) -> list[SpokenStatement]:
-    """Find a person who is named next to a statement: "I live in Ghent with my brother Paul"."""
+    """Find a person whom a statement about the speaker names: "I live in Ghent with my brother Paul"."""
     match = _TOGETHER_WITH.fullmatch(without_tail(clause))
     if match and is_kin(match["kin"]) and is_name(match["name"]):
         return [_relation(match["kin"], match["name"])]

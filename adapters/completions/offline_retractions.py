@@ -84,7 +84,7 @@ _STOPPED: Final = re.compile(
 
 
 class Beside:
-    """Attributes of the statements of one text, read once. Each clause of the text is compared with them."""
+    """Attributes of the statements of one text. Each clause of the text is compared with these attributes."""
 
     def __init__(self) -> None:
         self._attributes: set[tuple[str, str]] = set()

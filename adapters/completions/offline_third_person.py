@@ -9,7 +9,7 @@ from typing import Final
 from .offline_words import MONTHS, NUMBERS
 
 MAX_TAILS: Final = 8
-"""Maximum number of endings removed from a clause. People use one or two."""
+"""Maximum number of phrases removed from the end of a clause. People use one or two."""
 
 _TAIL: Final = re.compile(
     r"[\s,]+(?:now|right now|currently|these days|at the moment|at present|nowadays|today|yesterday|any ?more|recently"

@@ -1,4 +1,4 @@
-"""Plain spelling for the offline rules: it converts hastily typed text to the English that the rules read.
+"""Conversion of hastily typed text to plain spelling, which the offline rules can read.
 
 "im maya n this is my dog rex 🐶" → "I am maya and this is my dog Rex". A name gets a capital only next to a word that
 marks a name ("called", "my sister", "live in"). There is no list of names.

@@ -38,7 +38,8 @@ require."""
 FORMAT_STATUSES: Final = frozenset({403, 404, 500, 501})
 """Status codes of some servers for an unknown answer format."""
 FORMAT_FAILURES: Final = 2
-"""Consecutive failures before the next format is tried. Counted only while no format has worked."""
+"""Number of consecutive failures, or of consecutive repairs, after which the next format is tried. Failures are counted
+only while no format has worked."""
 _STREAM_ONLY: Final = re.compile(r"\bstream", re.IGNORECASE)
 """Word in the error message of a server that accepts only streamed calls."""
 STREAM: Final[Mapping[str, JsonValue]] = {"stream": True, "stream_options": {"include_usage": True}}

@@ -1,7 +1,7 @@
 """One collection of the embedded engine: its shard on disk, and the replacement of that shard.
 
     <collection>/collection.json      configuration and metadata, as the server would report them
-    <collection>/shard.json           name of the current shard (default: `shard`), its number of vectors without graph
+    <collection>/shard.json           name of the current shard (default: `shard`), number of vectors without a graph
     <collection>/shard, shard-<n>     the engine's files; an unused folder is left over from a crash
 
 Another process optimises a copy of the shard (edge_index.py), and the copy then replaces the shard. Writes wait while

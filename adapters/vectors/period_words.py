@@ -5,7 +5,7 @@ have the word. Qdrant counts within one collection. A new period has few records
 scores of the other periods. Therefore a word in the query of a period is multiplied by (its weight over all periods) /
 (its weight in this period). The scores are then the same as in one collection.
 
-Qdrant has no request that returns n. It is calculated from the best record of a search for the one word: the score is
+Qdrant has no request that returns n. n is calculated from the best record of a search for the one word: the score is
 the word's weight times the word's frequency in the record, and the sparse vector of the record contains the frequency.
 This search has no tenant filter, because the engine counts the records of all tenants. It returns no payload, and only
 weights and counts leave this module.

@@ -1,4 +1,4 @@
-"""Encoder of points and queries for an engine. It validates all values, and names the vectors."""
+"""Encoder of points and queries for an engine. It also validates all values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .lexical import LexicalEncoder
 from .sparse_form import Encode
 
 VectorQuery = tuple[list[float] | models.SparseVector | None, str]
-"""The query (None: it has no indexed word), and the name of the vector to search."""
+"""A query, and the name of the vector to search. The query is None when its text has no indexed word."""
 
 
 class PointEncoder:

@@ -1,7 +1,7 @@
 """Validation of points before they reach an engine, and of records from an engine.
 
-The engines accept different values (the embedded engine accepts NaN in a vector, the server does not), so both get
-validated points only.
+The engines accept different values: the embedded engine accepts NaN in a vector, and the server does not. Therefore
+points are validated before they are sent to an engine.
 """
 
 from __future__ import annotations

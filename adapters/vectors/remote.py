@@ -38,7 +38,7 @@ uses the old port."""
 BUSY: Final = 429
 UNCOMPRESSED: Final = {"Accept-Encoding": "identity"}
 """Header that turns off compression, because aiohttp requests it by default. A real server sends a compressed answer in
-two segments, and the second segment waits for a delayed acknowledgement: 43 ms instead of 0.3
+two segments, and the second segment waits for a delayed acknowledgement: 43 ms instead of 0.3 ms
 (docs/adr/0010-qdrant-client-on-aiohttp.md)."""
 
 
