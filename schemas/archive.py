@@ -11,7 +11,8 @@ from .turns import Owner, Sensitivity
 
 
 class ArchivedText(Contract):
-    """An episode's original text in the collection `archive`. One per episode, never overwritten."""
+    """An episode's original text in the collection `archive`. An episode has at most one such row, which is never
+    overwritten."""
 
     archive_id: OurId
     episode_id: OurId

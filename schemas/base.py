@@ -32,7 +32,7 @@ class Contract(BaseModel):
     """Base of every record on a topic or in the store.
 
     Code can set only the contract's fields; unknown fields are refused. `read` ignores unknown fields, because a
-    later minor version may have added them. A subclass that must keep them sets `extra="allow"`.
+    later minor version may have added them. A subclass that must keep unknown fields sets `extra="allow"`.
     """
 
     model_config = ConfigDict(

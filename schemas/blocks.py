@@ -68,7 +68,7 @@ class SessionHoldings(Contract):
 
 
 class StoredHoldings(SessionHoldings):
-    """Holdings of a session as Qdrant stores them. The observer projects them from the session's row."""
+    """Holdings of a session as Qdrant stores them. The observer copies them from the session's row."""
 
     holdings_id: OurId
 

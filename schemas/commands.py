@@ -130,7 +130,7 @@ class FactsApply(Contract):
     changes: Annotated[tuple[Change, ...], Field(min_length=1, max_length=CHANGES_MAX)]
     model: ModelName | None = None
     prompt: PromptName | None = None
-    """Prompt of the model that made the proposals, for the cause of the events."""
+    """Prompt of the model that made the proposals. It is copied into the cause of the events."""
 
 
 class FactReview(Contract):
@@ -187,7 +187,7 @@ class EpisodesRecord(Contract):
 
 
 class KeptObservation(Contract):
-    """A working entry in the form of its observation, with one of the session's turns."""
+    """A working entry in the form of an observation, and the turn of the session that counts as its source."""
 
     turn_id: GivenId
     occurred_at: Instant

@@ -6,7 +6,8 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine. A proxy would resolve such an address to its own machine."""
+    """Return whether a host is this machine. A request to such a host must not use a proxy, because the proxy would
+    connect to the proxy's own machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,5 +1,5 @@
-"""Ids and keys. They are derived from causes, never from content alone and never from offsets
-(docs/reference/ids.md)."""
+"""Ids and keys. An id is derived from the cause of its record (such as a turn or a command), never from content alone
+and never from an offset (docs/reference/ids.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links between the records of an owner, for readers: one point per owner. Consolidation copies it from its own row."""
+"""Links between the records of an owner, for readers: one point per owner. Consolidation writes this point."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class OutPoint(_Part):
     text: str | None = None
     window: PackedVector | None = None
     reembed: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    """True when `dense` is left out of the row. It is computed from `text` when the outcome is applied again."""
+    """True when `dense` is left out of the row. When the outcome is applied again, `dense` is computed from `text`."""
 
     def without_vector(self) -> OutPoint:
         if self.dense is None or self.text is None:
@@ -133,7 +133,7 @@ class InsertPoints(_Part):
 
 
 class PutPoints(_Part):
-    """Insert or replace whole points (projections with one writer)."""
+    """Insert or replace whole points. Used where only one writer changes a point."""
 
     op: Literal["put"] = "put"
     collection: str

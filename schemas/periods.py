@@ -1,6 +1,7 @@
 """Periods of a collection that is partitioned by time: the quarters of a year, in UTC.
 
-The name of a period's collection contains both: `turns_2026q4`. In Qdrant this name is an alias.
+The collection of a period has the name of the whole collection and of the period: `turns_2026q4`. In Qdrant, this name
+is an alias.
 """
 
 from __future__ import annotations

@@ -77,5 +77,5 @@ class StoredMessage(Contract):
     """Index of the message in its session's thread, from 0, in log order. The thread has the messages with a text whose
     role is user or assistant. None for other messages and for messages that version 0.1 recorded."""
     first_place: Annotated[int, Field(ge=0)] | None = None
-    """On message 0 only: the index in the thread of the turn's first message, even when the turn has no message
-    there."""
+    """On message 0 only: the index in the thread at which the turn begins. It is set even when no message of the turn
+    is in the thread."""
