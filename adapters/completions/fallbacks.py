@@ -81,7 +81,7 @@ class _Link:
 
 
 class FallbackCompletions:
-    """`Completions` of the first available model. The last model is called whenever no earlier model answers.
+    """`Completions` of the first available model. The last model is called whenever no earlier model is available.
     `patience`: seconds that a call is retried when the model is busy or its fallback is free of charge."""
 
     def __init__(
