@@ -18,7 +18,7 @@ class AppendWindow:
         self._bytes = 0
 
     async def add(self, append: Awaitable[object], *, size: int = 0) -> None:
-        """Begin an append of `size` bytes. When the window is full, wait until all of it is durable."""
+        """Begin an append of `size` bytes. When the window is full, wait until all pending appends are durable."""
         self._tasks.append(asyncio.ensure_future(append))
         self._bytes += size
         if len(self._tasks) >= RECORDS or self._bytes >= BYTES:

@@ -45,7 +45,7 @@ def kafka_servers(broker: str) -> tuple[str, ...]:
     servers = []
     for part in broker.removeprefix(KAFKA).rstrip("/").split(","):
         host, colon, port = part.strip().rpartition(":")
-        if not colon or part.endswith("]"):  # no port, or an IPv6 address without one
+        if not colon or part.endswith("]"):  # no port; an IPv6 address without a port ends with "]"
             host, port = part.strip(), str(DEFAULT_PORT)
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise Fatal(f"MEMSTREAM_BROKER={broker!r}: {part!r} is not host:port")

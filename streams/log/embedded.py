@@ -1,4 +1,4 @@
-"""`Log` over a folder instead of a broker, with Kafka's rules (partitioner, names, offsets)."""
+"""`Log` (port.py) over files in a folder, without a broker. It follows Kafka's rules (partitioner, names, offsets)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class EmbeddedLog:
         opened = self._opened()
         found = opened.topic(name)
         if found is None:
-            opened.refresh()  # another process may have created it
+            opened.refresh()  # another process may have created the topic
             found = opened.topic(name)
         return found
 

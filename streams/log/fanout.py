@@ -1,9 +1,9 @@
-"""Fan-out of a topic to many readers without a consumer group, each from its own offsets.
+"""Fan-out of a topic to many readers without a consumer group. Each reader begins at its own offsets.
 
 New records are read once, by one shared reader (`_Tail`). A reader that begins at earlier offsets first reads the older
-records with its own log reader, and then joins the shared one. Meanwhile new records wait in its queue, so it misses
-no record and gets no record twice. When the queue of a reader is full, the reader ends with the reason `slow`. It can
-start again after the last record that it received.
+records directly from the log, and then joins the shared reader. While it reads the last older records, new records wait
+in its queue. So it misses no record and gets no record twice. When the queue of a reader is full, the reader ends with
+the reason `slow`. Its caller can start a new reader after the last record that it received.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ log = structlog.get_logger(__name__)
 CANCEL_AGAIN = 0.2
 """Seconds between two cancellations of a task that does not end."""
 CLOSE = 100
-"""Distance from the end, in records, at which a reader joins the shared reader."""
+"""Maximum number of older records with which a reader joins the shared reader."""
 
 Ended = Literal["slow", "unavailable", "gone", "shutdown", "busy"]
-"""Reason why a reader ended: it was too slow, the log does not answer, the log no longer has its offsets, this process
-stops, or another caller needed its place."""
+"""Reason why a reader ended, in this order: the reader was too slow, the log does not answer, the log no longer has the
+reader's offsets, this process stops, or another caller needed the reader's place."""
 Select = Callable[[Record], bool]
-"""Filter of the records that a reader gets. Other records only advance its offsets."""
+"""Filter: returns whether a reader gets a record. Records that it does not get only advance the reader's offsets."""
 
 
 CatchingUp = Callable[[], AbstractAsyncContextManager[Callable[[], None]]]
-"""Context manager that takes a place among the readers that catch up. Its value is a function that frees the place."""
+"""Function that returns a context manager. The context takes a place among the readers that catch up. Its value is a
+function that frees the place early."""
 
 
 class OffsetsLost(Exception):
@@ -70,7 +71,7 @@ class _Subscription:
                 self.waiting.put_nowait(PositionedRecord(record, places))
 
     def end(self, why: Ended) -> None:
-        """Take no further record. Queued records are still delivered."""
+        """Accept no further record. Queued records are still delivered."""
         self.ended = self.ended or why
         if not self.waiting.full():
             self.waiting.put_nowait(None)
@@ -95,7 +96,7 @@ class _Tail:
         self._starting = asyncio.Lock()
 
     async def join(self, select: Select, *, room: int) -> _Subscription:
-        """Subscribe to new records; at most `room` of them wait. They begin at the offsets `places` of the result."""
+        """Subscribe to new records, which begin at the offsets `places` of the result. At most `room` of them wait."""
         async with self._starting:
             if self._reading is None or self._reading.done():
                 self._places = Offsets(await self._log.ends(self._topic))
@@ -118,7 +119,8 @@ class _Tail:
             async with aclosing(self._log.read(self._topic, start=start, follow=True)) as records:
                 async for record in records:
                     if record.position.offset < self._places.of(record.position.partition):
-                        why = "gone"  # the Kafka client restarted at the beginning: the log no longer has its offsets
+                        # The Kafka client restarted at the beginning, because the log no longer has the offsets.
+                        why = "gone"
                         break
                     self._places = self._places.after(record.position)
                     for subscription in self._subscriptions:
@@ -136,7 +138,7 @@ class TopicReader:
 
     begins: Offsets
     behind: bool
-    """True while it reads older records."""
+    """True while the reader is more than `CLOSE` records behind the end."""
     ended: Ended | None = None
     _read: Offsets = field(init=False)
     """The offsets after the last record that was delivered or skipped."""
@@ -159,36 +161,39 @@ class TopicReader:
             return None
 
     def place(self) -> Offsets:
-        """Return the offsets from which to continue when `next` returned None. Skipped records are before them."""
+        """Return the offsets from which a new reader continues when `next` returned None.
+
+        Records that this reader skipped are before these offsets.
+        """
         if self._subscription is None or not self._subscription.waiting.empty():
             return self._read
         return self._read.at_least(self._subscription.places)
 
     def end(self, why: Ended) -> None:
-        """End immediately. A later reader that starts at `place` reads the undelivered records again."""
+        """End immediately. A new reader that starts at `place` reads the undelivered records again."""
         self.ended = self.ended or why
         if self._handed.empty():
             self._handed.put_nowait(None)
 
     async def take(self, record: Record, places: Offsets, *, selected: bool) -> None:
-        """Deliver a record or skip it. Wait while the reader is slow."""
+        """Deliver a selected record, or skip it. Wait until the caller has taken the previous record."""
         if selected:
             await self._handed.put(PositionedRecord(record, places))
         self._read = places
 
     def when_caught_up(self, call: Callable[[], None]) -> None:
-        """Register a function that is called once, when no older records are left to read."""
+        """Register a function that is called once, when the reader is close to the end."""
         self._caught_up = call
 
     def catch_up(self) -> None:
-        """Mark that no older records are left to read, and call the registered function."""
+        """Record that the reader is close to the end, and call the registered function."""
         self.behind = False
         if self._caught_up is not None:
             self._caught_up()
             self._caught_up = None
 
     def skip(self, places: Offsets) -> None:
-        """Move past records that are not delivered."""
+        """Move the offsets forward past records that are not delivered."""
         self._read = self._read.at_least(places)
 
     @property
@@ -196,7 +201,7 @@ class TopicReader:
         return self._read
 
     def join(self, subscription: _Subscription) -> None:
-        """Read new records from a subscription from now on."""
+        """Record the subscription that delivers new records from now on."""
         self._subscription = subscription
 
 
@@ -232,9 +237,10 @@ class TopicFanout:
     async def follow(
         self, begin: Begin, select: Select, *, catching_up: CatchingUp | None = None
     ) -> AsyncIterator[TopicReader]:
-        """Follow the topic. A reader that is far behind the end takes a place from `catching_up`.
+        """Follow the topic from `begin` during the block.
 
-        Without `catching_up`, the limit `FanoutBounds.catching_up` applies. Raises OffsetsLost, TooManyReaders, and
+        A reader that is more than `CLOSE` records behind the end takes a place from `catching_up`. Without this
+        argument, `FanoutBounds.catching_up` limits the number of such readers. Raises OffsetsLost, TooManyReaders, and
         Transient when the log does not answer.
         """
         starts, ends = await self._offsets()
@@ -302,7 +308,7 @@ class TopicFanout:
             reader.end("unavailable")
 
     async def _catch_up(self, reader: TopicReader, select: Select) -> None:
-        """Read older records until the reader is close to the end. It takes one record at a time."""
+        """Deliver older records one at a time, until the reader is close to the end."""
         while True:
             _, ends = await self._offsets()
             if _distance(reader.read, ends) <= CLOSE:
@@ -311,7 +317,7 @@ class TopicFanout:
             await self._read_older(reader, select, until=ends)
 
     async def _read_older(self, reader: TopicReader, select: Select, *, until: Offsets) -> None:
-        """Read the records before `until` with a separate log reader. Raises OffsetsLost."""
+        """Deliver the records before `until`, read directly from the log. Raises OffsetsLost."""
         behind = reader.read.behind(until)
         if not behind:
             return
@@ -332,7 +338,8 @@ def _distance(places: Offsets, ends: Offsets) -> int:
 async def cancelled(task: asyncio.Task[None]) -> None:
     """Cancel a task repeatedly until it has ended.
 
-    A closing aiokafka consumer mistakes the first cancellation for its own (`consumer/fetcher.py`, `Fetcher.close`).
+    One cancellation may have no effect: an aiokafka consumer that is closing cancels its own tasks and suppresses the
+    resulting CancelledError (`consumer/fetcher.py`, `Fetcher.close`).
     """
     while not task.done():
         task.cancel()

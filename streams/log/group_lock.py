@@ -1,4 +1,4 @@
-"""The lock of a consumer group in the embedded folder: one live process works for a group.
+"""The lock of a consumer group in the folder of the embedded log: only one live process works for a group.
 
 The operating system holds the lock (`filelock`, flock) and releases it when the process ends, also after kill -9. No
 heartbeat is needed. A file next to the lock has the holder's pid, for error messages.
@@ -20,17 +20,18 @@ from filelock import FileLock, Timeout
 from ...schemas.errors import Fatal
 
 WAIT_SECONDS: Final = 10.0
-"""Time to wait for the lock: a restarted worker may start while its predecessor is still closing."""
+"""Maximum seconds to wait for the lock: a worker may start while the previous worker is still closing."""
 POLL_SECONDS: Final = 0.05
 PROBE_SECONDS: Final = 0.1
-"""Time to wait in a probe. A probe takes the lock briefly; another probe must not mistake it for a worker."""
+"""Maximum seconds that `held` waits for the lock. `held` itself takes the lock briefly, and a second call of `held`
+must not mistake the first call for a worker."""
 MODE: Final = 0o600
 _held: Final[set[FileLock]] = set()
 """The locks that this process holds. Without a reference, garbage collection would release a lock."""
 
 
 def lock_file(folder: Path, group: str) -> Path:
-    """Return the path of a group's lock file. A name that is too long for a file system is replaced by its hash."""
+    """Return the path of a group's lock file. A name that is too long for a file system is replaced by a hash."""
     name = quote(group, safe="")
     if len(name) > 120:
         name = hashlib.sha256(group.encode()).hexdigest()

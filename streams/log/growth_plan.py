@@ -1,8 +1,8 @@
 """Plan of the row moves when a compacted topic gets more partitions. Pure: records in, steps out.
 
-A row moves in two steps. First it is written to the new partition of its key. When that write is durable, a tombstone
-removes it from the old partition. So the row always exists on at least one partition. After an interruption, a new plan
-contains the remaining steps.
+A row moves in two steps. First the row is written to the new partition of its key. When this write is durable, a
+tombstone removes the row from the old partition. So the row always exists on at least one partition. After an
+interruption, a new plan contains the remaining steps.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from .port import Record
 SHOWN = 5
 """Maximum number of rows named in an error."""
 KeyOf = Callable[[bytes], bytes]
-"""Function from a row's key to the key that decides its partition. Raises ValueError for a row without such a key."""
+"""Function that returns the key that decides the partition of a row, given the row's key. Raises ValueError for a row
+without such a key."""
 
 
 class Unplaceable(Fatal):
-    """Rows whose partition cannot be found, or that have different values on two partitions. Nothing was moved."""
+    """Some rows have no known partition, or different values on two partitions. Nothing was moved."""
 
 
 def event_key(row_key: bytes) -> bytes:
@@ -62,7 +63,7 @@ class CompactedPartition:
     """Keys whose last record is a tombstone, except rows that were moved to another partition."""
     marker: Marker | None = None
     epochs: SessionEpochs = field(default_factory=SessionEpochs)
-    """Session epochs, which only the observer's table has."""
+    """Session epochs (schemas/session_epochs.py), which only the observer's table has."""
 
     def take(self, record: Record) -> None:
         """Apply the next record of the partition."""
@@ -74,7 +75,7 @@ class CompactedPartition:
         elif key == SESSION_EPOCHS.encode():
             self.epochs = SessionEpochs.read(record.value)
         elif key.startswith((OWN_KEYS.encode(), INDEX_BUILT.encode())):
-            return  # belongs to the partition, not to a row; the next worker builds the index for the new count
+            return  # these entries belong to the partition; the next worker builds the index for the new count
         elif record.value is not None:
             self.rows[key] = Row(record.position.offset, hashlib.blake2b(record.value, digest_size=16).digest())
             self.erased.discard(key)
@@ -86,7 +87,7 @@ class CompactedPartition:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A row to be moved. `copy` is True when its value is not on the target yet."""
+    """A row to be moved. `copy` is True when the row's value is not on the target partition yet."""
 
     key: bytes
     source: int
@@ -97,7 +98,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MoveStep:
-    """One write: a row's value to its target, or the tombstone on its source."""
+    """One write: the row's value to the target partition, or the tombstone to the source partition."""
 
     kind: Literal["copy", "remove"]
     move: Move
@@ -105,7 +106,7 @@ class MoveStep:
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """The moves, and the topic's rows afterwards: the digest of each row's value, by key."""
+    """The moves. `rows`: the rows of the topic after the moves, as the digest of each row's value by key."""
 
     moves: Sequence[Move]
     rows: Mapping[bytes, bytes]
@@ -121,8 +122,8 @@ def plan_moves(
 ) -> MovePlan:
     """Plan the moves for a new count of `partitions`. Raises Unplaceable.
 
-    `newest_on_target`: producers already write by the new count, so a key's value on its target partition is the latest
-    one. Otherwise two values of one key are an error.
+    `newest_on_target`: producers already write by the new count, so if a key has two values, the value on the key's
+    target partition is the latest. Without this argument, two values of one key are an error.
     """
     moves: list[Move] = []
     rows: dict[bytes, bytes] = {}
@@ -152,7 +153,7 @@ def plan_moves(
 
 
 def steps(moves: Sequence[Move]) -> Iterator[Sequence[MoveStep]]:
-    """Yield the steps in groups. A group begins when the previous group is durable; the order within one is free."""
+    """Yield the steps in groups. A group may begin when the previous group is durable. The order in a group is free."""
     for _, group in groupby(sorted(moves, key=_source), key=_source):
         here = list(group)
         yield [MoveStep("copy", move) for move in here if move.copy]
@@ -164,7 +165,7 @@ def _source(move: Move) -> int:
 
 
 def misplaced_rows(plan: MovePlan, image: Sequence[CompactedPartition], partitions: int, *, key_of: KeyOf) -> list[str]:
-    """Compare a topic after the moves with its plan. Return the problems, none when each row is in its place."""
+    """Compare a topic after the moves with its plan. Return the problems; empty when each row is on its partition."""
     problems: list[str] = []
     found: dict[bytes, bytes] = {}
     for partition, part in enumerate(image):

@@ -1,4 +1,4 @@
-"""`Log` over Kafka: producer, admin client and consumers without a group. Every wait is bounded."""
+"""`Log` (port.py) over Kafka: producer, admin client and consumers without a group. Every wait has a time limit."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ MAX_REQUEST = 4 * 1024 * 1024
 PAUSE = 0.05
 #: milliseconds that one fetch waits for records
 FETCH_WAIT = 200
-#: milliseconds that one fetch waits in a read with `follow`. A new record ends the wait. The consumer has its own
-#: connection, so the wait delays no other request
+#: milliseconds that one fetch waits in a read with `follow`. A new record ends the wait. Each read has a separate
+#: consumer with its own connection, so the wait delays no other request
 FOLLOW_WAIT = 5_000
 #: milliseconds after which a client refreshes its metadata and sees new partitions
 METADATA_AGE = 30_000
 #: seconds between two attempts of a call with a retriable error
 BACKOFF = 0.2
-#: topic whose records are stamped by the broker (`clock_ahead`)
+#: topic whose records get their timestamps from the broker (`clock_ahead`)
 CLOCK_TOPIC = "memory-clock"
 
 T = TypeVar("T")
@@ -53,7 +53,8 @@ class KafkaLog:
 
     Args:
         servers: `host:port` of each server (see `broker_url.kafka_servers`).
-        timeout: seconds for each call, then `Transient("broker", …)`. An append that timed out may still arrive.
+        timeout: maximum seconds of each call. A longer call raises `Transient("broker", …)`; its append may still
+            arrive.
         client_id: the name of this client in the broker's logs.
     """
 
@@ -72,7 +73,7 @@ class KafkaLog:
         self._handing_over = asyncio.Lock()
 
     async def start(self) -> None:
-        """Connect in one attempt. A caller that waits for the broker repeats the call."""
+        """Make one attempt to connect. A caller that wants to wait for the broker repeats the call."""
         decode_headers_leniently()
         async with self._reach("connect"):
             try:
@@ -93,7 +94,7 @@ class KafkaLog:
                 for part in parts:
                     await part.stop()
         except TimeoutError:
-            pass  # no broker answers; each append already has its result or its error
+            pass  # no broker answers; each append has already returned or raised
         finally:
             if admin is not None:
                 await admin.close()
@@ -135,11 +136,11 @@ class KafkaLog:
         return Position(topic, meta.partition, meta.offset)
 
     async def _usable_producer(self) -> Any:
-        """Return the producer; after a failure, a new one.
+        """Return the producer. Replace it by a new producer after a failed append.
 
         aiokafka drops a batch that expires while its partition has no leader (`producer/message_accumulator.py:487`),
-        but does not reuse its sequence number. The broker then refuses every later batch of the partition as out of
-        order.
+        but does not use the batch's sequence number again. The broker then refuses every later batch of the partition
+        as out of order.
         """
         if self._failed is not None and self._failed is self._producer:
             failed, self._producer = self._producer, await self._new_producer()
@@ -149,7 +150,7 @@ class KafkaLog:
         return self._started_part(self._producer)
 
     async def _end(self, producer: Any) -> None:
-        """Stop a replaced producer. An append that still waits for it raises, at the latest after its own time-out."""
+        """Stop a replaced producer. An append that still waits for this producer raises at its time-out or earlier."""
         with suppress(KafkaError, OSError, TimeoutError):
             async with asyncio.timeout(self._timeout):
                 await producer.stop()
@@ -160,7 +161,7 @@ class KafkaLog:
         )
 
     async def _check_exists(self, topic: str) -> None:
-        """Check that a topic exists; raise Fatal if not. The producer itself would look for it until its time-out."""
+        """Raise Fatal if a topic does not exist. The producer itself would look for the topic until its time-out."""
         if topic in self._known:
             return
         if await self.partitions(topic) is None:
@@ -175,7 +176,7 @@ class KafkaLog:
         places: dict[TopicPartition, int] = {}
         for p in wanted:
             asked = firsts[p] if start is None else start[p]
-            # Past the end the broker would answer "out of range", and the consumer would restart at the beginning.
+            # For an offset past the end, the broker answers "out of range", and the consumer restarts at the beginning.
             places[TopicPartition(topic, p)] = min(max(asked, firsts[p]), ends[p])
         open_ = {tp for tp, place in places.items() if follow or place < ends[tp.partition]}
         if not open_:
@@ -262,14 +263,14 @@ class KafkaLog:
     async def clock_ahead(self, *, replication: int) -> float:
         """Return the seconds by which this machine's clock is ahead of the broker's; negative when it is behind.
 
-        The broker stamps each record of the topic `memory-clock`, which this call creates when it is missing. Half of
-        the round trip is the error.
+        The broker sets the timestamp of each record in the topic `memory-clock`. This call creates the topic if it does
+        not exist. The result is exact to half of the round trip.
         """
         config = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete", "retention.ms": "3600000"}
         await self.create([TopicSpec(CLOCK_TOPIC, 1, replication, config)])
         async with self._reach(f"append to {CLOCK_TOPIC}"):
             producer = await self._usable_producer()
-            await producer.send_and_wait(CLOCK_TOPIC, b"first", partition=0)  # looks the topic up
+            await producer.send_and_wait(CLOCK_TOPIC, b"first", partition=0)  # the first send looks up the topic
             asked = time.time()
             meta = await producer.send_and_wait(CLOCK_TOPIC, b"clock", partition=0)
             answered = time.time()
@@ -308,7 +309,7 @@ class KafkaLog:
                 error = for_code(code)
                 if error not in (NoError, TopicAlreadyExistsError):
                     raise Fatal(f"topic {name} cannot be created: {error.__name__} {rest[0] if rest else ''}".rstrip())
-            for w in wanted:  # the answer comes before every broker knows the topic
+            for w in wanted:  # the broker answers before all brokers know the topic
                 while not await self._has_leaders(w.name):  # noqa: ASYNC110 - the broker sends no notice
                     await asyncio.sleep(PAUSE)
 
@@ -320,7 +321,7 @@ class KafkaLog:
             while not await self._has_leaders(topic, at_least=partitions):  # noqa: ASYNC110 - the broker sends no notice
                 await asyncio.sleep(PAUSE)
             clients = [self._started_part(self._producer).client, self._started_part(self._probe)._client]
-            for client in clients:  # otherwise they see the new partitions only after METADATA_AGE
+            for client in clients:  # without this, the clients see the new partitions only after METADATA_AGE
                 while len(client.cluster.partitions_for_topic(topic) or ()) < partitions:
                     client.add_topic(topic)
                     await client.force_metadata_update()
@@ -390,7 +391,7 @@ class KafkaLog:
         return part
 
     async def _call(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a call while its error is retriable: a new broker has no coordinator at first."""
+        """Repeat a call while its error is retriable. For example, a new broker has no group coordinator at first."""
         async with self._reach(what):
             while True:
                 try:

@@ -6,17 +6,17 @@ import asyncio
 from typing import Any
 
 ISOLATION = "read_committed"
-"""Isolation level of all readers: records of aborted transactions are not read. One level for all, because a check
-whether an offset exists must see the same log as the consumer that skipped the offset."""
+"""Isolation level of all readers: records of aborted transactions are not read. All readers have the same level,
+because the check whether a skipped offset has a record must see the same records as the consumer that skipped it."""
 
 
 def back_off_metadata(client: Any) -> None:
     """Make a failed metadata update wait `retry_backoff_ms` (wraps `AIOKafkaClient._metadata_update` of this client).
 
     `aiokafka/client.py:260` returns from a failed update immediately, and `producer/sender.py:158` and
-    `consumer/fetcher.py:559` repeat it immediately: a worker opens over 1 000 connections a second during a broker
-    outage. That costs CPU. If the broker's port is in the ephemeral range, a connection can also get this port as its
-    source port and connect to itself. The broker then cannot bind the port again.
+    `consumer/fetcher.py:559` repeat the update immediately. So during a broker outage a worker opens over 1 000
+    connections a second, which costs CPU. Also, if the broker's port is in the ephemeral range, a connection can get
+    this port as its source port and connect to itself. The broker then cannot bind the port again.
     """
     update = client._metadata_update
 
@@ -32,8 +32,8 @@ def back_off_metadata(client: Any) -> None:
 async def stop_consumer(consumer: Any) -> None:
     """Stop an `AIOKafkaConsumer`, also during a broker outage.
 
-    A failed fetch sleeps before its retry (`aiokafka/consumer/fetcher.py:755`). If the stop cancels it there, the stop
-    raises CancelledError as if the caller had been cancelled, and the connections stay open.
+    A failed fetch sleeps before its retry (`aiokafka/consumer/fetcher.py:755`). If `stop` cancels the fetch during this
+    sleep, `stop` raises CancelledError as if the caller had been cancelled, and the connections stay open.
     """
     try:
         await consumer.stop()

@@ -1,4 +1,4 @@
-"""Kafka's rules for the log on disk, so that a program behaves the same with both logs."""
+"""Kafka's rules, applied to the log on disk, so that a program behaves in the same way with both logs."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def timestamp_refused(topic: str) -> Poison:
 
 
 def choose_partition(topic: LogTopic, key: bytes | None, partition: int | None) -> int:
-    """Return the given partition, else the key's (murmur2), else a random one.
+    """Return the partition of a record: `partition` if given, else the key's partition, else a random partition.
 
-    Raises `Fatal` for a number out of range.
+    Raises `Fatal` when the topic has no partition with the given number.
     """
     count = len(topic.parts)
     if partition is None:

@@ -1,10 +1,10 @@
-r"""Lenient decoding of header names that are not UTF-8. Any producer may write them, as the broker does not check.
+r"""Lenient decoding of header names that are not UTF-8. Any producer can write such names: the broker does not check.
 
-aiokafka's parser decodes names strictly inside the fetcher (`aiokafka/record/_crecords/default_records.pyx`). One such
-record stops every consumer that reaches it, also after a restart, before our code sees it. Here aiokafka's fast parser
-runs first, unchanged: a wrapper around each batch and record took a third of a bulk load's time. When it fails,
-aiokafka's slow parser reads the rest of the fetch and decodes names leniently (`b"\xff"` becomes the four characters
-`\xff`). The record is then handled like any other.
+aiokafka's parser decodes header names strictly in the fetcher (`aiokafka/record/_crecords/default_records.pyx`). One
+record with such a name stops every consumer that reaches the record, also after a restart, before our code gets the
+record. Here aiokafka's fast parser runs first, unchanged, because a wrapper around each batch and record took a third
+of a bulk load's time. When the fast parser fails, aiokafka's slow parser reads the rest of the fetch and decodes names
+leniently (`b"\xff"` becomes the four characters `\xff`). The record is then handled like any other record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aiokafka.record.util import decode_varint_py
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
-"""Byte position of a batch's length. The base offset comes before it; the length counts the bytes after it."""
+"""Byte position of the length field of a batch. The field counts the bytes that follow it."""
 _MAGIC_AT = 16
 _WITH_HEADERS = 2
 """The first format ("magic") whose records have headers."""
@@ -37,7 +37,7 @@ class RawRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
 
 
 class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
-    """The records of one partition for the fetcher. aiokafka's parser reads them while all names are UTF-8."""
+    """The records of one partition for the fetcher. The lenient parser takes over at a name that is not UTF-8."""
 
     _records: Any
     _records_iterator: Any
@@ -50,12 +50,13 @@ class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
             except StopIteration:
                 self._records_iterator = None  # as in aiokafka: breaks a reference cycle
                 raise
-            except (UnicodeDecodeError, CorruptRecordException):  # the slow parser wraps the first in the second
+            # aiokafka's slow parser raises CorruptRecordException from UnicodeDecodeError.
+            except (UnicodeDecodeError, CorruptRecordException):
                 if self._lenient:
                     raise
                 self._lenient = True
                 self._records = _LenientRecords(self._records.data, behind=self.next_fetch_offset)
-                self._records_iterator = self._unpack_records()  # skips the records that were read already
+                self._records_iterator = self._unpack_records()  # skips the records that were already read
 
 
 class _LenientRecords:
@@ -114,7 +115,7 @@ class _CheckedBatch(_DefaultRecordBatchPy):  # type: ignore[misc,unused-ignore]
 
 
 def _leniently(raw: memoryview) -> Iterator[Any]:
-    """Iterate over the records of a batch. Raises CorruptRecordException when more than a header name is invalid."""
+    """Iterate over the records of a batch. Raises CorruptRecordException when other data than a name is invalid."""
     batch: Any = _CheckedBatch(raw)
     batch._maybe_uncompress()
     batch._buffer = _LenientBytes(batch._buffer)
@@ -135,8 +136,8 @@ class _LenientBytes(bytearray):
 def decode_headers_leniently() -> None:
     """Make every aiokafka consumer of this process decode header names leniently.
 
-    It replaces two names in aiokafka's fetcher module: the fetcher creates its parsers itself, so there is no object to
-    wrap.
+    This replaces two names in aiokafka's fetcher module. The fetcher creates its parsers itself, so there is no object
+    to wrap.
     """
     fetcher.MemoryRecords = RawRecords
     fetcher.PartitionRecords = TolerantPartition

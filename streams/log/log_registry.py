@@ -13,9 +13,9 @@ from .sqlite_log import SqliteLog
 class _OpenLogs:
     """The open logs by folder, each with the number of its holders.
 
-    Several apps and the admin side of one process must share one writer thread: it wakes their readers immediately, and
-    one fsync serves all of them. The registry is global to the process, because Faust builds transports from a URL and
-    no constructor can pass the log in.
+    All users of a folder in one process (the apps and the admin commands) must share one writer thread: the thread
+    wakes their readers immediately, and one fsync serves all of them. The registry is global to the process, because
+    Faust builds transports from a URL, so the log cannot be passed to a constructor.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class _OpenLogs:
             return opened
 
     def release(self, opened: SqliteLog) -> bool:
-        """Give a log back. Return whether this was the last holder; the last holder must stop the log."""
+        """Count one holder of a log less. Return whether it was the last holder, which must stop the log."""
         name = str(opened.folder)
         with self._lock:
             _, holders = self._open[name]
@@ -58,6 +58,6 @@ async def open_log(folder: Path) -> SqliteLog:
 
 
 async def close_log(opened: SqliteLog) -> None:
-    """Give back a log from `open_log`."""
+    """End one use of a log from `open_log`. The last user stops the log."""
     if _OPEN.release(opened):
         await asyncio.to_thread(opened.stop)

@@ -1,7 +1,8 @@
 """The marker of a changelog partition: the offset from which it is complete, and the partition count of its rows.
 
 Each partition of a changelog has one marker (`streams/faust/changelog_check.py` explains its purpose). A growth of the
-topics (`growth.py`) replaces it: the new marker has the new count, and records the progress under the earlier count.
+topics (`growth.py`) replaces the marker. The new marker has the new partition count, and the offsets up to which events
+were applied under the earlier count.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ TopicOffsets = dict[str, tuple[Offset, ...]]
 Range = tuple[Offset, Offset]
 """Offset range: the first is included, the second is not."""
 LOST_KEPT = 32
-"""Maximum number of lost ranges per topic in a marker. Above it, the two oldest ranges and the offsets between them
-become one range."""
+"""Maximum number of lost ranges per topic in a marker. When a further range is added, the two oldest ranges and the
+offsets between them become one range."""
 
 
 class Growth(BaseModel):
@@ -37,16 +38,17 @@ class Growth(BaseModel):
     """The partition count before the growth."""
     until: TopicOffsets
     """Committed offsets of the stage's group when the rows were moved, for each topic that the stage reads. Events
-    below them have all of their effects; they were checked against the earlier count."""
+    below these offsets have all of their effects."""
     sent_again: TopicOffsets = Field(default_factory=dict)
-    """Records from `until` up to these offsets were sent again to the partitions of the new count."""
+    """End offsets of the records that were sent again: the records from `until` to below these offsets were sent to the
+    partitions of the new count."""
 
 
 class Marker(BaseModel):
     """The marker of one changelog partition.
 
-    `identity` distinguishes two topics with the same name. The log has all entries from offset `whole_from` on. The
-    marker's own offset is `written_at` or slightly higher.
+    `identity` distinguishes a topic from an earlier, deleted topic with the same name. The partition has all entries
+    from offset `whole_from` on. The marker's own offset is `written_at` or slightly higher.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -57,9 +59,10 @@ class Marker(BaseModel):
     partitions: Count | None = None
     """The partition count by which the rows are placed. None when an earlier version wrote the marker."""
     growths: tuple[Growth, ...] = ()
-    """Oldest first."""
+    """Past growths, oldest first."""
     lost: tuple[tuple[str, Range], ...] = ()
-    """Topic and offset range of records in this partition that the log lost before the group committed them, rising."""
+    """Ranges of source records that the log lost before the group committed them: topic and offset range, in the
+    partition of the topic with this partition's number. The ranges of a topic are in rising order."""
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json(exclude_defaults=True).encode()
@@ -75,7 +78,7 @@ class Marker(BaseModel):
             return None
 
     def with_lost(self, topic: str, lost: Range) -> Marker:
-        """Return the marker with one more range of lost records, which comes after its existing ranges."""
+        """Return the marker with one more range of lost records. The range must be after the topic's other ranges."""
         ranges = [*self._lost(topic), lost]
         if len(ranges) > LOST_KEPT:
             ranges[:2] = [(ranges[0][0], ranges[1][1])]
@@ -88,7 +91,7 @@ class Marker(BaseModel):
     def passed_over(self, topic: str, partition: int) -> tuple[Range, ...]:
         """Return the offset ranges of a partition that the group passed over without handling their records.
 
-        The log lost these records, or a growth sent them again.
+        The reason is that the log has lost the records, or that a growth has sent them again to other partitions.
         """
         again = [
             (growth.until[topic][partition], growth.sent_again[topic][partition])
@@ -115,10 +118,10 @@ def marker_entry(marker: Marker) -> tuple[bytes, bytes]:
 
 
 async def some_marker(log: Log, topic: str) -> Marker | None:
-    """Return the marker of the shortest changelog partition that has one, or None.
+    """Return the marker of the shortest changelog partition that has a marker, or None.
 
-    It reads the whole partition and takes the last marker: an earlier one stays until compaction removes it. Raises
-    Transient.
+    The whole partition is read and its last marker is used, because earlier markers stay until compaction removes them.
+    Raises Transient.
     """
     places = enumerate(zip(await log.starts(topic), await log.ends(topic), strict=True))
     for size, partition, start in sorted((end - start, partition, start) for partition, (start, end) in places):
@@ -135,8 +138,8 @@ async def some_marker(log: Log, topic: str) -> Marker | None:
 
 
 async def former_counts(log: Log) -> frozenset[int]:
-    """Return the partition counts that the topics had before they grew. Raises Transient."""
-    for stage in reversed(STAGES):  # the last one has the fewest rows
+    """Return all partition counts that the topics had before the present count. Raises Transient."""
+    for stage in reversed(STAGES):  # the changelog of the last stage has the fewest rows
         changelog = changelog_of(stage)
         if changelog is not None and await log.partitions(changelog.name) is not None:
             marker = await some_marker(log, changelog.name)

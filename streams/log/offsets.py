@@ -19,7 +19,7 @@ NOT_A_TOKEN = "is not a position token of this topic"
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The offset of the next record of each partition. A partition that was added later starts at 0."""
+    """The offset of the next record of each partition. A partition beyond the end of `offsets` has the offset 0."""
 
     offsets: tuple[int, ...]
 
@@ -28,17 +28,17 @@ class Offsets:
         return self.offsets[partition] if partition < len(self.offsets) else 0
 
     def after(self, position: Position) -> Offsets:
-        """Return these offsets, advanced past a record."""
+        """Return these offsets, moved past the record at a position."""
         return self.at_least({position.partition: position.offset + 1})
 
     def at_least(self, other: Offsets | dict[int, int]) -> Offsets:
-        """Return the higher offset of both, for each partition."""
+        """Return for each partition the higher of both offsets."""
         given = dict(enumerate(other.offsets)) if isinstance(other, Offsets) else other
         count = max(len(self.offsets), max(given, default=-1) + 1)
         return Offsets(tuple(max(self.of(p), given.get(p, 0)) for p in range(count)))
 
     def behind(self, other: Offsets) -> dict[int, int]:
-        """Return partition → offset for the partitions in which `other` has a higher offset."""
+        """Return these offsets by partition, for the partitions in which `other` has a higher offset."""
         return {p: self.of(p) for p, end in enumerate(other.offsets) if self.of(p) < end}
 
     def token(self) -> str:

@@ -1,4 +1,4 @@
-"""The port of a log (Kafka, or the log on disk) outside Faust: for commands, admin, dead letters and probes."""
+"""The port of a log (Kafka, or the log on disk). Commands, admin, dead letters and probes use it without Faust."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One raw record. Nothing is decoded. `timestamp` in milliseconds since 1970, UTC."""
+    """One record with undecoded key and value. `timestamp`: milliseconds since 1970, UTC."""
 
     position: Position
     key: bytes | None
@@ -48,9 +48,9 @@ class PartitionBacklog:
     """A worker's unfinished records in a partition."""
 
     unread: int
-    """Records that the worker has not taken in yet, as of its last fetch."""
+    """Number of records that the worker does not hold yet, as of its last fetch."""
     held: int
-    """Records that the worker has taken in and not acknowledged."""
+    """Number of records that the worker holds and has not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,9 @@ class Log(Protocol):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Position:
-        """Append a record durably. Without `partition`, murmur2 of the key selects it; without a key, it is arbitrary.
+        """Append a record durably.
 
+        Without `partition`, the key selects the partition (murmur2). Without a key, the partition is arbitrary.
         Raises Poison for a `timestamp` that is further in the future than the log allows (an hour by default).
         """
         ...
@@ -110,27 +111,29 @@ class Log(Protocol):
     def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
     ) -> AsyncGenerator[Record]:
-        """Yield records of all partitions, or of the partitions in `start` from their offsets on, each in order.
+        """Yield the records of all partitions, or of the partitions in `start` from the given offsets on.
 
-        It stops at the ends that the partitions had at the call. With `follow` it does not stop; it raises Transient
-        when partitions were added, and the caller starts again. It uses no consumer group. It holds a connection, so a
-        caller that stops early must close it (contextlib.aclosing).
+        The records of a partition are in order. The iteration ends at the end offsets that the partitions had at the
+        call. With `follow` it does not end; it raises Transient when partitions were added, and the caller must start
+        again. No consumer group is used. The generator holds a connection, so a caller that stops early must close the
+        generator (contextlib.aclosing).
         """
         ...
 
     async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:
-        """Return the offset of the first existing record from `offset` on; None when there is none."""
+        """Return the offset of the first record at or after `offset`, or None when there is no such record."""
         ...
 
     async def offset_at(self, topic: str, partition: int, timestamp: int) -> int | None:
-        """Return the first offset with a timestamp (milliseconds since 1970) of `timestamp` or later, or None.
+        """Return the offset of the first record with a timestamp of `timestamp` (ms since 1970) or later, or None.
 
-        It assumes that timestamps rise with offsets. A caller that needs every record must leave a margin.
+        The search assumes that timestamps rise with offsets. A caller that needs every record must pass an earlier
+        timestamp.
         """
         ...
 
     async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
-        """Return the committed offset (the next one to read) of a consumer group for each partition."""
+        """Return a consumer group's committed offset (the next offset to read) for each partition; None if unset."""
         ...
 
     async def members(self, group: str) -> int:
@@ -140,7 +143,7 @@ class Log(Protocol):
     async def topics(self) -> dict[str, TopicLayout]: ...
 
     async def create(self, wanted: Sequence[TopicSpec]) -> None:
-        """Create topics that do not exist. Existing ones are not changed."""
+        """Create the topics that do not exist. Existing topics are not changed."""
         ...
 
     async def add_partitions(self, topic: str, partitions: int) -> None:
@@ -148,17 +151,20 @@ class Log(Protocol):
         ...
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Set committed offsets of a consumer group without members: partition → the next offset to read."""
+        """Set committed offsets of a consumer group without members. `offsets`: next offset to read, by partition."""
         ...
 
     async def delete(self, topics: Sequence[str]) -> None: ...
 
 
 class Drainable(Protocol):
-    """The part of the lanes (streams/engine/lanes.py) that the app and its consumer use. Tests of both replace it."""
+    """The part of the lanes (streams/engine/lanes.py) that the app and its consumer use.
+
+    It is a protocol because tests of the app and of the consumer replace the lanes.
+    """
 
     def has_room(self, tp: tuple[str, int]) -> bool:
-        """Return whether the consumer may fetch more of a partition. Other threads may call it."""
+        """Return whether the consumer may fetch more of a partition. Other threads may call this method."""
         ...
 
     def committable(self) -> Mapping[tuple[str, int], int]:
@@ -172,7 +178,7 @@ class Drainable(Protocol):
         ...
 
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
-        """Drop events that have not started, wait for the running ones, commit the offsets of `revoked`."""
+        """Drop events that have not started, wait for the running events, commit the offsets of `revoked`."""
         ...
 
     async def close(self) -> None: ...

@@ -1,14 +1,16 @@
 """Retention and compaction of the log on disk, in short steps between the appends.
 
-A pass first makes a plan (`plan`, on a separate connection: one snapshot, with a bounded number of keys), then
-removes records in short transactions. It works like Kafka's cleaner, with Kafka's settings `cleanup.policy`,
-`retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` and `delete.retention.ms`; it ignores
-`retention.bytes`, `segment.*` and `compression.type`. It removes less than Kafka in two cases. The last record of a
-partition always stays, so that no reader waits for an end offset that no longer exists. And retention stops at the
-lowest committed offset of any group, so that a machine that was off for longer than the retention still finds its work.
+A pass first makes a plan (`plan`), on a separate connection, in one snapshot, and with a limited number of keys. Then
+it removes records in short transactions. The cleaner works like Kafka's cleaner, with Kafka's settings
+`cleanup.policy`, `retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` and `delete.retention.ms`. It
+ignores `retention.bytes`, `segment.*` and `compression.type`. It removes less than Kafka in two cases. First, the last
+record of a partition always stays, so that no reader waits for an end offset that no longer exists. Second, retention
+stops at the lowest committed offset of any group, so that a machine that was off for longer than the retention still
+finds its work.
 
-A timestamp after `now` comes from a wrong clock and does not show a record's age. Kafka keeps all records after such a
-record until that time. Here the record counts as old as the next record with a valid timestamp (`_old_until`).
+A timestamp after `now` comes from a wrong clock and does not show a record's age. Kafka keeps such a record, and all
+records after it, until the time of the timestamp. Here the record counts as being as old as the next record with a
+valid timestamp (`_old_until`).
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def plan(conn: sqlite3.Connection, topic: LogTopic, part: int, *, now: int) -> P
         return None
     state = _Part(*row)
     wrong_clock = state.horizon_at > now
-    if wrong_clock:  # the tombstones' delay starts now, not at that future time
+    if wrong_clock:  # `horizon_at` is in the future: the delay of the tombstones starts now
         state = replace(state, horizon_at=now)
     policies = {policy.strip() for policy in topic.config.get("cleanup.policy", "delete").split(",")}
     made = _retention(conn, topic.config, part, state, now=now) if "delete" in policies else None
@@ -146,17 +148,17 @@ def _compaction(
         else:
             tombstones = tombstones or bool(tombstone)
     cursor.close()
-    # Tombstones stay for `delete.retention.ms` after the pass that first read them, so that every reader sees them. One
-    # horizon at a time is enough: tombstones at higher offsets wait for the next horizon.
+    # Tombstones stay for `delete.retention.ms` after the pass that first read them, so that every reader sees them. A
+    # partition has one horizon at a time. Tombstones at higher offsets wait for the next horizon.
     waiting = state.horizon and not due
     horizon, horizon_at = (state.horizon, state.horizon_at) if waiting else (cleaned if tombstones else 0, now)
     return Plan(part, tuple(remove), state.first, cleaned, seen - len(remove), horizon, horizon_at)
 
 
 def _old_until(conn: sqlite3.Connection, part: int, offsets: tuple[int, int], oldest: float, *, now: int) -> int:
-    """Return the end offset of the leading records dated `oldest` or earlier.
+    """Return the end offset of the first records of the range that all have a timestamp of `oldest` or earlier.
 
-    Timestamps after `now` are ignored: such a record is at least as old as the next record.
+    A timestamp after `now` is ignored, because such a record is at least as old as the next record.
     """
     first, end = (row_id(part, each) for each in offsets)
     young = conn.execute(
@@ -171,7 +173,7 @@ def _old_until(conn: sqlite3.Connection, part: int, offsets: tuple[int, int], ol
 
 
 def _latest(conn: sqlite3.Connection, part: int, state: _Part, end: int) -> tuple[dict[bytes, int], int]:
-    """Return the last offset of each key in the uncleaned range below `end`, and the offset where the scan stopped."""
+    """Return the last offset of each key in the uncleaned range below `end`, and the end of the scanned range."""
     latest: dict[bytes, int] = {}
     cleaned = state.cleaned
     cursor = conn.execute(

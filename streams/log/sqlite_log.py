@@ -1,11 +1,12 @@
 """A partitioned log on disk: SQLite in WAL mode, one file in a folder, shared by any number of processes.
 
-Each process has one writer thread per file. All waiting operations go into one transaction, so one fsync serves all of
-them (group commit). An append is acknowledged after that fsync. A batch of offset commits alone is not synced: the
-records are already durable, and an older offset only makes records come again. Reads run on the calling thread: a fetch
-from the page cache takes less time than two thread switches (30 µs at the tail, 2 ms for 500 records), and WAL readers
-do not wait for writers. The writer thread wakes readers immediately. Appends of other processes are noticed by
-`PRAGMA data_version`, which is queried every `POLL_SECONDS` and does not read the file.
+Each process has one writer thread per file. The thread puts all waiting operations into one transaction, so one fsync
+serves all of them (group commit). An append is acknowledged after this fsync. A batch that has only offset commits is
+not synced: the records are already durable, and after a loss of the commit they are only delivered again. Reads run on
+the calling thread: a fetch from the page cache (30 µs at the end of a partition, 2 ms for 500 records) takes less time
+than two thread switches, and WAL readers do not wait for writers. The writer thread wakes the readers of its process
+immediately. It notices appends of other processes by `PRAGMA data_version`, which it queries every `POLL_SECONDS`. The
+query does not read the file.
 
 Methods that return a future must be called on a running event loop and never block it. Calls take effect in call
 order. Errors: `Transient` (busy, disk full), `Fatal` (not our file), `DeploymentFault` (a deleted topic).
@@ -36,7 +37,7 @@ from .sqlite_tables import LogRow, LogTopic
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-#: Called on the watcher's loop with the numbers of the partitions that have grown; None: topics were added or removed.
+#: Function that gets the database ids of the partitions with new records; None: topics were added or removed.
 Watcher = Callable[[frozenset[int] | None], None]
 
 POLL_SECONDS = 0.015
@@ -64,7 +65,7 @@ class _Commit:
 
 @dataclass(slots=True)
 class _Job(Generic[T]):
-    """Work for the writer thread, and its future. `work` is an append (the hot path, no closure) or a callable."""
+    """Work for the writer thread, and its future. `work` is a callable; for a frequent append it is a small object."""
 
     work: _Append | Callable[[sqlite3.Connection], T]
     future: asyncio.Future[Any]
@@ -81,7 +82,7 @@ class _Watch:
 
 @dataclass(slots=True)
 class _Known:
-    """Cached topics and end offsets. `lock` prevents a thread from overwriting newer values."""
+    """Cached topics and end offsets. `lock` prevents a thread from overwriting newer values with older values."""
 
     topics: Mapping[str, LogTopic] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class SqliteLog:
     # ------------------------------------------------------------------------------------------------------- life
 
     def start(self) -> None:
-        """Open the file; later calls do nothing. Blocks. Raises `Transient` or `Fatal`."""
+        """Open the file. Do nothing if it is already open. Blocks the thread. Raises `Transient` or `Fatal`."""
         with self._start_lock:
             if self._thread is not None:
                 return
@@ -117,7 +118,7 @@ class SqliteLog:
             self._thread.start()
 
     def stop(self) -> None:
-        """Finish all waiting operations, then close. Blocks."""
+        """Finish all waiting operations, then close the file. Blocks the thread."""
         with self._start_lock:
             self._writes.put(None)
             if self._thread is not None:
@@ -136,11 +137,14 @@ class SqliteLog:
         return self._known.topics
 
     def end(self, part: int) -> int:
-        """Return the offset of the next record. Appends of other processes appear within `POLL_SECONDS`."""
+        """Return the offset of a partition's next record. An append of another process shows after `POLL_SECONDS`."""
         return self._known.ends.get(part, 0)
 
     def watch(self, callback: Watcher) -> Callable[[], None]:
-        """Register a callback, called on this event loop when partitions have grown. Return a function to end it."""
+        """Register a callback. Return a function that removes it.
+
+        It is called on this event loop when a partition has new records, or when topics were added or removed.
+        """
         watch = _Watch(asyncio.get_running_loop(), callback)
         with self._known.lock:
             self._watches = (*self._watches, watch)
@@ -165,12 +169,12 @@ class SqliteLog:
     def commit(self, group: str, offsets: Mapping[int, int]) -> asyncio.Future[None]:
         """Commit offsets of a group: partition number → next offset to read.
 
-        The next append or the next change of topics syncs them. Until then, a power cut can undo them.
+        The next append or the next change of topics also syncs these commits. Until then, a power cut can undo them.
         """
         return self._submit(_Commit(group, offsets))
 
     def create(self, wanted: Iterable[tuple[str, int, Mapping[str, str]]]) -> asyncio.Future[None]:
-        """Create topics, given as (name, partitions, config). Existing ones are not changed."""
+        """Create topics, given as (name, partitions, config). Existing topics are not changed."""
         topics = list(wanted)
 
         def work(conn: sqlite3.Connection) -> None:
@@ -302,9 +306,10 @@ class SqliteLog:
         return batch, True
 
     def _write(self, conn: sqlite3.Connection, batch: list[_Job[Any]]) -> frozenset[int] | None:
-        """Write a batch in one transaction: all of it is written, or nothing.
+        """Write a batch in one transaction: either all operations are written, or none.
 
-        Only an append to a deleted topic fails alone. Return the partitions that have grown; None when topics changed.
+        Exception: an append to a deleted topic fails alone. Return the partitions that have new records; None when
+        topics were added or removed.
         """
         ends: dict[int, int] = {}
         layout = False
@@ -337,12 +342,12 @@ class SqliteLog:
             return frozenset(ends)
         try:
             self._learn(conn)
-        except sqlite3.Error as exc:  # the batch is written; the next call for an unknown topic reads the topics
+        except sqlite3.Error as exc:  # the batch is written; a later call with an unknown topic will read the topics
             log.warning("log_poll_failed", folder=str(self.folder), error=str(exc))
         return None
 
     def _refuse_without_room(self, batch: list[_Job[Any]]) -> None:
-        """Fail the appends of a batch when the disk is nearly full. Offset commits and the clean-up continue."""
+        """Fail the appends of a batch when the disk is nearly full. Its offset commits and clean-up steps continue."""
         appends = [job for job in batch if isinstance(job.work, _Append)]
         if not appends:
             return
@@ -381,7 +386,7 @@ class SqliteLog:
         return at
 
     def _refuse(self, jobs: list[_Job[Any]]) -> None:
-        """Fail these and all waiting jobs, because the writer thread has ended."""
+        """Fail the given jobs and all waiting jobs, because the writer thread has ended."""
         self._open = False
         error = Transient("broker", f"the log in {self.folder} has been closed")
         while True:
@@ -396,7 +401,10 @@ class SqliteLog:
         self._deliver(jobs, frozenset())
 
     def _poll(self, conn: sqlite3.Connection, seen: int | None) -> int | None:
-        """Read changes of other processes. Commits on this connection do not change its `data_version`."""
+        """Read the changes of other processes, if `data_version` has changed since `seen`. Return its present value.
+
+        Commits on this connection do not change the connection's `data_version`.
+        """
         try:
             (version,) = conn.execute("PRAGMA data_version").fetchone()
             if version != seen:
@@ -438,7 +446,7 @@ class SqliteLog:
             try:
                 loop.call_soon_threadsafe(_finish, finished, callbacks, changed)
             except RuntimeError:
-                log.debug("log_caller_gone", operations=len(finished))  # its loop is closed, so no caller waits
+                log.debug("log_caller_gone", operations=len(finished))  # the loop is closed, so no caller waits
 
 
 def _finish(jobs: list[_Job[Any]], callbacks: list[Watcher], changed: frozenset[int] | None) -> None:

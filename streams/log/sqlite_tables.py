@@ -23,7 +23,8 @@ from .port import Headers
 FILE = "log.sqlite3"
 OFFSET_BITS = 40
 SCHEMA_VERSION = 1
-#: Time to wait for the write lock. Another process holds it for one short transaction, possibly with a checkpoint.
+#: Maximum seconds to wait for the write lock. Another process holds the lock for one short transaction, possibly with a
+#: checkpoint.
 BUSY_SECONDS = 10.0
 
 _SCHEMA = (
@@ -39,7 +40,7 @@ _SCHEMA = (
         horizon INTEGER NOT NULL DEFAULT 0,     -- tombstones below this offset …
         horizon_at INTEGER NOT NULL DEFAULT 0,  -- … were first passed by compaction at this time (ms)
         UNIQUE (topic, number))""",
-    # value last: a read of timestamps and keys then never follows the overflow pages of a large value
+    # the value is the last column, so a read of timestamps and keys does not read the overflow pages of a large value
     "CREATE TABLE record (at INTEGER PRIMARY KEY, timestamp INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB)",
     """CREATE TABLE committed (consumer_group TEXT NOT NULL, part INTEGER NOT NULL, next INTEGER NOT NULL,
         PRIMARY KEY (consumer_group, part)) WITHOUT ROWID""",
@@ -131,7 +132,7 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
         if mode != "wal":
             raise Fatal(f"the file system of {folder} does not support the log (SQLite's WAL mode): use a local folder")
         sync_commits(conn, True)
-        conn.execute("PRAGMA fullfsync = ON")  # macOS: the drive's cache too
+        conn.execute("PRAGMA fullfsync = ON")  # on macOS, fsync alone does not flush the drive's cache
         conn.execute("PRAGMA journal_size_limit = 67108864")
         (version,) = conn.execute("PRAGMA user_version").fetchone()
         if version == 0:
@@ -145,9 +146,9 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
 
 
 def sync_commits(conn: sqlite3.Connection, wanted: bool) -> None:
-    """Set whether a commit waits until it and all earlier commits are on the disk.
+    """Set whether a commit waits until this commit and all earlier commits are on the disk.
 
-    If so, an acknowledged append survives a power cut, as with acks=all. The call has no effect within a transaction.
+    With `wanted`, an acknowledged append survives a power cut. The call has no effect within a transaction.
     """
     conn.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
 
@@ -219,7 +220,7 @@ def add_partitions(conn: sqlite3.Connection, name: str, partitions: int) -> None
 def delete(conn: sqlite3.Connection, name: str) -> None:
     """Delete a topic and its committed offsets within a transaction.
 
-    The offsets would point into a later topic of the same name.
+    The committed offsets would be wrong for a later topic with the same name.
     """
     row = conn.execute("SELECT id FROM topic WHERE name = ?", (name,)).fetchone()
     if row is None:
@@ -277,10 +278,10 @@ def insert(conn: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes | None
 def read(
     conn: sqlite3.Connection, part: int, offset: int, end: int, max_records: int, max_bytes: int
 ) -> tuple[list[LogRow], int]:
-    """Read records from `offset` to below `end`; at least one if there is one.
+    """Read records from `offset` to below `end`. The first record is read even if it exceeds `max_bytes`.
 
-    Return them with the offset of the next read: after the last record, or `end` when no record is left below it
-    (compaction leaves gaps).
+    Return the records with the offset of the next read. This is the offset after the last record, or `end` when no
+    record is left below `end` (compaction leaves gaps).
     """
     rows: list[LogRow] = []
     size = 0
@@ -311,7 +312,10 @@ def first_at_or_after(conn: sqlite3.Connection, part: int, offset: int) -> int |
 
 
 def offset_at(conn: sqlite3.Connection, part: int, timestamp: int) -> int | None:
-    """Find the first record of `timestamp` or later by bisection: timestamps rise with offsets and have no index."""
+    """Return the offset of the first record with a timestamp of `timestamp` or later, or None.
+
+    Timestamps have no index. They rise with offsets, so the search is a bisection.
+    """
     low, high = row_id(part, 0), row_id(part + 1, 0)
     last = conn.execute("SELECT max(at) FROM record WHERE at >= ? AND at < ?", (low, high)).fetchone()[0]
     if last is None:

@@ -1,8 +1,9 @@
-"""Topic admin: create the topics of the catalogue, compare existing ones, and name the remedy for a difference.
+"""Topic admin: create the topics of the catalogue, compare existing topics with it, and name remedies for differences.
 
-`plan` is pure. A difference that would break a stage is refused (`ok` is False): a missing topic, a partition count
-other than the deployment's, compaction on a log, deletion on a compacted topic, a record limit below the catalogue's.
-Other differences (such as another retention) are the operator's choice; `detail` names them. No remedy deletes a topic.
+`plan` is pure. A difference that would break a stage makes a report's `ok` False: a missing topic, a partition count
+other than the deployment's, compaction on a topic that must keep every record, deletion on a compacted topic, or a
+maximum record size below the catalogue's. Other differences (such as another retention) are the operator's choice;
+`detail` names them. No remedy deletes a topic.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ class Deployment:
 def wanted(
     topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment
 ) -> tuple[TopicSpec, ...]:
-    """Return the topics to create, with the highest count of the existing topics, else the deployment's count."""
+    """Return the topics to create.
+
+    They get the highest partition count of the existing topics, or the deployment's count if no topic exists.
+    """
     return tuple(
         TopicSpec(
             topic.name,
@@ -81,7 +85,7 @@ async def check(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | N
 
 
 async def create(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | None = None) -> list[TopicReport]:
-    """Create missing topics, then compare. Existing topics are not changed."""
+    """Create the missing topics, then compare all topics with the catalogue. Existing topics are not changed."""
     chosen = catalogue() if topics is None else topics
     missing = wanted(chosen, await log.topics(), deployment=deployment)
     if missing:
@@ -97,7 +101,7 @@ async def create(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | 
 
 # ------------------------------------------------------------------------------------------------ one topic
 def _present(layouts: Mapping[str, TopicLayout]) -> set[int]:
-    """Return the partition counts of the existing topics that have no fixed count."""
+    """Return the partition counts of the existing topics, without topics for which the catalogue fixes the count."""
     return {
         layouts[topic.name].partitions for topic in catalogue() if topic.partitions is None and topic.name in layouts
     }

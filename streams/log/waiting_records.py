@@ -1,4 +1,4 @@
-"""Records that consumer groups have not handled: their number, and their order across partitions."""
+"""Records that consumer groups have not handled: their ranges by partition, and reading them in order of time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class WaitingRange:
 
 
 async def waiting_ranges(log: Log, groups: Sequence[str], topic: str) -> dict[int, WaitingRange]:
-    """Return the range that at least one group has not handled, by partition. Partitions without one are left out."""
+    """Return, by partition, the range of records that at least one group has not handled.
+
+    Partitions without such records are left out.
+    """
     starts, ends = await log.starts(topic), await log.ends(topic)
     committed = [await log.committed(group, topic) for group in groups]
     found: dict[int, WaitingRange] = {}

@@ -1,6 +1,7 @@
-"""Translation of producer errors: send the record again, refuse the record, or stop because of the deployment.
+"""Translation of producer errors into Transient (send again), Fatal (record refused) and DeploymentFault.
 
-It covers every write to Kafka: rows, records of stages, dead letters, and records that commands and clients append.
+The translation covers every write to Kafka: rows, records of stages, dead letters, and records that commands and
+clients append.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def write_error(topic: str, cause: BaseException, *, timestamp: int | None = Non
 def row_error(changelog: str, cause: BaseException) -> StageError:
     """Translate the error of a failed write of a row to its changelog.
 
-    A row has a key, a size that was checked before, and the time of sending. A refusal therefore concerns the changelog
-    as a whole and is a DeploymentFault.
+    A row has a key and an allowed size, and gets the time of sending. So a refusal is not caused by the row: the
+    changelog refuses all rows, and the error is a DeploymentFault.
     """
     error = write_error(changelog, cause)
     if not isinstance(error, Fatal) or isinstance(error, DeploymentFault):

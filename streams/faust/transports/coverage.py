@@ -1,8 +1,9 @@
-"""Offsets that the log does not have, derived from the fetches.
+"""Offsets without a record, derived from the fetches.
 
-A fetch response has every visible record from its first offset up to the next fetch position. Offsets between two of
-its records are not visible to any reader: transaction markers, aborted records, and records removed by compaction. The
-same is true across fetches, if each begins where the previous fetch ended. So no extra request to the log is needed.
+A fetch response has every visible record from its first offset up to the next fetch position. An offset between two
+records of the response has no visible record: it is a transaction marker, an aborted record, or a record that
+compaction removed. This is also true for the offsets between two fetches, if the second fetch begins where the first
+fetch ended. So no extra request to the log is needed.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class Coverage:
 
     def __init__(self) -> None:
         self._chains: dict[TP, tuple[int, int]] = {}
-        """(follows, end): the chain has fetched [follows, end), which has no record."""
+        """(follows, end) by partition. The chain has fetched the offsets [follows, end), and they have no record."""
 
     def extended(self, tp: TP, start: int, end: int, records: Sequence[R]) -> list[tuple[R, int]]:
         """Add a fetch of [start, end) that returned these records. Return each record with its `follows`.
 
-        There is no record from the offset `follows` up to the record's own offset. `follows` comes directly after the
-        previously fetched record, or is the offset to which the consumer sought.
+        There is no record from the offset `follows` up to the record's own offset. `follows` is the offset after the
+        previously fetched record, or the offset to which the consumer sought.
         """
         follows, known = self._chains.get(tp, (start, start))
         if start != known:  # the consumer sought in between

@@ -33,7 +33,7 @@ _CREATE_TIME = 0
 class EmbeddedProducer(base.Producer):
     """A producer over the log on disk. Records are appended in the order of the calls."""
 
-    #: Bytes that may wait for the disk; beyond this bound `send` waits.
+    #: Maximum bytes of records that wait for the disk. When this limit is reached, `send` waits.
     max_waiting_bytes: int = 32 << 20
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -109,7 +109,7 @@ class EmbeddedProducer(base.Producer):
             done.set_result(RecordMetadata(tp.topic, tp.partition, tp, appended.result(), stamp, _CREATE_TIME))
 
     async def flush(self) -> None:
-        """Wait until every sent record is durable or has failed (its future has the error)."""
+        """Wait until every sent record is durable or has failed. The future of a failed record has the error."""
         await self.buffer.flush()
         await self._settle()
 
@@ -150,7 +150,7 @@ class EmbeddedProducer(base.Producer):
         return True
 
     def _refreshed_topic(self, topic: str) -> LogTopic:
-        self._opened().refresh()  # another process may have created it
+        self._opened().refresh()  # another process may have created the topic
         found = self._opened().topic(topic)
         if found is None:
             raise unknown_topic(topic)
@@ -188,10 +188,10 @@ class EmbeddedTransport(base.Transport):
 
 
 def url_of(folder: Path) -> str:
-    """Return a folder's address. It is quoted, because Faust reads `;` and `,` as a list and `#` as a fragment."""
+    """Return a folder's address with a quoted path: Faust would split it at `;` and `,`, and cut it at `#`."""
     return f"embedded://{quote(str(folder))}"
 
 
 def register() -> None:
-    """Make this the transport of `embedded://` for every Faust app of the process."""
+    """Register `EmbeddedTransport` for `embedded://` addresses of every Faust app in the process."""
     TRANSPORTS.aliases["embedded"] = f"{__name__}:EmbeddedTransport"

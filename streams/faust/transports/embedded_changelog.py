@@ -1,7 +1,7 @@
 """Reader of changelogs in the log on disk for a bulk load: a separate connection, used in a thread.
 
-A read of 4 MiB takes about ten milliseconds of processor time plus the time of the disk. It would block the event loop,
-and three stages restore their tables at the same time.
+A read of 4 MiB takes about ten milliseconds of processor time plus the time of the disk. On the event loop, it would
+block the loop for this time, and three stages may restore their tables at the same time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..blocking_work import in_thread
 
 READ_RECORDS = 2000
 READ_BYTES = 4 << 20
-"""Limits of one read."""
+"""Maximum number of records, and maximum bytes, of one read."""
 
 
 class EmbeddedChangelogReader:
-    """`bulk_load.ChangelogSource` within its `async with` block. `parts`: the log's ids of the assigned partitions."""
+    """`bulk_load.ChangelogSource` within an `async with` block. `parts`: the log's ids of the assigned partitions."""
 
     def __init__(self, opened: SqliteLog, parts: Mapping[TP, int]) -> None:
         self._log = opened
@@ -43,7 +43,7 @@ class EmbeddedChangelogReader:
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[LogRow], int]:
         """Read records from `offset` on. Return them with the offset of the next read. Raises Transient, Fatal.
 
-        It never waits for records, because all are on the disk. A partition that is not assigned has no records.
+        The call never waits for new records, so `timeout` is not used. A partition that is not assigned has no records.
         """
         part = self._parts.get(tp)
         if part is None:

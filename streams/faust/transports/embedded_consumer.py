@@ -1,8 +1,9 @@
 """Faust's consumer over the log on disk: one process owns all partitions of the group.
 
-Faust's assignor, table recovery and assignment callbacks are used unchanged. Only the group coordinator is replaced: by
-the group's lock file, and by our own rebalance when the subscription or the topics change. A fetched record is
-delivered or given back. The position only goes back to records that were not delivered, so no offset is skipped.
+Faust's assignor, table recovery and assignment callbacks are used unchanged. Only the group coordinator is replaced.
+The group's lock file ensures that the group has one process, and `_rebalance` runs when the subscription or the topics
+change. A fetched record is delivered or given back. Giving back moves the position back to the record, so no offset is
+skipped.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class _Cluster:
 class EmbeddedConsumer(AsksLanes, base.Consumer):
     """A consumer that delivers every record of the group's topics in order, from the committed offsets on."""
 
-    #: Limits of one fetch, per partition.
+    #: Maximum number of records, and maximum bytes, that one fetch returns of a partition.
     max_records: int = 500
     max_bytes: int = 1 << 20
     #: Seconds to wait while another process still holds the group.
     group_wait: float = group_lock.WAIT_SECONDS
-    #: Seconds between two clean-ups of the log (retention, compaction), and the suffix of changelog names.
+    #: Seconds between two clean-ups of the log (retention, compaction).
     clean_interval: float = 60.0
     changelog_suffix: str = "-changelog"
 
@@ -86,7 +87,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
         self._unwatch = opened.watch(self._on_change)
 
     async def on_stop(self) -> None:
-        """Commit (Faust's part), then release the group."""
+        """Let Faust commit, then release the group's lock."""
         try:
             if self._log is not None:
                 await super().on_stop()
@@ -114,7 +115,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
 
     def _on_change(self, changed: frozenset[int] | None) -> None:
         if self._log is None:
-            return  # a late call from before the watch ended
+            return  # a late call: the watch has ended
         if changed is None and self._generation and self._parts != self._current_parts():
             self._rebalance_wanted.set()
         if changed is None or not changed.isdisjoint(self._parts.values()):
@@ -123,7 +124,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
     # -------------------------------------------------------------------------------------------------- assignment
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        """Request an assignment without waiting for it: Faust's assignment callbacks wait for this call."""
+        """Request an assignment. Do not wait for it, because Faust's assignment callbacks wait for this call."""
         self._subscribed = frozenset(topics)
         self._rebalance_wanted.set()
 
@@ -206,8 +207,8 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
         """Deliver records as Faust's method does, but give back records that cannot be delivered.
 
-        That happens when the flow stops, a partition is paused or a new assignment begins. Faust drops such records,
-        treats the hole as compaction and commits past it.
+        Records cannot be delivered when the flow stops, a partition is paused, or a new assignment begins. Faust would
+        drop such records, treat the hole as compaction, and commit past the hole.
         """
         if not self.flow_active:
             await self.wait(self.can_resume_flow)
@@ -220,7 +221,7 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
         for tp, (row, follows) in self.scheduler.iterate(records):
             left[tp] -= 1
             if (
-                tp not in given_back  # no record may overtake a record that is given back
+                tp not in given_back  # after a given-back record, all later records of its partition are given back
                 and self.flow_active
                 and self._generation == generation
                 and (tp in active or tp in self._buffered_partitions)
@@ -238,10 +239,11 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
     async def _getmany(
         self, active_partitions: Iterable[TP] | None, timeout: float
     ) -> dict[TP, list[tuple[LogRow, int]]]:
-        """Return records of these partitions as soon as there are any, as far as the lanes have room.
+        """Return the next records of these partitions, except partitions for which the lanes have no room.
 
-        Each record comes with its `follows`: there is no record between that offset and the record. Returns no record
-        after `timeout` seconds, or when the flow or the set of active partitions changes; the caller calls again.
+        Each record comes with its `follows` (coverage.py): there is no record from this offset up to the record. If
+        there is no record yet, wait at most `timeout` seconds, or until the log, the flow or the set of active
+        partitions changes, and return no record. The caller then calls again.
         """
         opened = self._opened()
         self._wake.clear()
@@ -346,10 +348,10 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
 
     @Service.task  # type: ignore[untyped-decorator]
     async def _clean(self) -> None:
-        """Apply retention and compaction.
+        """Apply retention and compaction periodically.
 
-        A changelog is cleaned only by its own app, and only when the tables are up to date: a table must read a
-        tombstone before compaction removes it.
+        A changelog is cleaned only by its own app, and only when the tables are up to date, because a table must read a
+        tombstone before compaction removes the tombstone.
         """
         while not self.should_stop:
             await self.sleep(self.clean_interval)

@@ -1,43 +1,46 @@
 """Faust's Kafka transport with corrections: no fetched record is lost, and no worker writes after it lost its lease.
 
-The corrections use subclass hooks where Faust has them. Elsewhere they wrap methods of one object (coordinator, sender
-or client of aiokafka). No library class is changed, except two names in aiokafka's fetcher (lenient_headers.py). Line
-numbers refer to faust-streaming 0.15.3 and aiokafka 0.14.0:
+The corrections override methods where Faust allows this. Elsewhere they wrap methods of one object (aiokafka's
+coordinator, sender or client). No library class is changed, except two names in aiokafka's fetcher
+(lenient_headers.py). Line numbers refer to faust-streaming 0.15.3 and aiokafka 0.14.0:
 
 - Give-back: `faust/transport/consumer.py:746` drops fetched records when a rebalance begins before their delivery. The
-  position is already past them, so Faust treats the hole as compaction and commits past it. `KafkaConsumer.getmany`
-  seeks back.
+  position is already past these records, so Faust treats the hole as compaction and commits past the hole. Here
+  `KafkaConsumer.getmany` seeks back to the records.
 - Fixed fetch set: `faust/transport/consumer.py:795` passes its live set of partitions. If a rebalance empties the set,
-  `aiokafka/consumer/fetcher.py:1221` reads it as "all partitions". `ConsumerThread._fetch_records` passes a copy.
-- Room: a partition without room in the lanes is not fetched; the others are. Each record comes with the missing offsets
-  before it, as far as the fetches prove them (lane_feed.py, coverage.py).
+  `aiokafka/consumer/fetcher.py:1221` treats the empty set as "all partitions". `ConsumerThread._fetch_records` passes a
+  copy.
+- Room: a partition is fetched only while the lanes have room for it (lane_feed.py). Each record comes with the range of
+  offsets before it that have no record, as far as the fetches prove this (coverage.py).
 - Lease: neither library notices that the membership may have expired (SIGSTOP, long pause, broker outage). The age of
   the last accepted Heartbeat or SyncGroup, counted from its sending, shows it (`StageApp.check_lease`).
 - Never idle: aiokafka leaves the group when there was no fetch for `max_poll_interval_ms`
-  (`consumer/group_coordinator.py:791`, 1 000 s by Faust's default). A spare worker fetches nothing, and neither does a
-  worker without room during a long outage of the store. Both are healthy, so aiokafka always sees a running fetch.
+  (`consumer/group_coordinator.py:791`, 1 000 s by Faust's default). A spare worker fetches nothing. A worker without
+  room fetches nothing either, for example during a long outage of the store. Both workers are healthy, so this
+  transport lets aiokafka always see a running fetch.
 - Paused changelogs: aiokafka prefetches each assigned partition (`aiokafka/consumer/fetcher.py:637`), but Faust reads
   no record of the changelogs, because the bulk load has a separate consumer. A response of up to 4 MB per partition
   would stay in memory, and would be fetched again after every rebalance. So changelogs are paused.
-- Held producer: after SIGSTOP and SIGCONT the producer would send its buffer over the new owner's writes
-  (`aiokafka/producer/sender.py:277`). Its sends wait while the lease is expired.
-- Takeover: Kafka lets a second process take the place of a static member and notifies neither process. The second
-  process waits for the end of the first one's lease before it learns its partitions (takeover.py).
-- Fencing: `aiokafka/consumer/group_coordinator.py:530` joins again as a new member and keeps the old buffer. Here the
-  process ends.
-- Rebalance during a stop: Faust answers a rebalance for a stopping worker (`faust/app/base.py:1799`) while the worker
-  still handles its last events. These would continue although other workers own the partitions, and no LeaveGroup would
+- Held producer: after SIGSTOP and SIGCONT the producer would send its buffered records after the writes of the
+  partition's new owner (`aiokafka/producer/sender.py:277`). Here the producer's sends wait while the lease is expired.
+- Takeover: Kafka lets a second process take the place of a static member and notifies neither process. Here the second
+  process waits until the lease of the first process has ended, before it learns its partitions (takeover.py).
+- Fencing: when the group has removed a member, `aiokafka/consumer/group_coordinator.py:530` joins again as a new member
+  and keeps the producer's buffer. Here the process ends.
+- Rebalance during a stop: Faust takes part in a rebalance (`faust/app/base.py:1799`) while a stopping worker still
+  handles its last events. The events would continue although other workers own the partitions, and no LeaveGroup would
   be sent. Here the group waits until the worker has drained, committed and left.
 - Refused by the group: aiokafka reports a permanent error (another protocol, an access rule, a record that is too
   large) only at the next fetch (`aiokafka/consumer/group_coordinator.py:353`). A worker without partitions never
   fetches, so it would stay alive and idle. Here it ends.
-- Outdated commit: a commit that waits behind a JoinGroup on one connection is refused, because its generation ended.
-  aiokafka treats that as the end of its membership (`aiokafka/consumer/group_coordinator.py:1117`).
-- Idempotent producer: a request that was lost with its connection may reach the broker after its own retry and after
-  later writes of the same key. The broker drops it by its sequence number.
-- Lost sequence: aiokafka also uses up a sequence number for a batch that it drops
-  (`producer/message_accumulator.py:487`, no leader and too old). The broker then refuses every later batch of that
-  partition. The worker ends, and its successor has a new producer.
+- Outdated commit: a commit that waits behind a JoinGroup on one connection is refused, because its generation has
+  ended. aiokafka treats this refusal as the end of its membership (`aiokafka/consumer/group_coordinator.py:1117`). Here
+  the commit only fails.
+- Idempotent producer: a request on a lost connection may reach the broker late, after its own retry and after later
+  writes of the same key. With an idempotent producer, the broker drops the late request by its sequence number.
+- Lost sequence: when the partition of an old batch has no leader, aiokafka drops the batch
+  (`producer/message_accumulator.py:487`), but does not use its sequence number again. The broker then refuses every
+  later batch of this partition. Here the worker ends, and the restarted worker has a new producer.
 """
 
 from __future__ import annotations
@@ -82,7 +85,7 @@ from .takeover import Takeover
 
 log = structlog.get_logger(__name__)
 
-#: seconds to wait instead of a fetch from no partition, and between two checks of an expired lease
+#: seconds to wait when there is no partition to fetch, and between two checks of an expired lease
 PAUSE = 0.05
 
 
@@ -92,18 +95,20 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     #: The time at which the last accepted Heartbeat or SyncGroup was sent (`time.monotonic`); 0.0 before the first
     #: join. Written by this thread, read by other threads.
     lease_start: float = 0.0
-    #: True while it waits for the lease of another process with the same worker id. Written and read as `lease_start`.
+    #: True while this process waits for the end of the lease of another process with the same worker id. Written by
+    #: this thread, read by other threads.
     taking_over: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._coverage = Coverage()
         self._never_idle = ExitStack()
-        """A fetch that never ends in aiokafka's count, so that only heartbeats decide whether the worker is alive."""
+        """Context of a fetch that never ends, so that aiokafka does not leave the group of an idle worker."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
-        consumer._isolation_level = ISOLATION  # read at its start; Faust sets it only for its own transactions
+        # The consumer reads this value when it starts. Faust sets it only for its own transactions.
+        consumer._isolation_level = ISOLATION
         back_off_metadata(consumer._client)
         self._never_idle.close()
         self._never_idle.enter_context(consumer._subscription.fetch_context())
@@ -152,16 +157,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             await asyncio.wait([coordinator._closing], timeout=seconds)
             if coordinator._closing.done():
                 return False
-            with suppress(KafkaError):  # the broker is away; the lease expires then
+            with suppress(KafkaError):  # the broker is away; this worker's own lease then expires
                 request = HeartbeatRequest(coordinator.group_id, coordinator.generation, coordinator.member_id)
                 if for_code((await send_req(request)).error_code) is UnknownMemberIdError:
                     coordinator.reset_generation()
                     return False
             return True
 
-        # Called at every end of the membership, whichever request noticed it. Other workers then own the partitions,
-        # and the producer's buffer would overwrite their records. Our own LeaveGroup is harmless after a drain; after a
-        # crash, events are still being handled.
+        # Called whenever the membership ends, for any request that found this out. Other workers then own the
+        # partitions, and the producer's buffered records would overwrite the records of these workers. A LeaveGroup of
+        # this worker is harmless after a drain. After a crash it is not, because events are still being handled.
         def reset_generation() -> None:
             was_member, closing = bool(coordinator.member_id and self.lease_start), coordinator._closing.done()
             do_reset()
@@ -191,8 +196,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)
         if self.app.should_stop:
-            # The stop drains (`StageApp.on_stop`), not the rebalance; it closes the coordinator after its commit. Until
-            # then this worker owns the partitions: heartbeats continue, and no other worker gets a partition.
+            # During a stop, `StageApp.on_stop` drains, and closes the coordinator after its commit. Until then this
+            # worker owns the partitions: heartbeats continue, and no other worker gets a partition.
             await asyncio.wait([self._ensure_consumer()._coordinator._closing])
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
@@ -200,11 +205,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _pause_changelogs(self, assigned: set[TP]) -> None:
-        # Called before the first fetch, when no position is known yet. The group's consumer reads the standbys.
+        # Called before the first fetch. Standbys are not paused, because the group's consumer reads them.
         consumer, app = self._ensure_consumer(), self.app
         active = assigned - app.assignor.assigned_standbys()
         changelogs = {tp for tp in active if tp.topic in app.tables.changelog_topics}
-        consumer.pause(*(tp for tp in consumer.assignment() if tp in changelogs))  # `tp` has aiokafka's own type
+        # `pause` needs aiokafka's own type of topic and partition, which `assignment` returns.
+        consumer.pause(*(tp for tp in consumer.assignment() if tp in changelogs))
 
     async def _fetch_records(
         self,
@@ -213,9 +219,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         timeout: float | None = None,
         max_records: int | None = None,
     ) -> Any:
-        """Return records as soon as there are any; wait at most `timeout` seconds.
+        """Return the next records; wait at most `timeout` seconds for the first one.
 
-        Each record comes with its `follows`: there is no record between that offset and the record (`Coverage`).
+        Each record comes with its `follows` (coverage.py): there is no record from this offset up to the record.
         """
         active = frozenset(active_partitions or ())
         if active_partitions is not None and not active:
@@ -234,7 +240,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                 late.cancel()
 
     async def _fetched(self, consumer: Any, wanted: frozenset[TP], max_records: int | None) -> Any:
-        """Take the records that aiokafka has fetched, without waiting. Positions move only past the taken records."""
+        """Return the records that aiokafka has fetched, without waiting. Positions move only past returned records."""
         subscription, states = consumer._subscription, {}
         assignment = getattr(subscription.subscription, "assignment", None)
         if assignment is None or subscription.reassignment_in_progress:
@@ -244,7 +250,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         starts = {tp: state.position for tp, state in states.items() if state is not None and state.has_valid_position}
         found = await super()._fetch_records(consumer, wanted, timeout=0, max_records=max_records)
         covered: dict[Any, list[tuple[Any, int]]] = {}
-        for tp, start in starts.items():  # also if the response had only transaction markers
+        for tp, start in starts.items():  # needed even if the response had only transaction markers
             covered[tp] = self._coverage.extended(tp, start, states[tp].position, found.get(tp, ()))
         for tp, records in found.items():
             if tp not in covered:
@@ -252,7 +258,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return {tp: records for tp, records in covered.items() if records}
 
     def fetch_again(self) -> None:
-        """Wake a waiting fetch, so that it checks which partitions have room. Called in another thread."""
+        """Wake a waiting fetch, so that it checks again which partitions have room. Called from another thread."""
         if self._consumer is not None and self.thread_loop.is_running():
             self.thread_loop.call_soon_threadsafe(self._wake_fetches)
 
@@ -272,7 +278,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         assignment = subscription.assignment if subscription is not None else None
         for tp, offset in offsets.items():
             if assignment is None or not assignment.active or tp not in assignment.tps:
-                continue  # another worker owns it now and starts from the committed offset
+                continue  # another worker owns the partition now, and starts from the committed offset
             state = assignment.state_value(tp)
             if state.has_valid_position and state.position > offset:
                 consumer.seek(tp, offset)
@@ -282,7 +288,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 def refusal(group: str, error: BaseException) -> Transient:
-    """Return the error that ends a worker which its consumer group refuses. Its supervisor starts it again."""
+    """Return the error that ends a worker when its consumer group refuses it. The supervisor restarts the worker."""
     if isinstance(error, InconsistentGroupProtocolError):
         why = f"another program is a member of the consumer group {group}, and uses another assignment protocol"
         remedy = f"find it: kafka-consumer-groups --describe --members --group {group}; end that program"
@@ -297,7 +303,7 @@ def refusal(group: str, error: BaseException) -> Transient:
 def _refuse_outdated(request: Any, response: Any, generation: int) -> None:
     """Raise `IllegalGenerationError` for a refused commit of a generation older than the current one.
 
-    The worker is still a member. The commit is repeated, or another worker owns the partition now.
+    The worker is still a member. If it still owns the partition, the commit is repeated.
     """
     written_in = request._consumer_group_generation_id
     refused = {for_code(code) for _, partitions in response.topics for _, code in partitions}
@@ -322,7 +328,7 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
         for tp, (record, follows) in self.scheduler.iterate(records):
             left[tp] -= 1
             if (
-                tp not in given_back  # no record may overtake a record that is given back
+                tp not in given_back  # after a given-back record, all later records of its partition are given back
                 and self.flow_active
                 and app.consumer_generation_id == generation
                 and (active is None or tp in active or tp in self._buffered_partitions)
@@ -338,11 +344,11 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
             try:
                 await self._thread.rewind(given_back)
             except (KafkaError, ConsumerNotStarted) as exc:
-                # During a rebalance; the new assignment starts from the committed offsets.
+                # A rebalance is running; the new assignment starts from the committed offsets.
                 log.warning("give_back_failed", error=repr(exc))
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        # Faust's check for partitions that are no longer fetched.
+        # Faust checks here for partitions that are no longer fetched. For a partition without room this is intended.
         if not self._is_changelog_tp(tp) and self.has_room(tp):
             super().verify_event_path(now, tp)
 
@@ -355,8 +361,8 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
         servers = driver.server_list(self.transport.url, self.transport.default_port)
         return ChangelogReader(servers=servers, client_id=f"{self.app.conf.broker_client_id}-restore")
 
-    # These do not use the group's consumer: its fetch of idle partitions is answered after `fetch_max_wait_ms` (1.5 s),
-    # and every other request on that connection waits for it.
+    # These two methods do not use the group's consumer. The broker answers its fetch of idle partitions only after
+    # `fetch_max_wait_ms` (1.5 s), and every other request on the same connection waits for this answer.
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
         async with self.changelogs() as reader:
             return await reader.ends(partitions)
@@ -381,8 +387,8 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
 class KafkaProducer(driver.Producer):
     """A producer that holds its buffer while the lease is expired.
 
-    An accepted heartbeat releases the buffer; a refused one ends the process. This also works during a rebalance:
-    heartbeats continue before JoinGroup, and no record has to be sent while JoinGroup waits.
+    An accepted heartbeat releases the buffer. A refused heartbeat ends the process. This also works during a rebalance:
+    heartbeats continue until JoinGroup is sent, and no record has to be sent while JoinGroup waits for its answer.
     """
 
     def _settings_extra(self) -> Mapping[str, Any]:
@@ -450,12 +456,12 @@ class KafkaTransport(driver.Transport):
 async def _create_nothing(topic: str) -> None:
     """Create no topic: `memstream topics create` creates topics with the correct settings.
 
-    When workers created their own topics, one start in four reported Ready and consumed nothing.
+    When workers created the topics, one worker start in four reported Ready and consumed nothing.
     """
     log.debug("topic_not_declared", topic=topic)
 
 
 def register() -> None:
-    """Make this the transport of `kafka://` for every Faust app of the process."""
+    """Register `KafkaTransport` for `kafka://` addresses of every Faust app in the process."""
     decode_headers_leniently()
     TRANSPORTS.aliases["kafka"] = f"{__name__}:KafkaTransport"

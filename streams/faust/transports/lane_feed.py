@@ -1,13 +1,14 @@
-"""Mixin for our consumers (Kafka and embedded): unlike Faust's consumer, they use the state of the lanes.
+"""Mixin for both consumers (Kafka and embedded). It differs from Faust's consumer in three points.
 
-- Faust delivers each record with two tasks, `wait_first(callback(message), suspend_flow.wait())`
+- Delivery: Faust delivers each record with two tasks, `wait_first(callback(message), suspend_flow.wait())`
   (`faust/transport/consumer.py:1220`), so that a delivery to a full queue ends when the flow is suspended. Usually the
-  queue has room and the callback does not wait. The two tasks are then useless and take a tenth of an event's time.
-- The lanes decide which offset is safe to commit. Faust's own acknowledgements are not used: Faust keeps every message
-  until the previous message is acknowledged, and rebuilds its tree of holes at each hole. That takes milliseconds when
-  a producer sends every turn in a transaction.
-- The lanes decide which partitions have room. Partitions without room are not fetched. Nothing has to be paused and
-  resumed, so a rebalance cannot leave a partition paused. Records that were already fetched are delivered.
+  queue has room and the callback does not wait. The two tasks are then useless and take a tenth of an event's time, so
+  the mixin awaits the callback directly.
+- Commit: the lanes (streams/engine/lanes.py) decide which offset is safe to commit. Faust's own acknowledgements are
+  not used: Faust keeps every message until the previous message is acknowledged, and rebuilds its tree of holes at each
+  hole. This takes milliseconds per turn when a producer sends every turn in a transaction.
+- Room: the lanes decide which partitions have room. Partitions without room are not fetched. Nothing has to be paused
+  and resumed, so a rebalance cannot leave a partition paused. Records that were already fetched are delivered.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from typing import Any, Final
 from faust.types import TP
 
 UNREAD: Final = 16
-"""Number of unfetched records in a partition above which the lanes wait for the next fetch. Fewer may be transaction
-markers, which are never delivered."""
+"""Number of unfetched offsets in a partition above which the lanes wait for the next fetch. A smaller number may be
+only transaction markers, which are never delivered."""
 
 
 def to_come(left: int, offset: int, highwater: int | None) -> int:
-    """Return the number of records to wait for in a partition: the rest of the fetch (`left`), else a backlog."""
+    """Return the number of records of a partition that follow the record at `offset`.
+
+    The number is `left`, the rest of the fetch. At the end of the fetch it is the number of unfetched offsets, if this
+    exceeds `UNREAD`.
+    """
     unread = 0 if highwater is None else highwater - offset - 1
     return left or (unread if unread > UNREAD else 0)
 
@@ -42,7 +47,7 @@ class AsksLanes:
     _should_commit: Any
 
     async def wait_first(self, *coros: Any, timeout: Any = None) -> Any:
-        """Do the same as `mode.Service.wait_first`, but await a delivery directly if it will not block."""
+        """Do the same as `mode.Service.wait_first`, but await a delivery directly if the queue has room for it."""
         if len(coros) == 2 and timeout is None and all(map(asyncio.iscoroutine, coros)) and self._queue_has_room():
             delivery, suspended = coros
             suspended.close()

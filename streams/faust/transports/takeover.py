@@ -1,12 +1,12 @@
-"""The wait of a static member that takes the place of another process (docs/adr/0063).
+"""Takeover: a static member takes the place of another process, and first waits for its lease (docs/adr/0063).
 
 Kafka immediately gives a second process with the same MEMSTREAM_WORKER_ID the place of the first process, without a
 rebalance. The first process notices this at its next heartbeat and may write until then. So the second process waits
-until the lease of the first has expired, before it learns its partitions. It then reads offsets and tables after the
-last write of the first process.
+until the lease of the first process has expired, before it learns its partitions. It then reads offsets and tables
+after the last write of the first process.
 
-A restart does not wait. The previous process is dead if it used the same folder (each worker locks its folder) and is
-the member that the group reports. Its member id is in the folder.
+A restarted process does not wait. It finds the member id of the previous process in its folder. If the group reports
+this member, the previous process is dead, because each worker locks its folder.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ log = structlog.get_logger(__name__)
 FILE: Final = "member"
 """File in the folder of the tables with the member id of the last process that used this folder."""
 MARGIN: Final = 0.5
-"""Extra wait in seconds for a request that the other process sent before the end of its lease."""
+"""Extra wait in seconds: a request that the other process sent at the end of its lease may still arrive."""
 _GIVEN = re.compile(r"[\w-]{22}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Suffix that the broker appends to the instance id of a static member."""
+"""Suffix that the broker appends to the instance id of a static member to form the member id."""
 
 
 def holder_of(instance_id: str, members: Iterable[str]) -> str | None:
@@ -39,7 +39,7 @@ def holder_of(instance_id: str, members: Iterable[str]) -> str | None:
 
 
 class Takeover:
-    """The joins of one static member. Used only in the consumer's thread.
+    """The checks and waits around the JoinGroup of one static member. Used only in the consumer's thread.
 
     Args:
         group: the consumer group.
@@ -60,7 +60,7 @@ class Takeover:
         return self._taken is not None
 
     async def before_join(self, ask: Callable[[Any], Awaitable[Any]]) -> None:
-        """Ask the group for the current holder of the instance id, before this process's first JoinGroup."""
+        """Ask the group which member has the instance id now. Called before this process's first JoinGroup."""
         described = (await ask(DescribeGroupsRequest([self._group]))).groups[0]
         if for_code(described[0]) is not NoError:
             self._taken = "unknown"
@@ -72,10 +72,10 @@ class Takeover:
     async def after_join(
         self, member_id: str, *, lease: float, pause: float, beat: Callable[[float], Awaitable[bool]]
     ) -> None:
-        """Wait for the end of the other process's lease, if it may be alive. Then write our member id to the folder.
+        """Wait until the other process's lease has ended, if that process may be alive. Then save this member's id.
 
-        `lease` and `pause` in seconds. `beat` waits for the given seconds, then sends a heartbeat. It returns False
-        when this process stops or has itself lost its place.
+        `lease`: length of a lease in seconds. `pause`: seconds between two heartbeats. `beat` waits for the given
+        seconds, then sends a heartbeat. It returns False when this process stops or has lost its place.
         """
         if self._taken is not None:
             log.warning(
