@@ -1,1 +1,2 @@
-"""Trust: the sources of the words in a text, the evidence of quotes, and orders to the assistant; pure."""
+"""Trust: decide who said a text, whether a quote supports a statement, and whether a text orders the assistant;
+pure."""

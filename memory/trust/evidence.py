@@ -1,8 +1,9 @@
-"""Evidence of statements: checks whose words a quote is, and whether the quote supports its statement; pure.
+"""Evidence of statements: find out who said a quote, and whether the quote supports its statement; pure.
 
-A model that read a poisoned text may write any statement and any quote. So a quote must be long enough, and it must
-share a word, a number, a name or a concept with its statement. The position of the quote decides whose words it is
-(own_words.py). When a text of lower trust contains the statement word for word, that text dictated it.
+A model that read a poisoned text may write any statement and any quote. Therefore a quote must be long enough, and it
+must share a word, a number, a name or a concept with its statement. The place of the quote in the message decides who
+said it: the sender of the message, or somebody whose text the sender pasted (own_words.py). When a text of lower trust
+contains the statement word for word, the statement comes from that text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .own_words import count_words, split_quotations
 WORDS_MIN: Final = 3
 CHARS_MIN: Final = 12
 UNSPACED_MIN: Final = 4
-"""Minimum length of a quote in a script without spaces, in characters."""
+"""Minimum length, in characters, of a quote in a script without spaces between words."""
 OCCURRENCES_MAX: Final = 16
 """Maximum number of occurrences of a quote in one message that are examined."""
 TRUST_ORDER: Final[tuple[Role, ...]] = ("user", "assistant", "tool", "system")
@@ -38,38 +39,42 @@ _SAMPLE: Final = 4_000
 _ANSWER_CHARS_MAX: Final = 200
 _ANSWER_WORDS_MAX: Final = 12
 _ANSWER_CONTENT_MAX: Final = 3
-"""Limits of a short answer: characters, words, and content words."""
+"""Maximum number of characters, words and content words of a short answer."""
 _STEM: Final = 4
 _STEM_SHARE: Final = 0.6
-"""Two words are alike when their common beginning has at least `_STEM` letters and this share of the longer word."""
+"""Two words are alike when they begin with the same letters: at least `_STEM` letters, and at least this share of the
+longer word."""
 
 _TEXTS_KEPT: Final = 64
-"""Number of texts in the word caches. A judgement reads the words of the same few texts several times."""
+"""Number of texts in each word cache for short texts. One judgement reads the words of the same texts several times."""
 _LONG_TEXTS_KEPT: Final = 4
 _COMPARED_MAX: Final = 32
-"""Maximum number of words with the same beginning that are compared one by one. Above it, beginnings are looked up."""
+"""Maximum number of words with the same first letters that are compared one by one. For more words a set of beginnings
+is faster."""
 _LONGEST_WORD: Final = 64
-"""Maximum length of a word whose beginnings are looked up, in letters."""
+"""Maximum length, in letters, of a word in a set of beginnings."""
 _CONCEPT_MAX: Final = 24
-"""Maximum length of a beginning that is looked up as a concept, in letters."""
+"""Maximum length, in letters, of the beginning of a word that is looked up among the concepts."""
 
 _WORD: Final = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _SENTENCE_END: Final = re.compile(r"(?<![.!?;…。！？])[.!?;…。！？]+(?=\s|$)|[。！？]")
-"""The end of a sentence. The search starts only at the first character of a run, so that it reads each run once."""
+"""The end of a sentence: a run of punctuation. A match begins only at the first character of the run; otherwise a
+search would read a long run many times."""
 _LATIN: Final = "LATIN"
 
 
 @dataclass(frozen=True)
 class SaidText:
-    """A message in the form that the prompt shows and that quotes are compared with."""
+    """A message with the text that the prompt shows. Quotes are compared with this text."""
 
     role: Role
     text: str
 
     @cached_property
     def passages(self) -> tuple[tuple[str, bool], ...]:
-        """The folded passages, each with a flag for own words. Joined, they are the folded message."""
+        """The folded passages of the message. Each has a flag that is True for the sender's own words. The joined
+        passages are the folded message."""
         parts: list[tuple[str, bool]] = []
         before = " "
         for passage in split_quotations(self.text):
@@ -89,7 +94,7 @@ class SaidText:
 
     @cached_property
     def own(self) -> str:
-        """The sender's own words. A tool message has none, because nobody speaks in it."""
+        """The sender's own words. A tool or system message has none, because no person or assistant wrote it."""
         return " . ".join(part.strip() for part, own in self.passages if own and part.strip()) if self.speaks else ""
 
     @property
@@ -97,7 +102,10 @@ class SaidText:
         return self.role in ("user", "assistant")
 
     def occurrences(self, quote: str) -> Iterator[tuple[str, int]]:
-        """Yield (own words, position) for the first 16 occurrences of a folded quote in the folded message."""
+        """Yield the occurrences of a folded quote in the folded message, at most `OCCURRENCES_MAX`.
+
+        Each occurrence has the sender's own words in the quote, and the position of the quote.
+        """
         start = self.folded.find(quote)
         for _ in range(OCCURRENCES_MAX):
             if start < 0:
@@ -106,7 +114,7 @@ class SaidText:
             start = self.folded.find(quote, start + 1)
 
     def own_words_between(self, start: int, end: int) -> str:
-        """Return the own words between two positions of the folded message."""
+        """Return the sender's own words between two positions of the folded message."""
         if not self.speaks:
             return ""
         own: list[str] = []
@@ -119,33 +127,40 @@ class SaidText:
 
     @cached_property
     def _starts(self) -> Sequence[int]:
-        """The start positions of the passages in the folded message."""
+        """The positions in the folded message at which its passages begin."""
         return tuple(accumulate((len(part) for part, _ in self.passages), initial=0))
 
     @cached_property
     def sentence_ends(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The start positions and the end positions of sentence ends in the folded message."""
+        """The ends of sentences in the folded message: the positions where the punctuation begins, and the positions
+        where it ends."""
         found = [each.span() for each in _SENTENCE_END.finditer(self.folded)]
         return [start for start, _ in found], [end for _, end in found]
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceJudgement:
-    """The role that made a statement. When `role` is None, the statement is dropped and counted under `name`."""
+    """The judgement about a statement: the role to which the statement is attributed.
+
+    When `role` is None, the statement is dropped. `name` is the name under which the judgement is counted.
+    """
 
     role: Role | None
     name: str | None = None
-    """The reason of a judgement.
+    """The reason of the judgement; None when nothing is wrong.
 
-    `invented`: no text contains the quote. `weak_evidence`: the quote does not support the statement. `dictated`: a
-    text of lower trust contains the statement word for word, so the statement has the role of that text.
+    - `invented`: no shown text contains the quote.
+    - `weak_evidence`: the quote does not support the statement.
+    - `dictated`: a text of lower trust contains the statement word for word, so the statement has the role of that
+      text.
     """
 
 
 def words_of(quote: str, shown: Sequence[SaidText], messages: Sequence[SaidText]) -> Role | None:
-    """Return the most trusted role that has the quote in its own words; None when the quote was not shown.
+    """Return the most trusted role that said the quote in its own words; None when no shown text contains the quote.
 
-    The role is `tool` when the quote is only in a quotation or in a text that an operator's function made.
+    The role is `tool` when the quote occurs only in quotations, or only in a text that a function of the operator
+    wrote.
     """
     wanted = folded(quote)
     if not wanted or not any(wanted in text.folded for text in shown):
@@ -169,8 +184,9 @@ def judge_evidence(
 ) -> EvidenceJudgement:
     """Judge a statement by its quote.
 
-    `shown` are the texts of the turn in the prompt. `messages` are the turn's own messages; they differ from `shown`
-    only where an operator's function made the text. `earlier` are the texts that were shown before the turn.
+    `shown` are the texts of the turn in the prompt. `messages` are the original messages of the turn; a text in `shown`
+    differs from its message only when a function of the operator rewrote it. `earlier` are texts of the prompt that are
+    older than the turn.
     """
     words = words_of(quote, shown, messages)
     if words is None:
@@ -192,7 +208,7 @@ def judge_evidence(
 
 # ------------------------------------------------------------------------------------------------ a statement
 class _Claim:
-    """A statement with its words, for comparison with texts."""
+    """A statement and its words, to compare the statement with texts."""
 
     def __init__(self, statement: str, subject: str, packs: tuple[Locale, ...]) -> None:
         self._packs = packs
@@ -204,7 +220,8 @@ class _Claim:
         self._shared: dict[str, bool] = {}
 
     def shared(self, text: str) -> bool:
-        """Return whether a text has a content word, number or name of the statement, or a word of the same concept."""
+        """Return whether a text contains a content word, number or name of the statement, or a word of the same
+        concept."""
         found = self._shared.get(text)
         if found is None:
             found = self._shared[text] = self._has_word_of(text)
@@ -218,12 +235,12 @@ class _Claim:
         return not words.all.isdisjoint(self._words) or any(words.has(one) for one in self._words)
 
     def covered(self, text: str) -> bool:
-        """Return whether a text has all content words of the statement."""
+        """Return whether a text contains all content words of the statement."""
         words = self._content_of(text)
         return all(words.has(one) for one in self._said)
 
     def held_by(self, text: str) -> bool:
-        """Return whether a text has at least half of the statement's content words."""
+        """Return whether a text contains at least half of the statement's content words."""
         words = self._content_of(text)
         held = sum(words.has(one) for one in self._said)
         return bool(held) and 2 * held >= len(self._said)
@@ -236,8 +253,11 @@ class _Claim:
         return language is not None and language != (self._language or "en")
 
     def stands_in(self, text: str) -> bool:
-        """Return whether a text contains the statement: its content words in this order, or all its words when it has
-        at most one content word."""
+        """Return whether a text contains the statement word for word.
+
+        Only the content words are compared, in their order. A statement with at most one content word is compared with
+        all its words.
+        """
         if len(self._said) > 1:
             wanted = " ".join(self._said)
             return f" {wanted} " in _word_set(text, self._language or "en", self._packs).spaced
@@ -251,7 +271,7 @@ class _Claim:
 
 
 class _WordSet:
-    """The content words of a text, to look up words that are equal, begin alike, or share a stem or a concept."""
+    """The content words of a text. `has` finds words that are equal, begin alike, or share a stem or a concept."""
 
     def __init__(self, words: Sequence[str], packs: tuple[Locale, ...]) -> None:
         self.all = frozenset(words)
@@ -279,7 +299,7 @@ class _WordSet:
 
     @cached_property
     def _by_beginning(self) -> Mapping[str, Sequence[str]]:
-        """The words by their first letters (`_STEM`), which are equal for all words that begin alike."""
+        """The words by their first `_STEM` letters. Words that begin alike have the same key."""
         found: dict[str, list[str]] = {}
         for word in self.all:
             if len(word) >= _STEM:
@@ -292,7 +312,7 @@ class _WordSet:
 
 
 def _word_set(text: str, language: str, packs: tuple[Locale, ...]) -> _WordSet:
-    """Return the content words of a text, cached: every statement of an answer is compared with the same few texts."""
+    """Return the content words of a text from a cache, because many statements are compared with the same few texts."""
     return (_short_word_set if len(text) <= _SAMPLE else _long_word_set)(text, language, packs)
 
 
@@ -307,12 +327,14 @@ def _long_word_set(text: str, language: str, packs: tuple[Locale, ...]) -> _Word
 
 
 class _Beginnings:
-    """The beginnings of many words, to find a word that begins like another one without comparing all of them."""
+    """The beginnings of many words. `has_alike` finds out whether one of the words begins like another word, without a
+    comparison with each word."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._shortest: set[str] = set()
-        """The shortest beginning of each word that another word may share to be alike."""
+        """For each word, the shortest beginning that a word of equal or smaller length must share with it."""
         self._longer: set[str] = set()
+        """For each word, that beginning and all longer ones."""
         for word in words:
             least = _common_least(word)
             if word.isalpha() and least <= len(word) <= _LONGEST_WORD:
@@ -329,7 +351,7 @@ class _Beginnings:
 
 
 def _common_least(word: str) -> int:
-    """Return the minimum length of the common beginning, as far as this word decides it."""
+    """Return the minimum length of the common beginning if this word is the longer one of two words."""
     return max(_STEM, ceil(_STEM_SHARE * len(word)))
 
 
@@ -341,7 +363,7 @@ def _carries(claim: _Claim, quote: str, text: SaidText, before: Sequence[SaidTex
 def _carries_at(claim: _Claim, quote: str, own: str, place: int, text: SaidText, before: Sequence[SaidText]) -> bool:
     if not own or not _long_enough(quote, text.folded):
         return False
-    if own != quote:  # the rest is a quotation, so the own words alone must support the statement
+    if own != quote:  # a part of the quote is a quotation, so the sender's own words alone must support the statement
         return claim.shared(own) or (claim.incomparable(text.own) and count_words(own) >= WORDS_MIN and _in_person(own))
     if claim.shared(quote) or claim.shared(_around(text, quote, place)):
         return True
@@ -358,7 +380,7 @@ def _long_enough(quote: str, message: str) -> bool:
 
 
 def _around(text: SaidText, quote: str, place: int) -> str:
-    """Return the own words of the sentences that contain the quote."""
+    """Return the sender's own words in the sentences that contain the quote."""
     _, ends = text.sentence_ends
     before, after = bisect_right(ends, place), bisect_left(ends, place + len(quote))
     start = ends[before - 1] if before else 0
@@ -373,7 +395,7 @@ def _asks(text: SaidText, place: int) -> bool:
 
 
 def is_short_answer(own: str) -> bool:
-    """Return whether own words answer an earlier message: "yes, that one"."""
+    """Return whether a text is a short answer to an earlier message, such as "yes, that one"."""
     if len(own) > _ANSWER_CHARS_MAX:
         return False
     words = _words(own)
@@ -384,8 +406,10 @@ def is_short_answer(own: str) -> bool:
 
 
 def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> Role | None:
-    """Return the role of a text of lower trust that contains the statement word for word; None when the speaker's own
-    words have all its content words."""
+    """Return the role of a text of lower trust that contains the statement word for word; None when there is none.
+
+    Also return None when the own words of the speaker contain all content words of the statement.
+    """
     said = " . ".join(each.own for each in others if each.role == text.role)
     if claim.covered(said):
         return None
@@ -429,7 +453,7 @@ def _spaced(text: str) -> str:
 
 
 def _content(text: str, language: str) -> list[str]:
-    """Return the content words in order. Single digits count, single letters do not."""
+    """Return the content words in their order. A single digit is a content word, a single letter is not."""
     function_words = _function_words(language)
     return [word for word in _words(text) if word not in function_words and (len(word) > 1 or word.isdigit())]
 
@@ -441,7 +465,7 @@ def _function_words(language: str) -> frozenset[str]:
 
 @cache
 def _languages_of_words() -> Mapping[str, Sequence[str]]:
-    """Return the words that identify languages, each with its languages."""
+    """Return the words by which a language is recognised, each with the languages in which it occurs."""
     found: dict[str, list[str]] = {}
     for tag in sorted({*FUNCTION_WORDS, *FREQUENT_WORDS}):
         for word in _function_words(tag) | {_plain(word) for word in FREQUENT_WORDS.get(tag, ())}:
@@ -450,9 +474,10 @@ def _languages_of_words() -> Mapping[str, Sequence[str]]:
 
 
 def _language(text: str) -> str | None:
-    """Return the language with the most frequent words at the beginning of the text.
+    """Return the language to which most words at the beginning of the text belong.
 
-    Return None when no word is known. In a tie, return English if it is among the languages, otherwise None.
+    Return None when no word is known. When several languages have the same number of words, return English if it is one
+    of them, otherwise None.
     """
     return _language_of_sample(text[:_SAMPLE])
 
@@ -472,7 +497,7 @@ def _language_of_sample(text: str) -> str | None:
 
 
 def _script(text: str) -> str:
-    """Return the most common script at the beginning of the text."""
+    """Return the script of most letters at the beginning of the text."""
     return _LATIN if text.isascii() else _script_of_sample(text[:_SAMPLE])
 
 
@@ -483,7 +508,7 @@ def _script_of_sample(text: str) -> str:
 
 
 def _in_person(text: str) -> bool:
-    """Return whether a text has a word in the first person, in one of the known languages."""
+    """Return whether a text contains a word of `FIRST_PERSON`, in any of its languages."""
     return bool(FIRST_PERSON & set(_words(text)))
 
 
@@ -493,7 +518,7 @@ def _answers() -> frozenset[str]:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Return whether two words begin alike: vegetarian, vegetariana."""
+    """Return whether two words begin alike, for example `vegetarian` and `vegetariana`."""
     shorter, longer = sorted((one, other), key=len)
     if len(shorter) < _STEM or not one.isalpha() or not other.isalpha():
         return False
@@ -505,7 +530,7 @@ def _alike(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=8_192)
 def _forms(word: str, packs: tuple[Locale, ...]) -> frozenset[str]:
-    """Return the stems of a word in the locale packs, and the concepts of the word."""
+    """Return the stems of a word, one for each locale pack, and the concepts of the word."""
     stems = {compared(word, pack) for pack in packs}
     return frozenset({*stems, *(f"#{place}" for place in _concepts(word))})
 
@@ -519,7 +544,10 @@ def _concepts(word: str) -> Iterable[int]:
 
 @cache
 def _concept_words() -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
-    """Return the line numbers of CONCEPTS by whole word, and by the beginning of a word."""
+    """Return two indexes of CONCEPTS: the concepts of each whole word, and the concepts of each beginning (`word*`).
+
+    A concept is the number of its line.
+    """
     exact: dict[str, tuple[int, ...]] = {}
     beginnings: dict[str, tuple[int, ...]] = {}
     for place, concept in enumerate(CONCEPTS.replace("\n ", " ").split("\n")):

@@ -1,7 +1,7 @@
 """Words to compare a quote with a statement, in many languages: function words, concepts, numbers, short answers.
 
-This is the data of evidence.py. Comparison is in lower case and without accents. `*` at the end of a word matches any
-ending.
+evidence.py uses these lists. It compares words in lower case and without accents. In the concepts, `*` at the end of a
+word matches any ending.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ FUNCTION_WORDS: Final[Mapping[str, str]] = {
     punya tinggal
     """,
 }
-"""Frequent words without content, including frequent forms of the first person, by language tag."""
+"""Function words by language tag: frequent words that are no content words. They include frequent verbs in the first
+person, such as `wohne`."""
 
 CONCEPTS: Final = """
 vegetar* vegan* meat fleisch* carne viande fish fisch* pescado poisson diet* plant-based eat eats eating esse
@@ -211,8 +212,8 @@ nut nuts nuss* nüss* nue* noix erdnuss* cacahuet* cacahuèt* peanut*
 milk dairy lactose milch* laktose* leche lactosa lait
 bread gluten wheat brot weizen* pan trigo pain blé
 """
-"""Words of the same concept in several languages: `mum` belongs to `children`. Each line is a concept; an indented line
-continues it."""
+"""Words of the same concept in several languages. Each line is a concept; an indented line continues the concept of the
+line before it."""
 
 SHORT_ANSWERS: Final = """
 yes yeah yep yup sure right correct exactly indeed true ok okay fine please that this those these it one first
@@ -224,7 +225,7 @@ sí si claro exacto correcto vale cierto eso ese esa esos aquel no ambos primera
 oui ouais exactement voilà bien sûr d'accord correct non celui celle ceux ça cela premier première deuxième
 dernier dernière
 """
-"""Words of answers that refer to an earlier message."""
+"""Words that begin a short answer to an earlier message."""
 
 FIRST_PERSON: Final = frozenset(
     (
@@ -236,4 +237,4 @@ FIRST_PERSON: Final = frozenset(
         *("moro", "ik", "mijn", "ben", "heb", "ja", "moj", "moja", "jestem", "mam", "jag", "min", "mitt"),
     )
 )
-"""Words of speakers who speak about themselves or ask for something."""
+"""Words by which speakers speak about themselves or ask for something, in several languages."""

@@ -1,6 +1,6 @@
-"""Requests to forget: "forget that I work at St. Mary's", in English, German, French and Spanish; pure.
+"""Requests to forget, such as "forget that I work at St. Mary's", in English, German, French and Spanish; pure.
 
-Only the speaker's own words count, and only an order at the beginning of a sentence. "I will never forget" and "don't
+A request is an order at the beginning of a sentence, in the speaker's own words. "I will never forget" and "don't
 forget" are not requests.
 """
 
@@ -38,7 +38,7 @@ _ORDERS: Final = re.compile(
     r")\b(?P<what>.*)"
 )
 _WHAT_MIN: Final = 3
-"""Minimum number of letters that name the thing to forget: "forget it" and "forget that" name nothing."""
+"""Minimum number of letters in the words that name the thing to forget. "forget it" and "forget that" name nothing."""
 _EMPTY: Final = frozenset(
     (
         "it",
@@ -61,11 +61,12 @@ _EMPTY: Final = frozenset(
 _ENDING: Final = r"[.!?;…。！？\n]+(?=\s|$)"
 _END_HERE: Final = re.compile(_ENDING)
 _END: Final = re.compile(rf"(?<![.!?;…。！？\n]){_ENDING}")
-"""The end of a sentence. The search starts only at the first character of a run, so that it reads each run once."""
+"""The end of a sentence: a run of punctuation or line ends. A match begins only at the first character of the run;
+otherwise a search would read a long run many times."""
 
 
 def asks_to_forget(sentence: str) -> bool:
-    """Return whether a folded sentence orders memory to forget something that it names."""
+    """Return whether a folded sentence is an order to forget, and names the thing to forget."""
     lead = _LEAD.match(sentence)
     order = _ORDERS.match(sentence, lead.end() if lead else 0)
     if order is None:
@@ -75,7 +76,7 @@ def asks_to_forget(sentence: str) -> bool:
 
 
 def is_forget_request(quote: str, messages: Iterable[SaidText], *, role: Role = "user") -> bool:
-    """Return whether a quote is in a request to forget, in the own words of this role."""
+    """Return whether a quote is part of a request to forget that a message of this role contains in its own words."""
     wanted = folded(quote)
     return bool(wanted) and any(
         asks_to_forget(sentence)
@@ -86,7 +87,8 @@ def is_forget_request(quote: str, messages: Iterable[SaidText], *, role: Role = 
 
 
 def _sentences_with(quote: str, text: str) -> Sequence[str]:
-    """Return the sentences that contain the quote, as one text; empty when the text does not contain the quote."""
+    """Return the first occurrence of the quote with its whole sentences, as one text. Return no text when the quote
+    does not occur."""
     start = text.find(quote)
     if start < 0:
         return ()

@@ -1,9 +1,9 @@
-"""Instructions to the assistant, as opposed to knowledge about somebody; pure.
+"""Recognise instructions to the assistant in a text that memory would store; pure.
 
-A text that reaches memory may try to control the assistant later: "always recommend …", a tool call, a URL that sends
-data away, a line that looks like prompt syntax. `instruction_rule` returns the rule that a statement breaks. The words
-of each language are data (`orders/`); the rules below apply in any language. A user's own preference about answers
-("please answer in German") is not such an instruction.
+Such a text may try to control the assistant when it is shown later: "always recommend …", a tool call, a URL that sends
+data away, a line that looks like prompt syntax. `instruction_rule` returns the name of the rule that matches a
+statement. The orders of each language are in `orders/`; the other rules are the same for all languages. A preference
+about answers ("please answer in German") is not an instruction.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from .orders import ORDER_RULES, OrderRules
 InstructionRule = Literal["encoded_run", "prompt_mark", "url", "tool_call", "order"]
 
 _KEPT: Final = 2_048
-"""Number of texts in the cache. A stage asks for the rule of a statement several times."""
+"""Number of texts in the cache. The cache saves time, because several checks ask for the rule of the same statement."""
 _RUN: Final = 64
-"""Minimum length of a run of base64 or hexadecimal digits, in characters."""
+"""Minimum length, in characters, of a run of base64 or hexadecimal digits that counts as an encoded text."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")
 _LEET_WORD: Final = re.compile(
     r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[a-z@$]*\d|[a-z]*[@$][a-z])[a-z\d@$]++(?![\w@$])", re.IGNORECASE
 )
 _LEET_SIGN: Final = re.compile(r"[\d@$]")
-"""A character that every word with digits for letters contains."""
+"""A character that occurs in every word of `_LEET_WORD`, for a fast check. Such words have digits or signs in place of
+letters: `1gn0re`."""
 _SPACED_INNER: Final = re.compile(r"[ .\-_*]\w[ .\-_*]\w[ .\-_*]\w")
-"""A part of every spaced word."""
+"""A part of every word of `_SPACED`, for a fast check. Such words have a gap after each letter: `i g n o r e`."""
 _GAP: Final = re.compile(r"[ .\-_*]")
 _CODED: Final = re.compile(
     "|".join(
@@ -59,7 +60,7 @@ _CODED: Final = re.compile(
     ),
     re.IGNORECASE,
 )
-"""Words of orders, reversed and in ROT13. Only a text with one of them is decoded in these ways."""
+"""Words of orders, reversed or in ROT13. Only a text that contains one of them is reversed and decoded from ROT13."""
 _BASE64_WORD: Final = re.compile(r"(?<![\w+/=])[A-Za-z0-9+/_-]{16,}+={0,2}")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _HEX_WORD: Final = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){10,}(?!\w)")
@@ -90,11 +91,12 @@ _ENCODED: Final = (
 )
 _TOKEN_BEGINS: Final = r"(?<![^\s<>\"])"
 _ADDRESS: Final = r"(?:\w://|www\.|(?<=[\w-])\.[\w-]++/)"
-"""A part that identifies an address."""
+"""The part of a token that shows that the token is an address."""
 _NEW_LINE: Final = r"(?<!\s)[^\S\n\r]*+[\n\r]\s*+"
-"""White space with a line end. A search reads it once, from its beginning."""
+"""White space with a line end. A match begins only at the first white space; otherwise a search would read a long run
+of white space many times."""
 _RULED: Final = r"(?:(?<=-{3})(?!-)|(?<=={3})(?!=)|(?<=\*{3})(?!\*))"
-"""The end of a ruled line."""
+"""The end of a run of three or more `-`, `=` or `*`."""
 _ROLES: Final = r"(?:system|assistant|developer|tool|function|user|human|ai|operator|admin|administrator)"
 _PROMPT_MARKS: Final = (
     re.compile(r"<\|[^|<>]{0,40}\|>"),
@@ -167,10 +169,11 @@ _URLS: Final = (
 
 
 class _Pattern:
-    """A pattern that ignores case. It is searched in a text in lower case, unless a part of it is case-sensitive.
+    """A pattern that ignores case, compiled when it is first used, because most patterns are never needed.
 
-    With `re.IGNORECASE` a search takes two to five times as long, because `re` then tries each branch in full instead
-    of checking its first letter. A pattern is compiled on first use, because most patterns are never needed.
+    The text is converted to lower case before the search, which avoids `re.IGNORECASE`. With that flag a search takes
+    two to five times as long, because `re` then tries each branch in full instead of checking its first letter. Only a
+    pattern with a case-sensitive part is searched with the flag in the unchanged text.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -205,7 +208,8 @@ def instruction_rule(text: str) -> InstructionRule | None:
 
 
 class _Candidates:
-    """The patterns that a text or one of its spellings may match. Most spellings only differ in case."""
+    """A cache of the patterns that a text and its other spellings may match. It saves time, because most spellings of a
+    text differ only in case."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[int]] = {}
@@ -253,15 +257,17 @@ def _is_order_in(text: str, language: str, candidates: Sequence[_OrderPattern]) 
 
 
 def _plain(text: str) -> str:
-    """Return the text as a reader sees it. Doubled spaces stay, because they may separate spaced words."""
+    """Return the text as a reader sees it. Doubled spaces are kept, because they may separate words that have a gap
+    after each letter."""
     shown = visible(text)
-    if shown.isprintable():  # one line, in which all white space is spaces
+    if shown.isprintable():  # the text is one line, and its only white space is spaces
         return shown.strip()
     return "\n".join(line.strip() for line in _SPACE.sub(" ", shown).split("\n"))
 
 
 def _spellings(plain: str) -> Iterator[str]:
-    """Yield the text without accents, and with its look-alike letters, digits and gaps replaced."""
+    """Yield plain spellings of the text: without accents, with Latin letters for look-alike letters, with letters for
+    digits, and without gaps inside words."""
     words = _without_accents(plain)
     folded = _without_accents(latin_lookalikes(plain))
     if folded != words:
@@ -277,9 +283,10 @@ def _spellings(plain: str) -> Iterator[str]:
 
 
 def _decoded(plain: str) -> Iterator[str]:
-    """Yield the decoded forms of the text: reversed, in ROT13, and the decoded base64 and hexadecimal words.
+    """Yield the decoded forms of the text: reversed, decoded from ROT13, and its decoded base64 and hexadecimal words.
 
-    The reversed text and the ROT13 text are also yielded from their first word of an order.
+    The reversed text and the text decoded from ROT13 are also yielded without the words before their first word of an
+    order.
     """
     words = _with_single_spaces(_without_accents(latin_lookalikes(plain)))
     if coded := [*_CODED.finditer(words)]:
@@ -319,7 +326,8 @@ def _without_accents(text: str) -> str:
 
 @cache
 def _rules(language: str) -> tuple[OrderRules, Callable[[str], str]]:
-    """Return a language's rules, and a function that replaces `<class>` in a pattern with the words of the class."""
+    """Return the rules of a language, and a function that replaces `<name>` in a pattern with the words of that
+    class."""
     rules = next(each for each in ORDER_RULES if each.language == language)
     classes = {
         "start": rf"(?:^|\n|[.!?;:,(*•>] *| [-–—] |\b(?:{rules.joints}) )",
@@ -337,7 +345,7 @@ def _rules(language: str) -> tuple[OrderRules, Callable[[str], str]]:
 
 @cache
 def _signs(language: str) -> _Pattern:
-    """Return the pattern of the words that every order of the language contains."""
+    """Return a pattern that matches every text with an order in this language, for a fast check."""
     rules, fill = _rules(language)
     return _Pattern(rf"\b(?:{fill(rules.signs)})\b")
 
@@ -357,7 +365,7 @@ class _OrderPattern:
 
 @cache
 def _order_patterns() -> tuple[_OrderPattern, ...]:
-    """Return the patterns of orders and standing orders of all languages."""
+    """Return the patterns of orders in all languages. `standing` is True for orders that may be a preference."""
     found: list[_OrderPattern] = []
     for each in ORDER_RULES:
         rules, fill = _rules(each.language)
@@ -368,6 +376,6 @@ def _order_patterns() -> tuple[_OrderPattern, ...]:
 
 @cache
 def _index() -> LiteralIndex:
-    """Return the literal index of `_FIXED` and of the orders."""
+    """Return the literal index of all patterns: first `_FIXED`, then `_order_patterns`."""
     sources = (each.pattern.source for each in _order_patterns())
     return LiteralIndex([*(pattern.pattern for pattern in _FIXED), *sources])

@@ -1,7 +1,8 @@
-"""Own words and quoted text of a message; pure.
+"""Split a message into the sender's own words and quoted text; pure.
 
-People paste mails, pages, logs and chats, and assistants quote what they read. Such text is nobody's own words: it
-counts as a tool's text, regardless of the sender. `split_quotations` finds it by its structure, never by its content.
+People paste mails, pages, logs and chats, and assistants quote the texts that they read. Quoted text is not the
+sender's own words. It has the trust of a tool's output, whoever sent the message. `split_quotations` finds quoted text
+by signs such as quotation marks, mail headers and announcements. It does not judge the content of the quoted text.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from ..language.text import visible
 from .paste_words import ANNOUNCED, ATTRIBUTION, HEADER_NAMES, REPORTED, ROLE_NAMES, SEPARATOR, STRONG_HEADERS
 
 QUOTED_WORDS: Final = 3
-"""Minimum number of words between quotation marks that make a quotation; fewer are a name, a title or an emphasis."""
+"""Minimum number of words between quotation marks that count as a quotation. Fewer words are a name, a title or an
+emphasis."""
 _CHARS_A_WORD: Final = 2
-"""Number of characters that count as a word in a script without spaces."""
+"""Number of characters that count as one word in a script without spaces between words."""
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a message: the sender's own words, or a quotation."""
+    """A part of a message: the sender's own words (`own` is True) or a quotation."""
 
     text: str
     own: bool
@@ -36,7 +38,7 @@ class _Line:
     start: int
     end: int
     text: str
-    """The text as a reader sees it."""
+    """The text of the line as a reader sees it (`visible`)."""
 
     @property
     def empty(self) -> bool:
@@ -67,18 +69,18 @@ _ENCLOSED: Final = (
     (('"""', "'''"), re.compile(r"(?P<mark>\"{3}|'{3})[\s\S]*?(?:(?P=mark)|\Z)")),
     (("<|",), re.compile(r"<\|[^|<>]{0,40}\|>[\s\S]*?(?:<\|(?:im_)?end[^|<>]{0,20}\|>|\Z)", re.IGNORECASE)),
 )
-"""Patterns of text between marks, each with its opening marks."""
+"""Patterns of text between marks. Each has its opening marks, which are searched first because that is faster."""
 _TAG: Final = re.compile(r"[<\[](?P<end>/?)(?P<name>[a-z][\w-]{0,30})\b[^<>\[\]]{0,200}[>\]]", re.IGNORECASE)
 _FORMATTING: Final = frozenset(
     ("b", "i", "u", "s", "em", "strong", "br", "hr", "a", "span", "sub", "sup", "small", "mark", "del", "ins")
 )
-"""Tags that do not quote."""
+"""Tags that only format text, so the text between them is not a quotation."""
 _QUOTING: Final = frozenset(
     ("blockquote", "q", "quote", "cite", "pre", "code", "page", "document", "result", "article", "body", "html")
 )
-"""Tags that quote even without a closing tag."""
+"""Tags that begin a quotation even without a closing tag. The quotation then ends with the message."""
 _BRACKETED: Final = frozenset(["quote", "code", "cite"])
-"""Tags that are also written in square brackets."""
+"""Tags that are also recognised in square brackets."""
 _PAIRS: Final = {
     "“": "”“",
     "„": "“”‟",
@@ -99,11 +101,11 @@ _PAIRS: Final = {
     "＂": "＂",
     "″": "″",
 }
-"""Opening quotation marks and their closing marks."""
+"""Opening quotation marks. Each has its possible closing marks."""
 _OPENING: Final = re.compile(f"[{''.join(_PAIRS)}]")
 _CLOSING: Final = {mark: re.compile(f"[{closing}]") for mark, closing in _PAIRS.items()}
 _ALIKE: Final = frozenset("\"'`＂″")
-"""Marks that both open and close. They open after a space and close before a space."""
+"""Marks that both open and close a quotation. Such a mark opens after a space and closes before a space."""
 _ELISION: Final = re.compile(r"(?:\d|cause|cuz|til|till|em|tis|twas|bout|n\b|round)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -111,7 +113,7 @@ _JSON: Final = re.compile(r"\{\s*[\"'][^\"'\n]{1,80}[\"']\s*:|\[\s{0,80}\{\s{0,8
 
 
 def split_quotations(text: str) -> tuple[Passage, ...]:
-    """Split a message into own words and quotations. The passages joined are the message."""
+    """Split a message into own words and quotations. The joined passages are the whole message."""
     quoted = _merged(_blocks(text))
     quoted = _merged((*quoted, *(span for gap in _gaps(quoted, len(text)) for span in _in_line(text, gap))))
     passages: list[Passage] = []
@@ -124,7 +126,7 @@ def split_quotations(text: str) -> tuple[Passage, ...]:
 
 
 def count_words(text: str) -> int:
-    """Return the number of words. In scripts without spaces, two characters count as a word."""
+    """Return the number of words. In scripts without spaces between words, `_CHARS_A_WORD` characters count as one."""
     if text.isascii():
         return len(_WORD.findall(text))
     unspaced = len(_UNSPACED.findall(text))
@@ -133,7 +135,7 @@ def count_words(text: str) -> int:
 
 # ------------------------------------------------------------------------------------------------ blocks
 def _blocks(text: str) -> Iterator[Span]:
-    """Yield quotations on lines of their own, and text between marks, tags or brackets."""
+    """Yield quotations of whole lines, and text between marks, tags or brackets."""
     for marks, pattern in _ENCLOSED:
         if any(mark in text for mark in marks):
             yield from (found.span() for found in pattern.finditer(text))
@@ -154,7 +156,7 @@ def _blocks(text: str) -> Iterator[Span]:
 
 
 def _tagged(text: str) -> Iterator[Span]:
-    """Yield the text between tags."""
+    """Yield the text between tags that quote, with the tags."""
     tags = [found for found in _TAG.finditer(text) if _is_quoting_tag(found)]
     ends: dict[str, list[int]] = {}
     for tag in tags:
@@ -185,9 +187,10 @@ def _ends_banner(line: _Line) -> bool:
 
 
 def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) -> tuple[Span, int] | None:
-    """Return the quotation that begins at a line, and the line after it."""
+    """Return the quotation that begins at the line `place`, and the number of the line after the quotation; None when
+    no quotation begins there."""
     line = lines[place]
-    if not line.text or line.text.isspace() or line.text.isalnum():  # fast path: most lines of a long text
+    if not line.text or line.text.isspace() or line.text.isalnum():  # a fast check that excludes many lines
         return None
     if fence := _FENCE.match(line.text):
         fenced = (n for n in range(place + 1, len(lines)) if lines[n].text.strip().startswith(fence.group(1)))
@@ -209,9 +212,9 @@ def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) ->
 
 
 def _is_header(lines: list[_Line], place: int) -> bool:
-    """Return whether the header of a mail begins here.
+    """Return whether the header of a mail begins at the line `place`.
 
-    It needs two different header names, and a name that only mails have or an `@`.
+    A header has at least two different header names. It also has an `@`, or a name that only mails have.
     """
     if ":" not in lines[place].text:
         return False
@@ -230,10 +233,11 @@ def _is_header(lines: list[_Line], place: int) -> bool:
 
 
 def _introduced(lines: list[_Line], place: int, end: int) -> tuple[Span, int] | None:
-    """Return the text that an attribution or an announcement introduces.
+    """Return the quotation that an attribution or an announcement at the line `place` introduces, and the number of the
+    line after the quotation.
 
-    It ends at a ruled line or at the end of the message. When the text has marks of its own (`>`, a fence, quotation
-    marks), return None: the rules for these marks find it.
+    The quotation ends at a ruled line (`-----`) or at the end of the message. Return None when the quotation begins
+    with a mark such as `>`, a fence or a quotation mark, because other rules find such quotations.
     """
     line = lines[place]
     text, last = line.text, place
@@ -279,7 +283,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _json(text: str) -> Iterator[Span]:
-    """Yield JSON objects and lists, including incomplete ones."""
+    """Yield JSON objects and lists of objects. An object without an end goes to the end of the message."""
     place = 0
     while (start := _next_bracket(text, place)) is not None:
         depth, at, in_string, mark = 0, start, False, ""
@@ -310,7 +314,7 @@ def _next_bracket(text: str, place: int) -> int | None:
 
 # ------------------------------------------------------------------------------------------------ in a line
 def _in_line(text: str, gap: Span) -> Iterator[Span]:
-    """Yield the text between quotation marks, and the text after a verb of saying with a colon."""
+    """Yield quotations inside lines: text between quotation marks, and text after `she said:` and similar words."""
     place, unmatched = gap[0], set[str]()
     while (opening := _OPENING.search(text, place, gap[1])) is not None:
         start, mark = opening.start(), opening.group()
@@ -328,7 +332,7 @@ def _in_line(text: str, gap: Span) -> Iterator[Span]:
         return
     end = gap[0]
     for found in _REPORTED.finditer(text, *gap):
-        if found.end() >= end:  # otherwise the previous quotation already covers the rest of this line
+        if found.end() >= end:  # otherwise the quotation before it already covers the rest of this line
             line = _LINE.match(text, found.end())
             end = min(gap[1], line.end() if line else gap[1])
             yield found.end(), end
@@ -345,7 +349,7 @@ def _opens(text: str, place: int) -> bool:
 
 
 def _closing(text: str, opening: int, end: int) -> int | None:
-    """Return the position of the closing mark. It does not depend on where the quotation opens."""
+    """Return the position of the mark that closes the quotation opened at `opening`; None when no mark closes it."""
     mark = text[opening]
     for closing in _CLOSING[mark].finditer(text, opening + 1, end):
         at = closing.start()
@@ -353,7 +357,7 @@ def _closing(text: str, opening: int, end: int) -> int | None:
         if mark in "'‘‚" and (after.isalnum() or text[at - 1].isspace()):
             continue  # an apostrophe
         if mark in _ALIKE and text[at - 1].isspace() and after and not after.isspace():
-            continue  # opens another quotation
+            continue  # the mark opens another quotation
         return at
     return None
 

@@ -1,5 +1,8 @@
-"""Words that identify pasted text, in English, German, Spanish and French: mail headers, attributions, announcements,
-verbs of saying, names of roles. Data of own_words.py, as case-insensitive regular expressions."""
+"""Words that identify pasted text, in English, German, Spanish and French.
+
+They are mail headers, attributions (`Ann wrote:`), announcements (`here is the mail:`), verbs of saying, and names of
+roles. own_words.py compiles them as parts of case-insensitive regular expressions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ HEADER_NAMES: Final = (
     r"|enviado(?: el)?|para|asunto|fecha|copie"
 )
 STRONG_HEADERS: Final = r"subject|sent|bcc|cc|reply-to|gesendet|betreff|envoyée?|objet|enviado(?: el)?|asunto"
-"""Header names that only mails have. From, to and date also occur in texts about travel."""
+"""Header names that only mails have. The names `from`, `to` and `date` are not listed, because they also occur in texts
+about travel."""
 
 SEPARATOR: Final = (
     r"original message|forwarded message|begin forwarded message|original e-?mail|forwarded e-?mail"
@@ -23,7 +27,7 @@ SEPARATOR: Final = (
 
 _UP_TO_80: Final = r"(?:[^:\n]{1,80}|(?<=\s))"
 _UP_TO_60: Final = r"(?:[^:\n]{1,60}|(?<=\s))"
-"""The beginning of an attribution. A pattern that consumes white space before it need not leave a space for it."""
+"""The beginning of an attribution, up to 80 or 60 characters; it may be empty after white space."""
 ATTRIBUTION: Final = (
     rf"(?:on\s.{{4,150}}|{_UP_TO_80}<[^\s<>@]{{1,80}}@[^\s<>@]{{1,80}}>[^:\n]{{0,60}}"
     rf"|{_UP_TO_60}(?:\d{{4}}|\d\d?[./]\d\d?)[^\n]{{0,60}})\bwrote"
@@ -64,7 +68,7 @@ ANNOUNCED: Final = (
     rf"(?=.*\b(?:{_NOUNS})\b)(?=.*\b(?:{_CUES})\b).*"
     rf"|^(?:please\s|bitte\s|por favor,?\s|(?:can|could|would) you\s|kannst du\s|puedes\s|peux-tu\s)*(?:{_TASKS})\b.*"
 )
-"""A sentence that ends in a colon and announces a text, or that asks for a task on a text."""
+"""A sentence before a colon that announces a text (`here is the mail`) or asks for a task with a text (`translate`)."""
 
 REPORTED: Final = (
     r"(?:^|[.!?]\s++)(?![^.!?\n]{0,60}\b(?:i|we|ich|wir|yo|je|nous)\s(?:\w+\s)?(?:sa|wr|st|tol|tel|re|cl|schr|be|me|d|é|esc|af))"
@@ -74,8 +78,8 @@ REPORTED: Final = (
     r"|dit|disait|écrit|affirme|indique)"
     rf"|(?:^|[.!?]\s++)(?:please\s|bitte\s|por favor,?\s)?(?:{_TASKS})\b[^.!?:\n]{{0,60}}"
 )
-"""A clause whose subject is not the speaker, with a verb of saying before a colon; or a task for the text after the
-colon."""
+"""A clause before a colon that reports the words of somebody other than the speaker (`she said`), or that asks for a
+task with the text after the colon (`translate`)."""
 
 ROLE_NAMES: Final = (
     r"user|assistant|system|tool|human|ai|bot|chat ?bot|model|developer|function|operator|administrator"

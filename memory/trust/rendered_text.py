@@ -1,7 +1,8 @@
-"""The single check of every text that a context, a digest or a prompt shows; pure.
+"""Check of every stored text that a context, a digest or a prompt shows; pure.
 
-`RENDERED` lists the fields. A record is checked when it is written (`find_unsafe_text`). Its texts are checked again
-when they are shown (`is_unsafe`, `safe_prose`, `safe_heading`), because an earlier version may have stored it.
+`RENDERED` lists the fields that are shown. A record is checked when it is written (`find_unsafe_text`). Its texts are
+checked again when they are shown (`is_unsafe`, `safe_prose`, `safe_heading`), because an earlier version of the product
+may have stored the record without this check.
 """
 
 from __future__ import annotations
@@ -26,8 +27,14 @@ from ..language.text import latin_lookalikes, one_line, visible
 from .instructions import instruction_rule
 
 TextKind = Literal["statement", "name", "tag", "heading", "prose"]
-"""`statement`: one sentence about somebody. `name`: the subject of a statement. `heading`: the name of a block or a
-procedure, shown above its text. `prose`: several lines."""
+"""Kinds of text.
+
+- statement: one sentence about somebody.
+- name: the subject of a statement.
+- tag: one tag of a record.
+- heading: the name of a block or a procedure, which is shown above its text.
+- prose: several lines.
+"""
 
 _STATEMENT: Final[Mapping[str, TextKind]] = {"content": "statement", "subject": "name"}
 RENDERED: Final[Mapping[type[Contract], Mapping[str, TextKind]]] = {
@@ -41,15 +48,16 @@ RENDERED: Final[Mapping[type[Contract], Mapping[str, TextKind]]] = {
     Digest: {"text": "prose"},
     MemoryGroup: {"group_id": "name", "description": "prose"},
 }
-"""The fields that are shown, by record. A test compares this table with all text fields of these records."""
+"""The fields that are shown, for each record class. A test compares this table with all text fields of these
+classes."""
 
 RESERVED_HEADINGS: Final = (
     *("to do", "summary", "known facts", "current focus", "recent episodes"),
     *("system", "developer", "assistant", "user", "tool", "function"),
 )
-"""Headings of a context, and roles of a conversation."""
+"""Names that a block or procedure may not have: the headings of a context, and the roles of a conversation."""
 _ABOUT: Final = "about"
-"""The first word of headings over facts."""
+"""The first word of the headings above facts in a context: `About Tom:`."""
 _PROMPT_ROLES: Final = frozenset(
     (
         *("system", "developer", "assistant", "ai", "chatbot", "language model", "prompt", "system prompt"),
@@ -60,15 +68,16 @@ _PROMPT_ROLES: Final = frozenset(
 _USER: Final = "user"
 _TAKEN: Final = _PROMPT_ROLES | {_USER}
 _NAME_WORDS: Final = 8
-"""Maximum number of words in a name; a longer name is a sentence."""
+"""Maximum number of words in a name. A longer name is probably a sentence."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _JOINTS: Final = re.compile(r"(?<![-_/+.:])[-_/+.:]+(?=\w)")
-"""Characters that join the words of a name."""
+"""Characters between the words of a name, as in `always_recommend-acme`."""
 _ARTICLE: Final = re.compile(r"^(?:the|an?) ")
 _PERSON_MAY: Final = frozenset(("order", "tool_call", "url", "encoded_run"))
-"""Rules that do not apply to a text that a person wrote for the assistant: a block, a procedure, a task."""
+"""Instruction rules that do not apply to a text that a person wrote for the assistant: a block, a procedure, a task."""
 WITHHELD: Final = "(an instruction, left out)"
-"""Replacement in a prompt for a statement that must not be shown. The prompt keeps the statement's id."""
+"""Text that a prompt shows in place of a statement that must not be shown. The prompt still shows the statement's
+id."""
 _WINDOW: Final = 2_000
 _OVERLAP: Final = 400
 _KEPT: Final = 8_192
@@ -85,12 +94,12 @@ class UnsafeText:
 def find_unsafe_text(
     kind: type[Contract], texts: Mapping[str, object], *, by_person: bool = False
 ) -> UnsafeText | None:
-    """Check the fields of a record before it is written; return None when all of them may be shown.
+    """Check the fields of a record before it is written. Return None when all of them may be shown.
 
     Args:
         kind: the record class, a key of RENDERED.
-        texts: its fields by name; other fields are ignored.
-        by_person: a person wrote it for the assistant, so it may contain instructions.
+        texts: the values of the record's fields by name. Fields that are not in RENDERED are ignored.
+        by_person: True when a person wrote the record for the assistant, so that it may contain instructions.
     """
     for name, field in RENDERED[kind].items():
         value = texts.get(name)
@@ -103,7 +112,7 @@ def find_unsafe_text(
 
 @lru_cache(_KEPT)
 def unsafe_text(kind: TextKind, text: str, *, by_person: bool = False) -> UnsafeText | None:
-    """Return why a text must not be shown as this kind; None when it may be shown."""
+    """Return the reason why a text of this kind must not be shown; None when it may be shown."""
     if kind == "heading" and is_reserved(text):
         return UnsafeText("reserved", f"{text[:80]!r} is a heading of contexts or a role: choose another name")
     if kind in ("name", "heading"):
@@ -116,22 +125,23 @@ def unsafe_text(kind: TextKind, text: str, *, by_person: bool = False) -> Unsafe
 
 
 def is_unsafe(subject: str, content: str, *, by_person: bool = False) -> bool:
-    """Return whether a stored statement must not be shown. `by_person`: a person said or approved it."""
+    """Return whether a stored statement must not be shown. `by_person` is True when a person said or approved the
+    statement."""
     return (
         unsafe_text("name", subject) is not None or unsafe_text("statement", content, by_person=by_person) is not None
     )
 
 
 def safe_statement(content: str) -> str:
-    """Return a stored statement as a line of a prompt, or WITHHELD."""
+    """Return a stored statement as one line for a prompt, or WITHHELD when it must not be shown."""
     line = one_line(content)
     return WITHHELD if unsafe_text("statement", line) is not None else line
 
 
 def observed_rule(subject: str, content: str, trust: Trust) -> str | None:
-    """Return the rule by which an observation is kept apart; None when it is knowledge.
+    """Return the name of the rule that makes an observation an instruction to the assistant; None when no rule matches.
 
-    Only a user may state what the assistant is, or who commands it.
+    An observation about the assistant, its prompt or its administrators counts as an instruction unless a user said it.
     """
     if (rule := instruction_rule(content)) is not None:
         return rule
@@ -141,32 +151,33 @@ def observed_rule(subject: str, content: str, trust: Trust) -> str | None:
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a name is a heading of a context or a role, in any spelling."""
+    """Return whether a name is, in any spelling, a heading of a context or a role."""
     seen = _skeleton(name)
     return seen.split(" ")[0] == _ABOUT or _closed(seen) in _CLOSED_HEADINGS
 
 
 def safe_heading(name: str) -> str:
-    """Return the heading over a stored block: different from the headings of contexts, and without an instruction."""
+    """Return the heading to show above a stored block. It is never a heading of the context itself or an
+    instruction."""
     if unsafe_text("name", name) is not None:
         return "Block"
     return f"Block {name}" if is_reserved(name) else name
 
 
 def safe_name(name: str) -> str:
-    """Return the name to show above a statement: different from the roles of a prompt, and without an instruction."""
+    """Return the name to show for the subject of a statement. It is never a role of the prompt or an instruction."""
     if unsafe_text("name", name) is not None:
         return "somebody"
     return f"the {name}" if _words(name) in _PROMPT_ROLES else name
 
 
 def is_user_name(name: str) -> bool:
-    """Return whether a reader would take a name for the user."""
+    """Return whether a name is `user` in any spelling."""
     return _closed(_skeleton(name)) == _USER
 
 
 def safe_prose(text: str, *, by_person: bool = False) -> str:
-    """Return a stored text without unsafe lines; empty when the remaining lines are unsafe together."""
+    """Return a stored text without its unsafe lines. Return an empty text when the other lines are unsafe together."""
     lines = [line for line in text.splitlines() if unsafe_text("prose", line, by_person=by_person) is None]
     shown = "\n".join(lines)
     return shown if unsafe_text("prose", shown, by_person=by_person) is None else ""
@@ -189,7 +200,10 @@ def _instruction(text: str, by_person: bool) -> UnsafeText | None:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield each line, and all lines joined as one, in pieces of bounded length."""
+    """Yield the pieces of a text to check: each line, and all lines joined to one line.
+
+    A long line is yielded in overlapping pieces of `_WINDOW` characters.
+    """
     lines = text.splitlines()
     for line in (*lines, *((one_line(text),) if len(lines) > 1 else ())):
         for start in range(0, max(1, len(line)), _WINDOW - _OVERLAP):
@@ -198,7 +212,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 @lru_cache(_KEPT)
 def _skeleton(name: str) -> str:
-    """Return the words of a name as a reader sees them: without case, look-alikes, punctuation and an article."""
+    """Return the words of a name in plain spelling: in lower case, in Latin letters, without punctuation and without an
+    article."""
     return _words(latin_lookalikes(visible(name)))
 
 

@@ -1,7 +1,7 @@
-"""Verbatim form of a quote that a model changed at its ends; pure.
+"""Repair of a quote that a model changed at its beginning or end; pure.
 
-Only changes at the ends are repaired: a quote that differs in the middle was not said. The position of the words, not a
-role label, decides whose words they are (evidence.py).
+A quote that differs in the middle is not repaired, because nobody said these words. The repair also removes a role
+label in the quote. The label has no effect: evidence.py decides by the place of the words in the message who said them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ _LABEL: Final = re.compile(
     r"\s*(?:\[ ?t\d{1,4} ?\]\s*)?(?:[*_]{0,2}[^\W\d_][\w .'-]{0,40}(?:\([^()\n]{0,80}\))?[*_]{0,2} ?: ?[*_]{0,2})?\s*",
     re.IGNORECASE,
 )
-"""The id of a turn, and the role or name before a message, as prompts show them: `user (Alice, 22:10):`."""
+"""The label of a message in a prompt: the id of the turn, and the role or name, as in `[t1] user (Alice, 22:10):`."""
 _MARKS: Final = " \t\n\"'`“”„‘’‚«»‹›*_()[]"
 _DOTS: Final = f"{_MARKS}.…"
 _STOPS: Final = f"{_DOTS},;:!?。！？、؟।"
 
 
 def verbatim_quote(quote: str, shown: Sequence[SaidText]) -> str:
-    """Return the longest form of a quote that the shown texts contain.
+    """Return the quote in a form that a shown text contains.
 
-    The other forms lack a label, surrounding quotation marks, dots or a final punctuation mark. A quote that matches in
-    no form is returned unchanged.
+    The forms are tried in this order: the unchanged quote, then the quote without a label, without surrounding
+    quotation marks, without dots, without final punctuation. When no shown text contains any form, return the quote
+    unchanged.
     """
     for form in _forms(quote):
         wanted = folded(form)

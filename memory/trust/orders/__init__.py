@@ -1,6 +1,6 @@
-"""Orders to the assistant, as data: a module for each of four languages, and one for all others.
+"""Patterns of orders to the assistant, as data. Four languages have a module each; one module has all other languages.
 
-ORDER_RULES lists them; `rules.py` defines their data model.
+`ORDER_RULES` contains the rules of all languages. `rules.py` defines the data model.
 """
 
 from __future__ import annotations

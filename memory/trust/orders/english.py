@@ -1,4 +1,4 @@
-"""English orders to the assistant."""
+"""Patterns of English orders to the assistant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""French orders to the assistant."""
+"""Patterns of French orders to the assistant."""
 
 from __future__ import annotations
 

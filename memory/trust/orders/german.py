@@ -1,4 +1,4 @@
-"""German orders to the assistant."""
+"""Patterns of German orders to the assistant."""
 
 from __future__ import annotations
 

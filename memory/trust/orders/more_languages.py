@@ -1,7 +1,7 @@
-"""Orders in more languages, each described by short word lists.
+"""Patterns of orders to the assistant in more languages. Each language is described by short word lists.
 
-Every language has the same two kinds of order: to break a rule or reveal a secret, and to always say or recommend
-something. The second kind may be a preference about answers.
+Two kinds of orders are recognised. The first kind orders the assistant to break a rule or to reveal a secret. The
+second kind orders the assistant to always say or recommend something; it may be a preference about answers.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ def _language(
     mine: str,
     has_spaces: bool = True,
 ) -> OrderRules:
-    """Return the rules of a language.
+    """Return the rules of a language. Each word list is a regular expression of alternatives.
 
     Args:
+        language: the name of the language.
         always: words for "always", "never", "from now on", "when somebody asks".
         promote: words for "recommend", "say", "mention", in the imperative only.
         bend: words for "ignore".
-        rules: words for things that must not be ignored.
+        rules: words for things that the assistant must not ignore, such as "instructions".
         betray: words for "reveal" and "send".
-        treasure: words for things that must not be revealed.
+        treasure: words for things that the assistant must not reveal, such as "password".
         mine: words that make an order a preference: "me", "us", names of languages, "short", "polite".
+        has_spaces: False when the ends of words cannot be searched in the script of the language.
     """
     b = r"\b" if has_spaces else ""
     gap = r"[^.!?。\n]{0,60}"

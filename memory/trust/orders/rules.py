@@ -1,4 +1,4 @@
-"""Data model of a language's rules for orders to the assistant."""
+"""Data model of the patterns by which orders to the assistant are recognised in one language."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OrderRules:
-    """Patterns of one language: regular expressions in which `<name>` is replaced with a class of words.
+    """Patterns of one language: regular expressions in which `<name>` is replaced with the words of a class.
 
-    Comparison ignores case, accents and doubled spaces. Write accents as the language does: they are removed from the
-    patterns, too. `<Name>` is a capitalised word, `<link>` an address, `<start>` the beginning of a clause.
+    Case, accents and doubled spaces are ignored. Patterns may contain accents, because accents are removed from the
+    patterns and from the text. Three classes always exist: `<Name>` is a capitalised word, `<link>` is an address, and
+    `<start>` is the beginning of a clause.
     """
 
     language: str
     words: Mapping[str, str]
-    """Classes of words. A class may use earlier classes."""
+    """The classes of words by name. The words of a class may contain the `<name>` of an earlier class."""
     signs: str
-    """Words of orders. A text without any of them contains no order and is not compared with the patterns."""
+    """Words that occur in orders. A text without any of these words contains no order and is not compared further."""
     orders: tuple[str, ...]
-    """Orders that are never a preference."""
+    """Patterns of orders that are never a preference."""
     standing: tuple[str, ...]
-    """Orders that may be a preference about answers."""
+    """Patterns of orders that may be a preference about answers."""
     preferences: tuple[str, ...]
-    """Patterns that make a standing order in the same sentence a preference."""
+    """Patterns of preferences. A sentence that matches one of `standing` and one of these patterns is no order."""
     joints: str
-    """Words that begin a clause, such as conjunctions."""
+    """Words after which a clause may begin, such as conjunctions."""

@@ -1,4 +1,4 @@
-"""Spanish orders to the assistant."""
+"""Patterns of Spanish orders to the assistant."""
 
 from __future__ import annotations
 
