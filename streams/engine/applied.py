@@ -18,7 +18,7 @@ from .last_keys import LastKeys
 
 TP = tuple[str, int]
 Committed = Callable[[str, int], int | None]
-"""Function that returns the committed offset (the next one to read) of a topic and partition, None if unknown."""
+"""Function that returns the committed offset (the next offset to read) of a topic and partition, None if unknown."""
 KNOWN_ROWS_MAX: Final = 50_000
 """Maximum number of rows that this process remembers as applied, about 200 bytes each."""
 LEFT_MAX: Final = 1_000

@@ -103,9 +103,9 @@ class Breaker:
         """Record a failed call. Return whether this failure opened the breaker.
 
         `took`: seconds that the call waited. `asked`: seconds that the server asked the client to wait. When the
-        breaker is already open, only a failed probe keeps it open for longer. Other failures are of calls that began
-        before the opening, so they only extend the opening to the time that the server asked for. Several events may
-        share one request: their failures have the same `cause` and count once.
+        breaker is already open, a failed probe keeps it open for longer. A failure of another call, which began before
+        the opening, keeps it open for longer only if the server asked for more time. Several events may share one
+        request: their failures have the same `cause` and count once.
         """
         if self._open_until is not None:
             if probe:

@@ -2,7 +2,7 @@
 
 - Poison: the record becomes a dead letter (or is only counted, if another stage writes the dead letter), then it is
   acknowledged.
-- Transient, OverBudget, Relinquished: the lanes handle the event again. Only the events of its key wait.
+- Transient, OverBudget, Relinquished: the lanes handle the event again. Meanwhile only events of the same key wait.
 - Fatal, and every unexpected exception: the worker stops.
 
 A crash in decoding or in `decide` counts against the current record. The count is in a file, and on a topic that all
@@ -11,8 +11,8 @@ workers of the stage read (shared_deaths.py). At the third crash the record beco
 A crash in the effects of an outcome counts against the record that the outcome was decided for, if the failure affects
 only the outcome's key (`is_of_one_key`). At the third crash the key is parked (parking.py).
 
-The count survives a restart. Otherwise a worker that dies before it commits the dead record would be stopped three more
-times by the redelivered record.
+The count survives a restart. A worker may die after the third crash and before it commits the record. The redelivered
+record must not stop the worker three more times.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ErrorBoundary:
             self._hung[position] = max(count, self.deaths_by_hang(position))
 
     def count_hang(self, position: Position, why: str, where: str) -> int:
-        """Count a hang of the previous process durably, and log it. Return the number of deaths in this folder."""
+        """Count a hang of the previous process durably, and log it. Return the deaths by the record in the folder."""
         deaths = self._crashes.add(position, why)
         self.learn_hung({position: deaths})
         _log_death(position, deaths, why, where)

@@ -27,6 +27,6 @@ class EffectFailed(Exception):
 
     @property
     def source(self) -> Position:
-        """The position of the event that the outcome was decided for."""
+        """The position of the event for which the outcome was decided."""
         source = self.decided.outcome.source
         return Position(source.topic, source.partition, source.offset)

@@ -10,7 +10,10 @@ from .fair_queue import FairQueue
 
 
 class FairPlaces:
-    """A fixed number of places (`Places` of adapters/ports.py). A free place goes to the tenant with the fewest."""
+    """A fixed number of places (`Places` of adapters/ports.py).
+
+    A free place goes to the tenant with the fewest places in use.
+    """
 
     def __init__(self, places: int) -> None:
         self._free = places

@@ -62,7 +62,7 @@ class Stage(Protocol[W]):
         ...
 
     def decide(self, work: W, record: Record, rows: Rows, queued: QueuedEvents[W]) -> AsyncIterator[StageDecision]:
-        """Yield the outcomes of an event. Each is applied in full before the next one is requested.
+        """Yield the outcomes of an event. The handler applies each outcome completely before it requests the next.
 
         Yields nothing for an event that was applied before or is a duplicate. An outcome may also have the effects of
         events in `queued`. If that fails with Poison or an unexpected exception, the event is decided alone. Raises
@@ -153,7 +153,7 @@ class Handler(Generic[W]):
         self._decided = decided
         """Called when a decision is made, before its effects."""
         self._fence = fence
-        """Raises LeaseLost when other workers may own our partitions. Table and producer check the lease themselves."""
+        """Raises LeaseLost when other workers may own the partitions. Table and producer check the lease themselves."""
         self._kept = kept
         """Returns a refused record in the form that its dead letter may keep."""
         self._partition_count = count
@@ -262,7 +262,8 @@ class Handler(Generic[W]):
         last = None if misplaced else self._stage.last(work, self._rows)
         if last is not None and last.row is not None and is_parked(last.row):
             entry, _ = read_parked(last.row)
-            if last.key not in self.parked:  # after the `put` of this row, a crash or an outage may have happened
+            # The row is readable since `put`, but a crash or an outage may have prevented its changelog record.
+            if last.key not in self.parked:
                 await self._put({last.key: last.row})
                 await self.parked.park(entry)
             raise Poison("parked", f"the key {last.key} is parked: {entry.error}")
@@ -385,7 +386,7 @@ class Handler(Generic[W]):
         return StageDecision(outcome=last.outcome, key=last.key, row=last.row, before=before)
 
     async def _next(self, decisions: AsyncIterator[StageDecision]) -> StageDecision | None:
-        """Return the next outcome. An unexpected exception of `decide` becomes DecisionFailed; others pass through."""
+        """Return the next outcome. An unexpected exception of `decide` becomes DecisionFailed."""
         try:
             return await anext(decisions, None)
         except BaseException as error:

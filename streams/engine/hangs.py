@@ -2,12 +2,13 @@
 
 It has two parts, because each part alone misses a kind of hang:
 
-- A thread counts the seconds since the loop last ran. It sees every hang in which the GIL is released: a Python loop, a
-  blocking call. It logs the reason and ends the process with exit code 4. It counts its own ticks, not clock time, so a
-  process that was stopped (SIGSTOP, a suspended machine) does not count as hanging.
-- A kernel timer counts the processor time of the process. A match of `re` holds the GIL until it ends, so no thread
-  runs meanwhile. The timer's signal does not need the GIL: faulthandler writes the stack into a file, and the process
-  dies by the signal (SIGVTALRM). A process that is stopped or waits in a debugger uses no processor time.
+- A thread counts the seconds since the loop last ran. It sees every hang in which the GIL is released, for example in a
+  loop in Python code or in a blocking call. It logs the reason and ends the process with exit code 4. It counts its own
+  ticks, not clock time, so a process that was stopped (SIGSTOP, a suspended machine) does not count as hanging.
+- A kernel timer counts the processor time of the process. It sees hangs that hold the GIL: for example, a match of `re`
+  holds the GIL until it ends, so no thread can run. The timer's signal does not need the GIL: faulthandler writes the
+  stack into a file, and the process dies by the signal (SIGVTALRM). A process that is stopped or waits in a debugger
+  uses no processor time.
 
 Before each step of an event, its record is written to a memory-mapped file, which survives the process. The next
 process of the folder reads this note and the stack, and counts a death against the record.

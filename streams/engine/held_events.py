@@ -43,7 +43,10 @@ class BeyondTheEnd(Fatal):
 
 
 class LostDelivery(RuntimeError):
-    """The consumer skipped an offset that exists in the log. Continuing would commit past it."""
+    """The consumer skipped a record of the log, or the log no longer has a record that must be read again.
+
+    Continuing would commit past the record.
+    """
 
 
 @dataclass(eq=False, slots=True)

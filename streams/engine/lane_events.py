@@ -1,4 +1,4 @@
-"""Decoded events of a lane, and access to the events that wait in it after the current event."""
+"""Decoded events of a lane, and access to the events that wait in the lane after the current event."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class QueuedEvents(Generic[W]):
         """True when the stage has received any of these events."""
 
     def any(self) -> bool:
-        """Return whether another event of the lane will reach the stage. Undecodable events never do."""
+        """Return whether another event of the lane will reach the stage. Undecodable events never reach it."""
         return any(isinstance(routed, RoutedEvent) for _, routed in self._events())
 
     def next(self, at_most: int) -> list[tuple[Record, W]]:

@@ -52,7 +52,7 @@ UNACKNOWLEDGED = 1_000
 The number equals the number of ids that a stage remembers of a key: if a crash redelivered more events, the stage would
 treat the first of these events as new."""
 HELD_BYTES = 64 * 1024 * 1024
-"""Maximum bytes of records that one stage holds in a worker. The partitions of the worker share them equally."""
+"""Maximum bytes of records that one stage holds in a worker. The partitions of the worker share this limit equally."""
 HELD_BYTES_PARTITION = 16 * 1024 * 1024
 """Maximum bytes of records that one partition holds."""
 GATHER_SECONDS = 5.0

@@ -55,8 +55,10 @@ class Rereads(Protocol[Item]):
 class SetAside(Generic[T]):
     """Sets records of waiting events aside, and reads them again. The lanes pass in the callables:
 
-    `withdraw(lane)`: called when the next event of the lane can no longer start. `line_up(lane)`: called when it can
-    start again. `background(work)`: run a coroutine as a task. `end(epoch, failure)`: stop the worker.
+    `withdraw(lane)`: called when the next event of the lane can no longer start.
+    `line_up(lane)`: called when the next event of the lane can start again.
+    `background(work)`: run a coroutine as a task.
+    `end(epoch, failure)`: stop the worker.
     `is_over(epoch)`: return whether no further event of the epoch will start.
     """
 

@@ -1,7 +1,7 @@
 """Counts of the workers that a record has ended (deaths), shared by all workers of a stage on memory-parked.
 
-A worker first counts in its own folder (`CrashCounter`). Before it ends, it reads the shared count and writes the next
-one. A record that ends no worker causes no request to the broker.
+A worker first counts in its own folder (`CrashCounter`). Before it ends, it reads the shared count and writes the count
+increased by one. A record that ends no worker causes no request to the broker.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class TurnSender:
     _last: dict[str, asyncio.Task[Position]] = field(default_factory=dict)
 
     def send(self, turn: Turn, value: bytes) -> asyncio.Task[Position]:
-        """Append a turn; the task ends when it is durable. `value` is written to the topic unchanged."""
+        """Append a turn. The returned task ends when the turn is durable. `value` is written to the topic unchanged."""
         key = turn.session_key
         task = asyncio.ensure_future(self._after(self._last.get(key), turn, value))
         self._last[key] = task

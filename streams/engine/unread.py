@@ -55,7 +55,8 @@ class UnreadNotes:
     async def passed_over(self, topic: str, partition: int, first: int, until: int) -> None:
         """Write a note about the offsets in [first, until) that retention deleted before the stage read them.
 
-        Only offsets below the start of the log count. Above it, holes come from compaction and transaction markers.
+        Only offsets below the start of the log count. Holes above the start come from compaction and transaction
+        markers.
         """
         try:
             start = min((await self._log.starts(topic))[partition], until)

@@ -1,4 +1,4 @@
-"""The Faust app of a stage: settings that lose no record, a lease on its partitions, and a bounded shutdown."""
+"""The Faust app of a stage: settings that lose no record, a lease on the partitions, a time limit on the shutdown."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class StageApp(faust.App):
         Called in the consumer's thread. A clean stop would send the records in the producer's buffer, although other
         workers may own the partitions. So the process ends without a stop.
         """
-        self._fenced = True  # first: logging may block, and the producer is in another thread
+        self._fenced = True  # set first, because logging may block, and the producer runs in another thread
         if self.crash_reason is not None:
             tell_end(self.crash_reason)
             self.exit_process(exit_code_for(self.crash_reason))

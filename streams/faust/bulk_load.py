@@ -1,8 +1,8 @@
 """Bulk load of a changelog partition: read the entries in batches, and write them directly into the local store.
 
-Faust passes every entry through its conductor, a queue, an event and a buffer. That limits it to 8 000 entries a second
-and uses a whole CPU. Here a batch is one fetch of the consumer, and no event object is created for an entry. The load
-keeps the last value of each key in memory, and writes the values to the store after `HELD_BYTES`. For example, a
+Faust passes every entry through its conductor, a queue, an event and a buffer. That limits Faust to 8 000 entries a
+second and uses a whole CPU. Here a batch is one fetch of the consumer, and no event object is created for an entry. The
+load keeps the last value of each key in memory, and writes the values to the store after `HELD_BYTES`. For example, a
 session's row has one changelog entry per turn, and the store gets only the last entry.
 """
 

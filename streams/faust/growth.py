@@ -89,7 +89,7 @@ class _Table:
 
     @property
     def counts(self) -> set[int]:
-        """The partition counts in its markers."""
+        """The partition counts in the topic's markers."""
         return {part.marker.partitions for part in self.image if part.marker and part.marker.partitions}
 
 

@@ -38,7 +38,7 @@ class LaneItem:
 
 
 def record_of(message: Any) -> Record:
-    """Convert a Faust message into a raw record. Faust's timestamps are in seconds, ours in milliseconds."""
+    """Convert a Faust message (timestamp in seconds) into a raw record (timestamp in milliseconds)."""
     headers = message.headers or ()
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     return Record(

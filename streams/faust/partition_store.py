@@ -3,8 +3,8 @@
 `rocksdict` holds the GIL while it opens a database, which takes five to nine syncs of the disk. A thread alone does not
 help: when three stages open 36 databases, the event loop runs once per three databases, and an answer of `/livez` needs
 several runs of the loop. So a process opens one database at a time, and pauses before the next one. A database is
-closed when its last reference is dropped. This also flushes the database while the GIL is held. So the database is
-flushed before, in a thread, by a call that releases the GIL.
+closed when its last reference is dropped. Closing also flushes the database, while the GIL is held. So a thread flushes
+the database first, with a call that releases the GIL.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PartitionStore(Store):
         if released:
             await asyncio.gather(*(in_thread(_settle, db) for db in released))
             released.clear()
-            gc.collect()  # the end of the last reference closes a database; the traceback of an error may have one
+            gc.collect()  # the last reference to a database must end; the traceback of an error may hold a reference
 
     async def _try_open_db_for_partition(
         self, partition: int, max_retries: int = 30, retry_delay: float = 1.0, generation_id: int = 0

@@ -6,9 +6,9 @@ Line numbers refer to faust-streaming 0.15.3:
   `flow_control.resume()`. That call clears every queue while events already flow, so events are lost. Here the seek
   comes first, no queue is cleared while events flow, and the sources are resumed last. Faust's `_resume_streams` (for a
   stage without a table) has the same fault and is replaced, too.
-- `mode/services.py:796` returns "stopped" also on a time-out. With it, a recovery during a broker outage ended
-  silently, and the worker stayed alive and idle forever. Here the worker crashes. A watchdog crashes the worker when
-  the recovery makes no progress for another reason.
+- `mode/services.py:796` returns "stopped" also on a time-out. So a recovery during a broker outage ended silently, and
+  the worker stayed alive and idle forever. Here the worker crashes. A watchdog crashes the worker when the recovery
+  makes no progress for another reason.
 - `faust/tables/recovery.py:925` waits for the record at the offset high water − 1. This record is never delivered if
   compaction removed it, or if it is a transaction marker. Here a load ends when the position after the last read
   reaches the end (`bulk_load.load`).

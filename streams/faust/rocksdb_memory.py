@@ -40,7 +40,7 @@ class SharedMemoryOptions(RocksDBOptions):
         options = super().as_options()
         options.set_write_buffer_manager(self._buffers)
         options.set_arena_block_size(ARENA_BLOCK)
-        # A database has at most 64 open files. Starting RocksDB's default of 16 threads took a third of the opening.
+        # A database has at most 64 open files. RocksDB's default of 16 threads took a third of the opening time.
         options.set_max_file_opening_threads(1)
         blocks = BlockBasedOptions()
         blocks.set_bloom_filter(self.bloom_filter_size, block_based=True)

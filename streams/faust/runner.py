@@ -411,7 +411,7 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ views
     def committed(self, topic: str, partition: int) -> int | None:
-        """Return the committed offset (the next one to read) of a partition; None when it is not known."""
+        """Return the committed offset (the next offset to read) of a partition; None when it is not known."""
         return self.app.consumer._committed_offset.get(FaustTP(topic, partition))  # type: ignore[no-any-return]
 
     def ahead(self, topic: str, partition: int) -> PartitionBacklog | None:

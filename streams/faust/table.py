@@ -172,7 +172,7 @@ class DurableTable(faust.Table):
             return
         if partition is None:
             partition = self.partition_for_key(None)
-            assert partition is not None  # the current event has one
+            assert partition is not None  # the current event has a partition
         self.check_store()
         self.app.check_lease()
         unacked = [self.unacked_rows.add(partition, key, value) for key, value in rows.items()]

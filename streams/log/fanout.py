@@ -106,7 +106,7 @@ class _Tail:
         return subscription
 
     async def leave(self, subscription: _Subscription) -> None:
-        """End a subscription. The last one stops the shared reader."""
+        """End a subscription. When no subscription is left, stop the shared reader."""
         self._subscriptions.discard(subscription)
         if not self._subscriptions and self._reading is not None:
             reading, self._reading = self._reading, None
@@ -264,7 +264,7 @@ class TopicFanout:
                 await cancelled(feeding)
 
     def close(self) -> None:
-        """End all readers and accept no new one."""
+        """End all readers, and accept no new reader."""
         self._closed = True
         for reader in self._readers:
             reader.end("shutdown")

@@ -25,7 +25,7 @@ _LENGTH_AT = 8
 """Byte position of the length field of a batch. The field counts the bytes that follow it."""
 _MAGIC_AT = 16
 _WITH_HEADERS = 2
-"""The first format ("magic") whose records have headers."""
+"""Number ("magic") of the first record format that has headers."""
 
 
 class RawRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
@@ -106,8 +106,8 @@ class _LenientBatch:
 class _CheckedBatch(_DefaultRecordBatchPy):  # type: ignore[misc,unused-ignore]
     """aiokafka's slow parser with bounds checks.
 
-    Its compiled `decode_varint` reads past the end of a batch that claims more records than it has. That can crash the
-    process.
+    aiokafka's compiled `decode_varint` reads past the end of a batch that claims more records than it contains. This
+    can crash the process.
     """
 
     def _read_msg(self) -> Any:

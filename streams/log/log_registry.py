@@ -31,7 +31,7 @@ class _OpenLogs:
             return opened
 
     def release(self, opened: SqliteLog) -> bool:
-        """Count one holder of a log less. Return whether it was the last holder, which must stop the log."""
+        """Subtract one holder of a log. Return whether no holder is left; the caller must then stop the log."""
         name = str(opened.folder)
         with self._lock:
             _, holders = self._open[name]

@@ -23,7 +23,7 @@ Count = Annotated[int, Field(ge=1)]
 TopicOffsets = dict[str, tuple[Offset, ...]]
 """Offsets of a topic's partitions, by topic."""
 Range = tuple[Offset, Offset]
-"""Offset range: the first is included, the second is not."""
+"""Range of offsets: the first offset is included, the second is not."""
 LOST_KEPT = 32
 """Maximum number of lost ranges per topic in a marker. When a further range is added, the two oldest ranges and the
 offsets between them become one range."""

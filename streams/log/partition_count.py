@@ -1,7 +1,8 @@
 """Check of the current partition count, made before an event is treated as misplaced.
 
-A worker reads the count at its start. When partitions are added while it runs, producers choose partitions by the new
-count, and valid events look misplaced to the worker. The worker then ends, because its table has the earlier count.
+A worker reads the count at its start. When partitions are added while the worker runs, producers choose partitions by
+the new count, and valid events look misplaced to the worker. The worker then ends, because its table has the earlier
+count.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class CountCheck:
         self._answers: defaultdict[str, _Answers] = defaultdict(_Answers)
 
     def misplaces(self, record: Record, key: bytes) -> bool:
-        """Return whether a record of this key is on another partition than the known count gives."""
+        """Return whether a record is not on the partition that the known count gives for its key."""
         return partition_for(key, self._partitions) != record.position.partition
 
     async def confirm(self, *topics: str) -> None:
@@ -62,7 +63,7 @@ class CountCheck:
                 )
 
     async def _ask(self, topic: str) -> int | None:
-        """Return the count from a request that began after this call. Concurrent calls share one request."""
+        """Return the partition count, from a request that began after this call. Concurrent calls share one request."""
         answers = self._answers[topic]
         came = answers.begun
         async with answers.lock:

@@ -137,13 +137,13 @@ class SqliteLog:
         return self._known.topics
 
     def end(self, part: int) -> int:
-        """Return the offset of a partition's next record. An append of another process shows after `POLL_SECONDS`."""
+        """Return the offset of a partition's next record. Appends of other processes count after `POLL_SECONDS`."""
         return self._known.ends.get(part, 0)
 
     def watch(self, callback: Watcher) -> Callable[[], None]:
         """Register a callback. Return a function that removes it.
 
-        It is called on this event loop when a partition has new records, or when topics were added or removed.
+        The callback is called on this event loop when a partition has new records, or topics were added or removed.
         """
         watch = _Watch(asyncio.get_running_loop(), callback)
         with self._known.lock:
@@ -167,7 +167,7 @@ class SqliteLog:
         return self._submit(_Append(part, stamp, key, sql.pack_headers(headers), value))
 
     def commit(self, group: str, offsets: Mapping[int, int]) -> asyncio.Future[None]:
-        """Commit offsets of a group: partition number → next offset to read.
+        """Commit offsets of a group. `offsets`: next offset to read, by database id of the partition.
 
         The next append or the next change of topics also syncs these commits. Until then, a power cut can undo them.
         """
@@ -184,7 +184,7 @@ class SqliteLog:
         return self._submit(work)
 
     def add_partitions(self, name: str, partitions: int) -> asyncio.Future[None]:
-        """Add partitions to a topic that has fewer."""
+        """Add partitions to a topic that has fewer than `partitions`."""
         return self._submit(lambda conn: sql.add_partitions(conn, name, partitions))
 
     def delete(self, names: Iterable[str]) -> asyncio.Future[None]:

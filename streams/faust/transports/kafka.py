@@ -12,8 +12,8 @@ coordinator, sender or client). No library class is changed, except two names in
   copy.
 - Room: a partition is fetched only while the lanes have room for it (lane_feed.py). Each record comes with the range of
   offsets before it that have no record, as far as the fetches prove this (coverage.py).
-- Lease: neither library notices that the membership may have expired (SIGSTOP, long pause, broker outage). The age of
-  the last accepted Heartbeat or SyncGroup, counted from its sending, shows it (`StageApp.check_lease`).
+- Lease: neither library notices that the membership may have expired (SIGSTOP, long pause, broker outage). Here the age
+  of the last accepted Heartbeat or SyncGroup is measured from the sending of the request (`StageApp.check_lease`).
 - Never idle: aiokafka leaves the group when there was no fetch for `max_poll_interval_ms`
   (`consumer/group_coordinator.py:791`, 1 000 s by Faust's default). A spare worker fetches nothing. A worker without
   room fetches nothing either, for example during a long outage of the store. Both workers are healthy, so this

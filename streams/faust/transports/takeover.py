@@ -1,4 +1,4 @@
-"""Takeover: a static member takes the place of another process, and first waits for its lease (docs/adr/0063).
+"""Takeover: a static member takes the place of another process when the lease of that process ends (docs/adr/0063).
 
 Kafka immediately gives a second process with the same MEMSTREAM_WORKER_ID the place of the first process, without a
 rebalance. The first process notices this at its next heartbeat and may write until then. So the second process waits
@@ -75,7 +75,7 @@ class Takeover:
         """Wait until the other process's lease has ended, if that process may be alive. Then save this member's id.
 
         `lease`: length of a lease in seconds. `pause`: seconds between two heartbeats. `beat` waits for the given
-        seconds, then sends a heartbeat. It returns False when this process stops or has lost its place.
+        seconds, then sends a heartbeat. `beat` returns False when this process stops or has lost its place.
         """
         if self._taken is not None:
             log.warning(
