@@ -99,7 +99,8 @@ class ConflictCase:
 
     statement: Statement
     makes_fact: bool
-    """False when the statement may close rows but never becomes a fact: its route leads to other tiers only."""
+    """False when the statement never becomes a fact, because its route leads to other tiers only. The statement may
+    still close rows."""
     neighbours: Neighbours
     weighed: tuple[NeighbourRelation, ...]
     """The relation of each neighbour, nearest first."""
@@ -112,7 +113,8 @@ class ConflictCase:
         return self.statement.begins <= max(self.now, self.statement.occurred_at)
 
     def one_of(self, *verdicts: Verdict) -> NeighbourRelation | None:
-        """Return the nearest neighbour with one of the verdicts, which are tried in order; None when there is none."""
+        """Return the nearest neighbour that has the first verdict. If there is none, try the next verdict; return None
+        after the last one."""
         return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
 
     def contradicted(self) -> tuple[NeighbourRelation, ...]:
@@ -143,7 +145,8 @@ class Resolution:
     stage: str
     reason: str
     closes: tuple[StoredFact, ...] = ()
-    """For replace and correct: the old rows, which close. For history and pending: the rows that decided; they stay."""
+    """For replace and correct: the old rows, which close. For history and pending: the rows because of which the
+    statement becomes history or waits; they do not change."""
     into: StoredFact | None = None
     """The existing row that gets the evidence. For replace and correct, it also replaces the old rows."""
     overtaken_by: tuple[StoredFact, ...] = ()
@@ -199,8 +202,8 @@ def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:
 
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
-    """Return the statement's predicates. The caller looks up rows by them, because a similarity search may miss these
-    rows."""
+    """Return the statement's single-valued predicates. The caller looks up rows by them, because a similarity search
+    may miss these rows."""
     said = own_statement(statement.content, statement.subject)
     return full_names(said, pack_of(said, policy.locale))
 
@@ -330,9 +333,9 @@ STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
 def is_late(statement: Statement, old: StoredFact) -> bool:
     """Return whether the statement is older than the row, so that the statement must not close the row.
 
-    A statement is late in two cases. The row's newest evidence is later than the statement, where evidence that is less
-    trusted than the statement does not count. Or speakers gave both starts, and the statement's start is earlier. A
-    correction is never late.
+    A statement is late when the row's newest evidence is later than the statement. A statement is also late when
+    speakers gave both starts and the statement's start is earlier. Evidence that is less trusted than the statement
+    does not count. A correction is never late.
     """
     newest = newest_evidence_time(old, statement)
     said_before = newest is not None and statement.occurred_at < newest
@@ -353,13 +356,13 @@ def _believed_already(case: ConflictCase, old: StoredFact) -> StoredFact | None:
 
 
 def _in_time(case: ConflictCase, excluded: StoredFact) -> tuple[StoredFact, ...]:
-    """Return the other contradicted rows for which the statement is not late."""
+    """Return the contradicted rows except `excluded` that are not newer than the statement (`is_late`)."""
     rows = (each.fact for each in case.contradicted())
     return tuple(row for row in rows if row.fact_id != excluded.fact_id and not is_late(case.statement, row))
 
 
 def _newer(case: ConflictCase, excluded: StoredFact) -> tuple[StoredFact, ...]:
-    """Return the other contradicted rows for which the statement is late."""
+    """Return the contradicted rows except `excluded` that are newer than the statement (`is_late`)."""
     rows = (each.fact for each in case.contradicted())
     return tuple(row for row in rows if row.fact_id != excluded.fact_id and is_late(case.statement, row))
 

@@ -1,7 +1,7 @@
 """Manual edits of facts: pure decisions, with the transitions that carry them out.
 
-A remembered statement goes through the conflict pipeline, like a statement from a conversation. No edit creates two
-active facts with the same meaning: such an edit is refused, or it adds evidence to the fact that exists.
+A remembered statement goes through the conflict pipeline, like a statement from a conversation. Two active facts never
+state the same after an edit. An edit that would cause this is refused, or it adds evidence to the existing fact.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def merge_facts(
 
 
 def forget_fact(fact: StoredFact, stamp: Stamp, *, reason: str) -> FactEditOutcome:
-    """Forget a fact, whatever its state is. A forgotten fact changes nothing."""
+    """Forget a fact in any state. The outcome has no transitions when the fact is already forgotten."""
     if fact.state == "forgotten":
         return FactEditOutcome(fact.fact_id)
     gone = forget(fact, stamp, reason=reason or "forgotten by hand", decision=Decision(stage=STAGE))
@@ -240,7 +240,7 @@ def _is_instruction(content: str) -> EditRefusal | None:
 def _clashes(
     facts: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> EditRefusal | None:
-    """Refuse new words that repeat or contradict an active fact outside `facts`."""
+    """Refuse new words that repeat or contradict an active fact which is not in `facts`."""
     named = {fact.fact_id for fact in facts}
     same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy.conflict))
     for row in same:

@@ -83,7 +83,7 @@ class NeighbourRelation:
 
     @property
     def stage(self) -> str:
-        """The name under which the decision is reported: the part of the comparison that decided."""
+        """The kind of rule that decided, for reports: `markers`, `zones` or `predicates`."""
         if self.relation in _BY_MARKER:
             return "markers"
         return "zones" if self.relation in _BY_ZONE else "predicates"
@@ -141,7 +141,8 @@ def heed_trust(
 
     A less trusted neighbour remains only when the statement closes it, or when the neighbour is active and the
     statement repeats or extends it. The others are hidden for two reasons. The statement must not raise the trust of
-    details that it does not contain. And it must not wait until a model compares it with a less trusted fact.
+    details that it does not contain. The statement must also not wait until a model compares it with a less trusted
+    fact.
     """
     confirmed = equal if equal is not None and is_confirmed(equal, statement) else None
     kept: list[NeighbourRelation] = []

@@ -37,8 +37,8 @@ class Statement:
     category: Category
     confidence: float
     occurred_at: datetime
-    """The time at which it was said. It decides whether the statement is late. It is the start when valid_from is
-    None."""
+    """The time at which the statement was made. It decides whether the statement is late. It is also the start of the
+    validity when valid_from is None."""
     valid_from: datetime | None = None
     """The start of the validity; None when no start is known."""
     valid_from_told: bool = True
@@ -54,7 +54,7 @@ class Statement:
     source_episode_ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Metadata for a new row. An existing row keeps its own."""
+    """Metadata for a new row. An existing row keeps its own metadata."""
 
     @property
     def content_hash(self) -> str:

@@ -1,9 +1,9 @@
 """Characters that look like a Latin letter, grouped by that letter.
 
 The first part is from Unicode's confusables.txt (UTS #39, version 15.1, © Unicode, Inc., Unicode License v3): letters
-that NFKC does not change and that are confusable with one ASCII letter. The second part are characters with the name of
-a Latin letter in their Unicode name (small capitals, turned and circled letters). A text with replaced characters is
-only for comparison and is never stored (docs/adr/0059).
+that NFKC does not change and that are confusable with one ASCII letter. The second part contains characters that have a
+Latin letter in their Unicode name (small capitals, turned and circled letters). A text with replaced characters is only
+for comparison and is never stored (docs/adr/0059).
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ _WORD: Final = re.compile(r"[^\W\d_]+'?")
 def pack_of(text: str, names: str) -> Locale:
     """Return the pack for a text. `names` are the configured packs: the setting `memory.conflict.locale`.
 
-    When several packs know the same number of words, the pack wins for which more words are frequent words of its
-    language. Among equal packs the first one wins. A text without any known word, for example a single rare verb, gets
-    the first pack, unless no pack has the script of the text.
+    When several packs know the same number of words, the number of frequent words of the pack's language decides, then
+    the order of the packs. A text without any known word, for example a single rare verb, gets the first pack, unless
+    no pack has the script of the text.
     """
     packs = locales(names)
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")

@@ -58,8 +58,7 @@ def predicate_of(text: str, pack: Locale) -> str | None:
 
 
 def full_names(text: str, pack: Locale) -> tuple[str, ...]:
-    """Return the single-valued predicates of a text. Their form is the form of the field `predicate` of stored
-    facts."""
+    """Return the single-valued predicates of a text, in the form in which stored facts have them."""
     names = (_full_name(each) for each in read(text, pack) if each.predicate and each.valued == "single")
     return tuple(dict.fromkeys(names))
 

@@ -85,7 +85,7 @@ def _is_only_time(found: Sequence[Token], pack: Locale) -> bool:
 def _claims_of_end(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Locale) -> list[Claim]:
     """Return the claims of a clause that reports an end.
 
-    `quit smoking` denies the predicate of smoking. `quit the choir` is a denial without a predicate, which rules out
+    `quit smoking` denies the claim `smokes`. `quit the choir` is a denial without a predicate, which rules out
     all known claims about the choir.
     """
     after = list(ended.object)
@@ -94,7 +94,7 @@ def _claims_of_end(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pac
     clause.denied, clause.past = True, False
     if after and after[0].tense == "ongoing":
         clause.tokens = after
-        return extract_claims(clause, whose, (), pack)  # without `rest`: it is the reason
+        return extract_claims(clause, whose, (), pack)  # leave out `rest`, the reason
     after = _without_reason(after, pack)
     return [claim_of(clause, whose, None, "unsure", after, (), pack)]
 
@@ -138,7 +138,7 @@ def _claims_without_rule(clause: MarkedClause, whose: Segment, rest: Sequence[To
 
 
 def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) -> bool:
-    """Return whether the words name an occupation: a listed one, or a word with an ending of occupations.
+    """Return whether the words name an occupation: a listed occupation, or a word with an ending of occupations.
 
     `beekeeper` is an occupation. `perfectionist` is not, because it is an exception; `older` is not, because no article
     comes before it.

@@ -21,7 +21,7 @@ _ENDS: Final = re.compile(r"(?:吗|嗎|呢|吧|か|かな|까|까요|나요|で�
 """Particles and endings of questions in Chinese, Japanese and Korean. With them, a question needs no question mark."""
 _ASKED: Final = re.compile(r"[?？؟]+[\s!?？؟)\"'»”’]*$")
 _LONG: Final = 3
-"""Minimum number of words of a clause before the question that may state something."""
+"""A clause before the question with fewer words than this number states nothing."""
 LONGEST_QUESTION: Final = 2_000
 """Maximum length, in characters, of a message that may be a question. The cue of a search has this limit too."""
 _INVERTED_WITHIN: Final = 5

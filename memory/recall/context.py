@@ -90,8 +90,8 @@ class ContextPolicy:
     zone: tzinfo = UTC
     """The time zone of days and months in the text."""
     spare_digest: bool = False
-    """True: leave out the digest when the text has room for every fact. Without this setting the digest is always
-    shown."""
+    """True: leave out the digest when the text has room for every fact. False: show the digest whenever the text has
+    room for it."""
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -133,8 +133,8 @@ class _Piece:
 def tokens(text: str) -> int:
     """Estimate the number of tokens without the vocabulary of a model: one token for each four bytes of UTF-8.
 
-    Four bytes are four characters in English. In many other scripts they are fewer characters, and there a token of a
-    model is shorter too.
+    Four bytes are four characters in English and fewer characters in many other scripts. The tokens of models are also
+    shorter in these scripts.
     """
     return -(-len(text.encode()) // 4)
 

@@ -31,7 +31,7 @@ QUOTED: Final = 0.4
 NEWEST: Final = 0.05
 """Bonus of the newest statement, as a share of its fit. The oldest statement has no bonus."""
 NOT_NAMED: Final = 0.75
-"""Factor for a statement about a subject that the cue does not name. The user as subject is not reduced."""
+"""Factor for a statement about a subject that the cue does not name. Statements about the user are not reduced."""
 MEANING: Final = 0.5
 """Weight of the meaning, 0 to 1. The words have the rest of the weight."""
 SLIP: Final = 0.75

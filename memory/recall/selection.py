@@ -42,7 +42,8 @@ def sort_by_score(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
 def choose(
     ordered: Sequence[ScoredMemory], *, limit: int, tiers: int, policy: RecallPolicy
 ) -> tuple[ScoredMemory, ...]:
-    """Choose the items of the answer. `ordered` are the candidates in the order of `sort_by_score`; so is the answer.
+    """Choose the items of the answer. `ordered` are the candidates in the order of `sort_by_score`. The answer has the
+    same order.
 
     An item is a duplicate when another item of the answer contains its text, has a higher tier and is about the same
     subject. The next candidate replaces a duplicate. Only items of the answer make other items duplicates, so a text is

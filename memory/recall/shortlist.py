@@ -96,8 +96,8 @@ def _distinct(
 def excerpt(text: str, phrase: ExactPhrase, *, characters: int) -> str:
     """Return at most `characters` characters of a text. `…` marks where the text was cut.
 
-    The excerpt contains the first occurrence of the phrase. If the phrase does not occur, it is the beginning of the
-    text.
+    The excerpt contains the first occurrence of the phrase. If the phrase does not occur, the excerpt is the beginning
+    of the text.
     """
     if len(text) <= characters:
         return text

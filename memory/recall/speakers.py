@@ -1,6 +1,6 @@
 """Find the speaker whom a question names among the speakers of stored messages; pure.
 
-A speaker writes about herself in the first person. For the question "What are Ann's plans?" the search therefore
+Speakers write about themselves in the first person. For the question "What are Ann's plans?" the search therefore
 prefers Ann's messages, and compares meanings with the question in the first person ("What are my plans?"). Only the
 speaker name of a message counts, never its role. In a conversation of an assistant with one user, messages usually have
 no speaker names. Then no speaker is found.
@@ -32,8 +32,8 @@ _NO_NAMES: Final = _words(
     "of on or our should than that the their them then there these they this those to was were what when where which",
     "who whom whose why will with would you your",
 )
-"""Words that do not count as names when they are the first word of a cue, where every word is capitalised. Some of them
-are also names (Will); inside a sentence they count as names."""
+"""Words that do not count as names when they are the first word of a cue, because the first word is always capitalised.
+Some of them are also names (Will); inside a cue they count as names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,8 @@ def asks_to_forget(sentence: str) -> bool:
 
 
 def is_forget_request(quote: str, messages: Iterable[SaidText], *, role: Role = "user") -> bool:
-    """Return whether a quote is part of a request to forget that a message of this role contains in its own words."""
+    """Return whether a quote is part of a request to forget. Only messages of this role count, and only their own
+    words."""
     wanted = folded(quote)
     return bool(wanted) and any(
         asks_to_forget(sentence)

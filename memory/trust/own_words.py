@@ -126,7 +126,8 @@ def split_quotations(text: str) -> tuple[Passage, ...]:
 
 
 def count_words(text: str) -> int:
-    """Return the number of words. In scripts without spaces between words, `_CHARS_A_WORD` characters count as one."""
+    """Return the number of words. In scripts without spaces between words, `_CHARS_A_WORD` characters count as one
+    word."""
     if text.isascii():
         return len(_WORD.findall(text))
     unspaced = len(_UNSPACED.findall(text))

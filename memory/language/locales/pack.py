@@ -1,7 +1,7 @@
 """The fields of a locale pack. All words are in lower case. Verbs in phrases are in their base form.
 
-In the examples, asterisks mark the word that the field contains. Some fields are lists of pairs or mappings; `X → Y` in
-their description means that X is the key and Y is the value.
+In the examples, asterisks mark the word that the field contains. `X → Y` describes a mapping with the key X and the
+value Y.
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ class Locale:
     """Values that end a state, for example `divorced`. A state with another person does not end: a person may be
     divorced from one person and married to another."""
     fulfils: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Predicate → predicates whose beginning may end it. A person who starts a job no longer looks for a job."""
+    """Predicate → predicates that may end it. `seeks_work` → `works_at`: a person who starts a job no longer looks for
+    a job."""
     like: tuple[frozenset[str], ...] = ()
     """Sets of predicates with a similar meaning: *drives* a Volvo, *has* a Volvo. Claims with two of them are one
     statement when the objects are equal."""
@@ -274,7 +275,7 @@ class Locale:
     name_makers: frozenset[str] = frozenset()
     """Words that are part of the name after them: *New* York is not York."""
     times: frozenset[str] = frozenset()
-    """Words of time. A denial ignores them."""
+    """Words of time. They are ignored when a denial is compared with a claim."""
     reasons: frozenset[str] = frozenset()
     """Words that begin a reason or a time: resigned *after* ten years."""
     numbers: Mapping[str, str] = field(default_factory=dict)
@@ -288,7 +289,7 @@ class Locale:
     agents: tuple[str, ...] = ()
     """Endings of words for the person who does an action: `er` in `teacher`."""
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Thing → the kinds to which it belongs, not as stems: `wine` → `alcohol`."""
+    """Thing → the kinds to which it belongs: `wine` → `alcohol`. The words are not stems."""
     altering: frozenset[str] = frozenset()
     """Words that change the meaning of the noun after them: a *deputy* head is not a head."""
     script: str = "LATIN"
