@@ -65,8 +65,8 @@ class Stage(Protocol[W]):
         """Yield the outcomes of an event. The handler applies each outcome completely before it requests the next.
 
         Yields nothing for an event that was applied before or is a duplicate. An outcome may also have the effects of
-        events in `queued`. If that fails with Poison or an unexpected exception, the event is decided alone. Raises
-        Poison, Transient, Relinquished and Fatal.
+        events in `queued`. If a decision with queued events fails with Poison or an unexpected exception, the event is
+        decided alone. Raises Poison, Transient, Relinquished and Fatal.
         """
         ...
 

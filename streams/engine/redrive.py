@@ -62,7 +62,7 @@ def redrive_of(letter: Record) -> Redrive:
     names = [name for name, _ in letter.headers]
     if _FIRST_OF_OURS not in names:
         raise NotRedrivable("its headers do not name its record")
-    # the refused record may itself have been a dead letter of another tool: our headers come last
+    # the refused record may itself be a dead letter of another tool: the headers of this product come last
     begin = len(names) - 1 - names[::-1].index(_FIRST_OF_OURS)
     ours = {name: value.decode("utf-8", "replace") for name, value in letter.headers[begin:]}
     if any(name in ours for name in _CUT):

@@ -48,7 +48,7 @@ class PartitionBacklog:
     """A worker's unfinished records in a partition."""
 
     unread: int
-    """Number of records that the worker does not hold yet, as of its last fetch."""
+    """Number of records that the worker has not received yet, as of its last fetch."""
     held: int
     """Number of records that the worker holds and has not acknowledged."""
 

@@ -32,7 +32,7 @@ coordinator, sender or client). No library class is changed, except two names in
   be sent. Here the group waits until the worker has drained, committed and left.
 - Refused by the group: aiokafka reports a permanent error (another protocol, an access rule, a record that is too
   large) only at the next fetch (`aiokafka/consumer/group_coordinator.py:353`). A worker without partitions never
-  fetches, so it would stay alive and idle. Here it ends.
+  fetches, so it would stay alive and idle. Here the worker ends.
 - Outdated commit: a commit that waits behind a JoinGroup on one connection is refused, because its generation has
   ended. aiokafka treats this refusal as the end of its membership (`aiokafka/consumer/group_coordinator.py:1117`). Here
   the commit only fails.
