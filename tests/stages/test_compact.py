@@ -278,7 +278,7 @@ async def test_a_model_that_does_not_answer_is_told_and_who_asked_asks_again(it:
         assert result.error is not None
         assert (result.status, result.error.code) == (status, code)
         assert (it.row().errands, it.row().waiting, taken(it), counts(it)) == ((), None, [], (0, 0, 4))
-    assert "ask again" in result.error.message
+    assert "send the command again" in result.error.message
     it.time.seconds += 1_000
     await it.remind()
     assert it.reminders("compact") == []
