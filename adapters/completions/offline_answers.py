@@ -95,7 +95,7 @@ _NOTES: Final = tuple(
 
 
 def noted(text: str) -> list[str]:
-    """Return the sentences that a list of notes about the speaker implies; empty when the text is not such a list.
+    """Return the sentences that a list of notes about the speaker implies; empty when the text is not a list of notes.
     `text` is without contractions and short forms.
 
     The rules must be able to read the first note and at least one other note. Otherwise the text may be an ordinary

@@ -45,7 +45,7 @@ _OF_A_PERSON: Final = re.compile(
     r"|got (?:married|engaged|divorced)|(?:got|found|started) an? (?:new )?job|retired|studies|left|(?:just )?turned (?=\d)|turns (?=\d)|turning (?=\d))",
     re.IGNORECASE,
 )
-"""Phrases that apply to people only, so the name before such a phrase is a person's."""
+"""Phrases that apply to people only. The name before one of these phrases is the name of a person."""
 _NO_PERSON: Final = re.compile(
     r"(?:we|you|he|she|it|they|this|that|these|those|there|who|what|which|one|everyone|everybody|someone|somebody"
     r"|nobody|people|mum|mom|dad|mother|father|work|life|home)$",

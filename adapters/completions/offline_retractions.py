@@ -77,7 +77,7 @@ _OWN_WORDS: Final = tuple(
     (re.compile(pattern, re.I), content, category) for pattern, content, category in _IN_OWN_WORDS
 )
 """Phrases that end something without naming the ended statement: "I got fired". A later stage of the pipeline finds the
-facts that such a phrase ends."""
+facts that the phrase ends."""
 _STOPPED: Final = re.compile(
     rf"{_BEGINS}(?:stopped|quit|given up|gave up) (?P<doing>[a-z]{{2,}})ing(?P<x> .+)?", re.IGNORECASE
 )

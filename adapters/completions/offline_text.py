@@ -79,7 +79,7 @@ _MAKE_BELIEVE: Final = re.compile(
     r"|just what i (?:needed|wanted)|what a (?:joy|treat|surprise not)|sarcasm|lucky me)\b|(?:^|\s)/s(?:\s|$)",
     re.IGNORECASE,
 )
-"""Signs of fiction, a joke or sarcasm. Nothing in such a message counts as a statement."""
+"""Signs of fiction, a joke or sarcasm. A message with one of these signs contains no statements."""
 
 _PLAY: Final = re.compile(
     r"\blet(?:'s| us)? (?:play (?:pretend|a role|roles|:|,)|role-?play|pretend)|\brole-?play with me|\bpretend (?:to be|you are|you're)"

@@ -43,7 +43,7 @@ This is also the maximum size of merged segments. By default, a server merges al
 thread. Thus it rewrites all earlier vectors for every ten thousand new vectors."""
 SPARSE_MARK = "-sparse"
 """Suffix of the embedder's version in a collection with sparse embeddings. A worker of memstream 0.3 or earlier writes
-dense embeddings. The suffix makes such a worker reject the collection at start-up."""
+dense embeddings. The suffix makes that worker reject the collection at start-up."""
 LEAST_VERSION = (1, 18)
 """Oldest supported Qdrant version: update_filter needs 1.16, update_mode needs 1.17, and adding a named vector to an
 existing collection needs 1.18."""

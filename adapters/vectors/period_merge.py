@@ -33,9 +33,9 @@ def shares(sizes: Sequence[int], *, limit: int) -> list[int]:
 def exhausted(
     lists: Sequence[Sequence[RankedPoint]], asked: Sequence[int], *, best: Sequence[RankedPoint], limit: int
 ) -> set[int]:
-    """Return the indexes of the lists that may lack one of the best results. Such a list has as many results as were
-    requested (`asked`), and its last result is at least as good as the last of `best`. Therefore its part may have more
-    such results."""
+    """Return the indexes of the lists that may lack one of the best results. Each of these lists has as many results
+    as were requested (`asked`), and its last result is at least as good as the last of `best`. Therefore its part may
+    have further results that are as good."""
     least = best[-1].score if len(best) == limit else -math.inf
     return {
         place

@@ -27,7 +27,8 @@ from .errors import translate_errors
 from .periods import PeriodPart
 
 KEPT_SECONDS = 60.0
-"""Maximum age, in seconds, of a period's number of records, and of its word counts while the period changes."""
+"""Seconds for which the number of records of a period is cached. If the number is the same after this time, the word
+counts of the period stay cached, too."""
 LEAST = 1e-6
 WORDS_MAX = 10_000
 """Maximum number of cached word counts of a period. A larger cache is cleared when the records are counted again."""
@@ -37,7 +38,7 @@ WORDS_ASKED = 256
 
 @dataclass(slots=True)
 class _Counts:
-    """Number of records of a part, and by word the number of records that have the word."""
+    """Number of records of a part. `of`: for each word, the number of records that contain the word."""
 
     at: float
     records: int

@@ -24,7 +24,7 @@ class PeriodPart:
     periods: tuple[Period, ...] = ()
     """Ascending, mostly one period. Empty: no period is assigned to this part yet."""
     taken_over: bool = False
-    """True when the part existed before its period was assigned. Such a period comes from a worker's clock."""
+    """True when the part existed before its period was assigned. The period was then assigned by a worker's clock."""
 
     @property
     def name(self) -> str:
