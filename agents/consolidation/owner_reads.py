@@ -111,9 +111,9 @@ class OwnerReader:
         return {fact.fact_id: fact for fact in facts if fact.owner_key == request.owner_key}
 
     async def believed(self, request: RunRequest, observation_ids: Sequence[str]) -> dict[str, bool]:
-        """Return the ids of the observations that are evidence of a fact.
+        """Return, for each observation that is evidence of a fact, whether at least one of these facts is active.
 
-        The value is True if such a fact is active.
+        The keys are the ids of the observations.
         """
         if not observation_ids:
             return {}

@@ -23,7 +23,7 @@ from ..common.turn_routing import TurnReading, check_key, decode_turn, was_rekey
 RESENT_MAX_BYTES = 1_000_000
 """Maximum size in bytes of a record that is sent again: key, value and headers. A topic accepts 1 048 588 bytes by
 default, including the batch header. A broker that refuses a record as too large breaks the producer's sequence of
-records, so the observer does not send such a record."""
+records, so the observer does not send a larger record."""
 
 
 @dataclass(frozen=True, slots=True)

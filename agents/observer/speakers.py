@@ -117,15 +117,16 @@ class Spoken:
     at: datetime | None = None
     """The message's own time, or None for the turn's time."""
     place: int = 0
-    """The number, from 0, of the last user message up to this message."""
+    """Index, from 0, among the user messages: the index of this message, or of the user message before it."""
 
 
 def spoken_in(
     quote: str, role: Role, messages: Sequence[ShownMessage], texts: Sequence[SaidText]
 ) -> tuple[Spoken, ...]:
-    """Return the first message of each speaker that contains a quote, preferring messages of this role.
+    """Return, for each speaker, the first message that contains the quote.
 
-    Every message contains an empty quote. `texts`: the texts of the messages.
+    If messages of `role` contain the quote, messages of other roles are ignored. An empty quote matches every message.
+    `texts`: the texts of the messages.
     """
     wanted, speaker, place = folded(quote), USER, -1
     own: dict[str, Spoken] = {}

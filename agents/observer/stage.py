@@ -7,10 +7,11 @@ decide   misplaced → send it again to its partition, done
                       waiting turns, this event's turn, and turns of queued events in the lane
            wait     → this event's turn becomes a waiting row; a reminder causes the next check (deferral.py). When too
                       many turns of its tenant wait, the turn becomes a dead letter (waiting_count.py)
-            enough calls for one event → a command asks for the rest, so that other sessions are not blocked
+           limit of calls per event reached → the session's next event or a command observes the remaining turns.
+                      Events of other sessions run in between
          a manual edit → the working set, blocks, attached blocks and procedures (edits/), and a result
-         `sessions.trim` from itself → a row loses its published outcome; `sessions.end` → an old row is deleted
-         (session_end.py)
+         a command that the stage sent to itself → `sessions.trim` removes the published outcome from the session's row;
+         `sessions.end` deletes an old row (session_end.py)
          another command → its result; a flush sends the important entries to the reflector as `episodes.keep`
 store    the working set's projection in Qdrant, for readers
 publish  one record per turn on memory.observations; none when the working set is the only tier
@@ -191,7 +192,8 @@ class Observer:
             yield decision
         answers = isinstance(work, SessionCommand) and not is_edit and session.is_new_command(work.command, record)
         goes_on = answers and action.reason == "enough_rounds" and self._awaits_all(work, requested=progress.requested)
-        reason = "next_is_here" if goes_on else action.reason  # the repeated command is the session's next event
+        # The stage sends this command again (`_command_again`), so the session waits for that event.
+        reason = "next_is_here" if goes_on else action.reason
         tenant, user, *_ = ids.split(key)
         open_for = self._calls.open_for(model_breaker(tenant), user)
         self._deferred.note_wait(session, key, partition, reason, retry_after=progress.retry_after, open_for=open_for)
@@ -199,7 +201,11 @@ class Observer:
             yield self._command_again(session, work, record) if goes_on else self._answer(session, work, record)
 
     def _awaits_all(self, work: SessionEvent, *, requested: bool) -> bool:
-        """Return whether a caller waits for the result, which describes the session after all turns are observed."""
+        """Return whether a caller waits for the result of this command.
+
+        If so, a command that reaches the limit of calls per event is sent again, so that further turns are observed
+        before the result is sent.
+        """
         return isinstance(work, SessionCommand) and requested and work.command.issued_by != SOURCE
 
     async def _send_again(self, work: SessionEvent, record: Record) -> None:
@@ -282,8 +288,8 @@ class Observer:
     ) -> tuple[EventProgress, StageDecision | None]:
         """Observe the oldest turns of the session in one model call.
 
-        Without a decision, the caller takes the next action. The decision covers the events of the queued turns in the
-        call.
+        If the returned decision is None, the caller takes the next action. After an answer of the model, `covers` of
+        the decision is the number of queued events whose turns were in the call.
         """
         turns = self._turns.oldest(progress, work.session_key, rows, at_most=at_most)
         if isinstance(turns, UndecodableTurn):

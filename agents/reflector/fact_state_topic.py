@@ -61,7 +61,7 @@ async def check_facts_present(*, store: VectorStore, log: Log) -> None:
     """Check that Qdrant has the newest facts of the log, before the collections are created.
 
     A row is written before its state is sent, so an intact store has every state of the log or a newer one. A store
-    that lacks some of these states was emptied, or was restored from a snapshot older than the log. In such a store a
+    that lacks some of these states was emptied, or was restored from a snapshot older than the log. In that store, a
     fact would restart at a lower version, and two events would have the same id. Raises DeploymentFault (exit 4) with
     the repair command.
     """

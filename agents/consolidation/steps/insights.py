@@ -1,4 +1,4 @@
-"""Insights step of the deep phase: a model reads a cluster of episodes and proposes facts of the category pattern."""
+"""Insights step of the deep phase: a model reads a cluster of episodes and proposes facts of the category `pattern`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ..rows import PartName, ProgressRow
 from ..step import RunRequest, StepResult
 
 DERIVED_KEPT: Final = 64
-"""Number of cluster names that the owner's row keeps. The model sees a cluster again only after a change."""
+"""Number of cluster names that the owner's row keeps. A name depends on the set of episodes in the cluster. The model
+sees a cluster again only after this set changes, or after the name has left the row."""
 INSIGHTS_MAX: Final = 3
 SOURCES_MIN: Final = 2
 

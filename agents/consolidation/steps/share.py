@@ -1,4 +1,6 @@
-"""Share step of the deep phase: proposes facts that several users have to the operator's group. It calls no model."""
+"""Share step of the deep phase. It finds the facts that several users have in common, and proposes these facts to the
+group of the sharing policy. It calls no model.
+"""
 
 from __future__ import annotations
 
