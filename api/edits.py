@@ -179,7 +179,7 @@ def _args(route: EditRoute, kind: str, body: BaseModel, target: EditTarget, call
     if "owner" in known.args.model_fields:
         given["owner"] = given.get("owner") or target.audited_owner
         caller.check_owner(given["owner"])
-    if kind == "episodes.add":  # the user who took part; another owner may keep the episode
+    if kind == "episodes.add":  # `user_id` is the user of the conversation; the episode's owner may be another owner
         given["user_id"] = getattr(body, "given_user", None)
     try:
         return known.args.model_validate(given)

@@ -56,7 +56,7 @@ def router(*, readiness: Readiness, registry: CollectorRegistry) -> APIRouter:
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
-    # Monitors use HEAD, too. The server omits the body of such an answer.
+    # Monitors use HEAD, too. The server omits the body of the answer to HEAD.
     routes.head("/livez", response_class=PlainTextResponse, include_in_schema=False)(livez)
     routes.head("/readyz", include_in_schema=False, response_model=None)(readyz)
     routes.head("/metrics", include_in_schema=False, response_model=None)(metrics)
