@@ -19,7 +19,7 @@ from ..errors import CommandFailed, Exit
 
 CHUNK = 64 * 1024
 LINE_MAX = 1024 * 1024
-"""Maximum length of a line in bytes. Of a longer line, only the start and the end are kept, so that memory stays
+"""Maximum length of a line in bytes. Only the start and the end of a longer line are kept, so that memory stays
 bounded."""
 END_BYTES = 4 * 1024
 """Number of bytes that are kept from the end of a line longer than LINE_MAX."""

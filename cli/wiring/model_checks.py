@@ -65,7 +65,7 @@ def configured(first: tuple[str, ...], of_tasks: Mapping[Task, str]) -> list[Con
 
 
 async def check_models(settings: Settings, of_tasks: Mapping[Task, str]) -> list[Check]:
-    """Check each model. The check of the first model is named `model`, later checks `model <name>`."""
+    """Check each model. The first check is named `model`. Each later check is named `model <name>`."""
     models = configured(settings.model_names, of_tasks)
     server = _Server("")
     if any(each.name != OFFLINE for each in models):
