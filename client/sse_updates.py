@@ -2,8 +2,8 @@
 
 The guarantee is the same as in updates.py, and is implemented in the same way: the id of an event is a position, and a
 subscriber that resumes first reads the LOOK_BACK records before its position, to learn which versions it has received.
-One case differs: the server reads STATE from the store, and a change is in the store before it is in the log. A
-subscriber that restarts exactly at the end of the state may receive such a change twice.
+One case differs: the server reads STATE from the store, and a change is in the store before it is in the log. If a
+subscriber restarts exactly at the end of the state, it may receive a change twice: from the store and from the log.
 """
 
 from __future__ import annotations
