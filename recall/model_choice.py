@@ -1,6 +1,6 @@
 """Answers of the tool `recall`, chosen by a chat model (docs/design/recall.md).
 
-One call shows the model facts, episodes, and messages that contain the words of the cue as a phrase.
+One model call chooses among facts, episodes and messages. The messages contain the words of the cue as a phrase.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class MemorySearch:
         return find_speaker(cue, [name for name in possible if same_name(name, known)])
 
     async def _one_of(self, names: Sequence[str]) -> str | None:
-        """Return one of these names that is the speaker of a message, or `NOBODY` if no message has such a speaker.
+        """Return one of these names that is the speaker of a message, or `NOBODY` if no name is a speaker's.
 
         Return None when the store did not answer.
         """

@@ -70,8 +70,8 @@ class RecalledMemory:
     approved: bool = False
     """True for a fact that is an instruction approved by a person."""
     needs_own_word: bool = False
-    """True for an episode in which a tool, not the person, states the person's preference or attribute. No context
-    shows such an episode."""
+    """True for an episode in which a tool, not the person, states the person's preference or attribute. The
+    episode is left out of every context."""
 
 
 @dataclass(frozen=True, slots=True)

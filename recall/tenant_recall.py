@@ -14,7 +14,7 @@ from .service import RecallPort, RecallResult
 class TenantRecall:
     """`RecallPort` that delegates each read to a port with the tenant's policy.
 
-    `make` creates such a port. The port is cached until the tenant's policy changes.
+    `make` creates the port of a policy. The port is cached until the tenant's policy changes.
     """
 
     def __init__(self, *, policies: TenantPolicies, make: Callable[[MemoryPolicy], RecallPort]) -> None:
