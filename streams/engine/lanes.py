@@ -491,7 +491,7 @@ class Lanes(Generic[T]):
         return None if window is None or window.highest is None else window.highest + 1
 
     def committable(self) -> dict[TP, int]:
-        """Return the offsets that are safe to commit, by partition. Partitions without such an offset are left out."""
+        """Return the offsets that are safe to commit, by partition. Partitions without a safe offset are left out."""
         if self._epoch.broken:
             return {}
         windows = self._epoch.windows.values()

@@ -25,12 +25,12 @@ from .failures import HUNG
 log = structlog.get_logger(__name__)
 
 DEATHS: Final = b"deaths/"
-"""Prefix of the record keys of deaths on memory-parked. The record key of a parked key begins with its stage, and no
-stage has this name."""
+"""Prefix of the record keys of deaths in the topic memory-parked. The record key of a parked key begins with the name
+of its stage, and no stage has this name."""
 NOTE_SECONDS: Final = 10.0
 """Maximum seconds that an ending worker waits for the broker. After this time, only the worker's own count is used."""
 KEPT: Final = timedelta(days=7)
-"""Age above which a count is ignored. Such a count is deleted when a record next ends a worker of the stage."""
+"""Age above which a count is ignored. An ignored count is deleted when a record next ends a worker of the stage."""
 
 
 class SharedDeaths:

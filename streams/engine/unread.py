@@ -1,4 +1,4 @@
-"""Notes on memory-parked about records that retention deleted before a stage had read them.
+"""Notes about records that retention deleted before a stage had read them. The notes are in the topic memory-parked.
 
 The worker that finds the loss skips the offsets, and writes a note before it commits. So `memstream doctor` and
 `verify` can report the loss later. The key of a note contains topic, partition and first offset, so a repeated note
@@ -25,7 +25,8 @@ from .metrics import StageMetrics
 log = structlog.get_logger(__name__)
 
 UNREAD: Final = b"unread/"
-"""Prefix of the keys of these notes on memory-parked. No stage has this name."""
+"""Prefix of the record keys of the notes. The record key of a parked key begins with the name of its stage, and no
+stage has this name."""
 KEPT: Final = timedelta(days=30)
 """Age above which a note is no longer reported."""
 REMEDY: Final = (

@@ -198,7 +198,7 @@ class StageApp(faust.App):
         return not self.why_not_ready() and bool(self.assigned())
 
     def why_not_ready(self) -> str:
-        """Return the reason why events do not flow, or "" without such a reason.
+        """Return the reason why events do not flow, or "" if events flow.
 
         For a group member without a partition the result is "", too: the member is a spare worker, which takes over
         when another worker leaves.

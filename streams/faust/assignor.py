@@ -144,8 +144,8 @@ def _partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 def _warn_of_unread(subscribed: Mapping[str, frozenset[str]]) -> None:
     """Log a warning for topics that only some members read.
 
-    A partition number has one owner in all topics, because a table has only one writer. So the partitions whose owner
-    does not read such a topic are not read.
+    A partition number has one owner in all topics, because a table has only one writer. So if this
+    owner does not read a topic, no member reads the partition of that topic.
     """
     lacking = defaultdict[str, int](int)
     every = frozenset[str]().union(*subscribed.values())

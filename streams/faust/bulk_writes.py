@@ -7,7 +7,7 @@ halves the bytes written. After a crash, the store has the state of its last flu
 offset in that state. `BulkWrites` flushes at its end, before any later write that uses the write-ahead log.
 
 All calls of the store run in a thread. But `rocksdict` holds the GIL during a write, also while RocksDB makes the write
-wait for the disk (two write buffers are full, or too many files are not merged yet). Such a wait would block the event
+wait for the disk (two write buffers are full, or too many files are not merged yet). That wait would block the event
 loop. So a write is limited in size, and begins only when RocksDB will not make it wait.
 """
 

@@ -24,8 +24,8 @@ from .port import Record
 SHOWN = 5
 """Maximum number of rows named in an error."""
 KeyOf = Callable[[bytes], bytes]
-"""Function that returns the key that decides the partition of a row, given the row's key. Raises ValueError for a row
-without such a key."""
+"""Function from a row's key to the key that decides the row's partition. Raises ValueError if the row's key does not
+contain that key."""
 
 
 class Unplaceable(Fatal):
@@ -75,7 +75,9 @@ class CompactedPartition:
         elif key == SESSION_EPOCHS.encode():
             self.epochs = SessionEpochs.read(record.value)
         elif key.startswith((OWN_KEYS.encode(), INDEX_BUILT.encode())):
-            return  # these entries belong to the partition; the next worker builds the index for the new count
+            # These entries belong to the partition and are not moved. The next worker rebuilds the partition's index,
+            # because the partition count has changed.
+            return
         elif record.value is not None:
             self.rows[key] = Row(record.position.offset, hashlib.blake2b(record.value, digest_size=16).digest())
             self.erased.discard(key)
@@ -122,8 +124,8 @@ def plan_moves(
 ) -> MovePlan:
     """Plan the moves for a new count of `partitions`. Raises Unplaceable.
 
-    `newest_on_target`: producers already write by the new count, so if a key has two values, the value on the key's
-    target partition is the latest. Without this argument, two values of one key are an error.
+    `newest_on_target`: producers already use the new count, so if a key has two values, the value on the key's target
+    partition is the latest. Without this argument, two values of one key are an error.
     """
     moves: list[Move] = []
     rows: dict[bytes, bytes] = {}
@@ -153,7 +155,8 @@ def plan_moves(
 
 
 def steps(moves: Sequence[Move]) -> Iterator[Sequence[MoveStep]]:
-    """Yield the steps in groups. A group may begin when the previous group is durable. The order in a group is free."""
+    """Yield the steps in groups. A group may begin when the previous group is durable. The steps of one group may run
+    in any order."""
     for _, group in groupby(sorted(moves, key=_source), key=_source):
         here = list(group)
         yield [MoveStep("copy", move) for move in here if move.copy]

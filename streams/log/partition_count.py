@@ -44,7 +44,7 @@ class CountCheck:
         self._answers: defaultdict[str, _Answers] = defaultdict(_Answers)
 
     def misplaces(self, record: Record, key: bytes) -> bool:
-        """Return whether a record is not on the partition that the known count gives for its key."""
+        """Return whether a record is not on the partition of its key, calculated with the known count."""
         return partition_for(key, self._partitions) != record.position.partition
 
     async def confirm(self, *topics: str) -> None:
