@@ -1,4 +1,5 @@
-"""Memory as an MCP server: the tools, a user's facts, digest and blocks as resources, the context as a prompt.
+"""Memory as an MCP server. It offers the tools. It offers the facts, the digest and the blocks of a user as resources,
+and the context as a prompt.
 
 The transports are elsewhere: standard input and output in cli/commands/mcp.py, streamable HTTP in api/mcp.py. Each
 transport supplies a function that returns the identity of a request. The identity comes from the credential of the
