@@ -106,7 +106,7 @@ class Fatal(StageError):
 
 class DeploymentFault(Fatal):
     """A fault of the deployment that affects every key: the version, a collection, a topic. No record or key is at
-    fault, so nothing is counted, refused or parked because of it."""
+    fault. So it is not counted as a crash of a record, no record is refused, and no key is parked."""
 
 
 class LaterVersion(DeploymentFault):

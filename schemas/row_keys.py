@@ -11,7 +11,7 @@ AFTER_INDEX: Final = "\x02"
 INDEX_BUILT: Final = INDEX + "built/by/version"
 """Key of the row with the build state of a partition's index. Each partition has its own row with this key."""
 INDEX_FENCE: Final = INDEX_BUILT + "/tasks"
-"""Key of a second row of a partition, for stages of version 0.3 and earlier. At each assignment, such a stage reads
+"""Key of a second row of a partition, for stages of version 0.3 and earlier. At each assignment, that stage reads
 rows with two forms of keys: the key of an owner, and the key of an owner's tasks or of a waiting turn. `INDEX_BUILT`
 has the first form, and this key has the second form. The stage does not understand the content of these rows, so it
 stops before it writes rows without an index."""

@@ -1,4 +1,4 @@
-"""Entries of a session's working set, in the observer's form and in the form for readers in Qdrant."""
+"""Entries of a session's working set, as the observer keeps them and as Qdrant stores them. Also stored messages."""
 
 from __future__ import annotations
 
@@ -74,8 +74,9 @@ class StoredMessage(Contract):
     """On message 0 only: the SHA-256 of the turn's value. It shows whether a later turn with the same id is a different
     turn."""
     session_place: Annotated[int, Field(ge=0)] | None = None
-    """Index of the message in its session's thread, from 0, in log order. The thread has the messages with a text whose
-    role is user or assistant. None for other messages and for messages that version 0.1 recorded."""
+    """Index of the message in its session's thread, from 0, in log order. The thread contains the messages of
+    the roles user and assistant that have a text. None for other messages and for messages that version 0.1
+    recorded."""
     first_place: Annotated[int, Field(ge=0)] | None = None
     """On message 0 only: the index in the thread at which the turn begins. It is set even when no message of the turn
     is in the thread."""

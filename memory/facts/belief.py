@@ -42,8 +42,8 @@ def was_believed(
 ) -> bool:
     """Return whether memory believed the row at time `known` to be true at time `valid`.
 
-    The answer uses the row's last version only: a superseded row without `closed_at` counts as closed at its
-    `valid_to`.
+    Only the row's last version is known. If a superseded row has no `closed_at`, its `valid_to` is used as the time of
+    closing.
     """
     match state:
         case "superseded":

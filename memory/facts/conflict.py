@@ -343,7 +343,7 @@ def is_late(statement: Statement, old: StoredFact) -> bool:
 
 
 def _same(old: StoredFact, statement: Statement) -> bool:
-    """Return whether the statement has the subject and content of the old row. Such a repetition replaces nothing."""
+    """Return whether the statement repeats the subject and content of the old row. A repetition replaces nothing."""
     return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
 
 

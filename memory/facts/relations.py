@@ -273,7 +273,7 @@ def _names_what_one_has(old: Claim, new: Claim, pack: Locale) -> bool:
 
 
 def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
-    """Return whether the new claim switches to another thing of the kind in the old claim.
+    """Return whether the new claim switches to another thing of the same kind as a thing in the old claim.
 
     Example: `switched to day shifts` replaces other shifts.
     """

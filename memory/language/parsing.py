@@ -68,8 +68,8 @@ def _full_name(claim: Claim) -> str:
 
 
 def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
-    """Split a text into clauses: at punctuation, and at `and` and `but` before a verb. The clause after such a word has
-    the same subject as the clause before it."""
+    """Split a text into clauses: at punctuation, and at `and` and `but` before a verb. The clause after `and` or `but`
+    has the same subject as the clause before it."""
     clause: list[Token] = []
     for place, token in enumerate(found):
         after = found[place + 1 :]

@@ -31,7 +31,7 @@ _HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]*{_SPEAKER} ?:|\[
 _LOOKS_OURS: Final = re.compile(_HEADING, re.IGNORECASE)
 _MAY_LOOK_OURS: Final = re.compile(r"[\[:#<&]")
 """Characters of prompt syntax. An ASCII line without any of them cannot look like a part of a prompt. `&` may begin an
-HTML escape of such a character."""
+HTML escape of one of these characters."""
 _INDENT: Final = re.compile(r"\s*")
 _ESCAPED: Final = re.compile(rf"\\(?={_HEADING})", re.IGNORECASE)
 _LEADING_BACKSLASH: Final = re.compile(r"(?<!\S)\\(?=\S)")

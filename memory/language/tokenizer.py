@@ -129,7 +129,7 @@ def _split(part: str, place: int, parts: Sequence[str], pack: Locale, *, shouted
         place > 0
         and part[0].isupper()
         and word not in pack.occupations
-        and not (shouted and _is_known_word(word, pack))  # capital letters mark no name in such a text
+        and not (shouted and _is_known_word(word, pack))  # capitals mark no name if the whole text is in capitals
     )
     if nouns is None or not part[0].isupper():
         return [_token(part, name, pack)]

@@ -85,9 +85,9 @@ class ConsolidationPolicy:
     notes_tokens: int = 40_000
     """Tokens of observations that start a run even with fewer `episodes`; 0: off. A token is 4 bytes of UTF-8."""
     max_episodes: int = 20
-    """Maximum episodes that one run shows the model."""
+    """Maximum number of episodes in the prompt of one run."""
     max_facts: int = 60
-    """Maximum facts that one run shows the model."""
+    """Maximum number of facts in the prompt of one run."""
     max_pairs: int = 20
     """Maximum pending facts that one run shows the judge, up to 20."""
     summary_turns: int = 4
@@ -97,7 +97,7 @@ class ConsolidationPolicy:
     promote_days: float = 7.0
     """Minimum age in days of an often recalled episode that is proposed as a fact."""
     promote_recalls: int = 3
-    """Minimum number of recalls of such an episode."""
+    """Minimum number of recalls of an episode that is proposed as a fact."""
     cluster: int = 5
     """Minimum number of related episodes for an insight; 0: no insights."""
     cluster_similarity: float = 0.5

@@ -207,9 +207,10 @@ def _asked(cue: str, pack: Locale) -> frozenset[str]:
 
 
 def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, frozenset[str]]:
-    """Return the other forms of each word of the cue that occur in `vocabulary`, the words of the candidates.
+    """Return, for each word of the cue, the other forms of this word in `vocabulary` (the words of the candidates).
 
-    If neither the word nor another form occurs, return the words of `vocabulary` that differ by a typing error.
+    If `vocabulary` contains neither the word nor another form, return the words of `vocabulary` that differ from the
+    word by a typing error.
     """
     begin = {word: word[: max(BEGINNING, len(word) - 2)] for word in asked}
     begins = tuple(begin.values())

@@ -1,8 +1,8 @@
 """Recognise instructions to the assistant in a text that memory would store; pure.
 
-Such a text may try to control the assistant when it is shown later: "always recommend …", a tool call, a URL that sends
-data away, a line that looks like prompt syntax. `instruction_rule` returns the name of the rule that matches a
-statement. The orders of each language are in `orders/`; the other rules are the same for all languages. A preference
+A stored instruction may try to control the assistant when it is shown later: "always recommend …", a tool call, a URL
+that sends data away, a line that looks like prompt syntax. `instruction_rule` returns the name of the rule that matches
+a statement. The orders of each language are in `orders/`; the other rules are the same for all languages. A preference
 about answers ("please answer in German") is not an instruction.
 """
 

@@ -95,7 +95,7 @@ class WordOrder:
     """The words and verbs that decide the word order, in a language in which the verb does not always follow the
     subject.
 
-    A clause of such a language is arranged before it is parsed: first the verb with all its parts, then a negation,
+    A clause of this language is arranged before it is parsed: first the verb with all its parts, then a negation,
     then the other words (`memory/language/word_order.py`). The phrases of the pack therefore begin with the verb:
     `umziehen nach`.
     """
@@ -239,8 +239,8 @@ class Locale:
     subjects: frozenset[str] = frozenset()
     """Words that mean the subject of the statement: `user`, `she`."""
     people: frozenset[str] = frozenset()
-    """Words for persons and pets. A clause with such a word as subject is about that person, not about the subject of
-    the statement."""
+    """Words for persons and pets. If one of these words is the subject of a clause, the clause is about that person or
+    pet, not about the subject of the statement."""
     occupation: str = ""
     """The predicate of `is a nurse`."""
     owning: str = ""

@@ -1,4 +1,4 @@
-"""Chinese labels, in simplified and traditional characters."""
+"""Chinese labels of secrets, in simplified and traditional characters. `words.py` explains the fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English labels that are not in `lexicon.py`."""
+"""English labels of secrets that are not in `lexicon.py`. `words.py` explains the fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""French labels that are not in `lexicon.py`."""
+"""French labels of secrets that are not in `lexicon.py`. `words.py` explains the fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German labels that are not in `lexicon.py`."""
+"""German labels of secrets that are not in `lexicon.py`. `words.py` explains the fields."""
 
 from __future__ import annotations
 

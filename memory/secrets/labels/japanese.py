@@ -1,4 +1,4 @@
-"""Japanese labels."""
+"""Japanese labels of secrets: words that announce a secret. `words.py` explains the fields."""
 
 from __future__ import annotations
 

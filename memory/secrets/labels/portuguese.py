@@ -1,4 +1,4 @@
-"""Portuguese labels, of Portugal and Brazil."""
+"""Portuguese labels of secrets, for Portugal and Brazil. `words.py` explains the fields."""
 
 from __future__ import annotations
 

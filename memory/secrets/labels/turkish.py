@@ -1,4 +1,4 @@
-"""Turkish labels. A label may have endings: `şifrem` is my password."""
+"""Turkish labels of secrets. A label may have endings: `şifrem` means "my password". `words.py` explains the fields."""
 
 from __future__ import annotations
 

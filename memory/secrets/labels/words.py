@@ -49,8 +49,9 @@ class SecretLabels:
     change_verbs: str = ""
     """Beginnings of the verbs that must come before `changes`."""
     marks: str
-    """Words or letters that identify the language, in lower case with accents. In such a text the copulas also connect
-    shared labels to values. `told_passwords` reads shared labels in English, German, Spanish and French."""
+    """Words or letters that identify the language, in lower case with accents. In a text with one of these marks, the
+    copulas also connect shared labels to values. `told_passwords` reads shared labels in English, German, Spanish and
+    French."""
     about: str
     """Beginnings of words that describe a secret, and function words. They are not values."""
     units: str = ""
