@@ -68,7 +68,7 @@ down: ## stops them; the volumes stay
 generate: $(VENV)/.ready-dev ## writes the files that are made from the code anew: schemas, OpenAPI, AsyncAPI, tables of docs/reference
 	$(BIN)/python -m docs.generate
 
-hooks: $(VENV)/.ready-dev ## lint and make unit before each commit, types before each push
+hooks: $(VENV)/.ready-dev ## lint before each commit, types and make unit before each push
 	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 COMPILE = $(BIN)/pip-compile --quiet --no-header --no-annotate --strip-extras --allow-unsafe \
