@@ -42,7 +42,7 @@ class Limits:
     idle_seconds: float = 75.0
     """Time that a connection without a request stays open. MEMSTREAM_KEEP_ALIVE_TIMEOUT sets it."""
     retry_seconds: int = 2
-    """Time in Retry-After when the server is busy or a part of it does not answer."""
+    """Time in Retry-After when the server is busy, or the log or the store does not answer."""
     streams: int = 64
     """Concurrent event streams, including streams of `/mcp`."""
     streams_per_tenant: int = 32
