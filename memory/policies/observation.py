@@ -92,8 +92,8 @@ class ObservePolicy:
     company: float = 600.0
     """Maximum seconds that a turn waits for further turns."""
     rounds: int = 4
-    """Maximum calls for one event of a session. The limit does not apply while turns are observed one by one. A command
-    then observes the remaining turns."""
+    """Maximum calls for one event of a session, except while turns are observed one by one. A command observes the
+    turns beyond the limit."""
     waiting_turns: int = 100_000
     """Maximum number of turns of a tenant that wait for observation, in equal shares for the partitions; 0: no limit.
     Above it, a turn that has to wait for the model or the budget becomes a dead letter, `over_ceiling`. The default is

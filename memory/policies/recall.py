@@ -116,10 +116,10 @@ class RecallPolicy:
     episodic_match: float = 0.3
     """Weight of the match in an episode's score."""
     fit: float = 1.2
-    """Bonus for the episode or working entry that fits the cue best. Others get a smaller bonus."""
+    """Bonus for an episode or a working entry that fits the cue best of all candidates. A weaker fit gets less."""
     fact_fit: float = 1.6
-    """Bonus for the fact that fits the cue best. It is higher than `fit`, because a fact states what is true, and an
-    episode only what somebody said."""
+    """The same bonus for a fact. It is higher, because a fact states what is true, and an episode only what somebody
+    said."""
     asks: float = 0.5
     """Share of the score that a message loses when the message only asks a question."""
     reinforcements: int = 10
