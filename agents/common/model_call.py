@@ -36,7 +36,7 @@ class ModelQuestion(Generic[A]):
 class CallStopped:
     """The reason why there is no answer.
 
-    paused: the tier or the budget forbids the call. deferred: the model cannot be reached. failed: the answer was
+    paused: the tier or the budget forbids the call. deferred: the model is not available. failed: the answer was
     unusable, even after one repair. `retry_after`: seconds until a retry can succeed. It is set when the pause ends at
     a known time, or when the server asks for a longer wait than `ModelCaller.patience`.
     """
@@ -73,7 +73,7 @@ class ModelCaller:
             return CallStopped("paused", f"{error}: {error.remedy}", retry_after=error.retry_after)
         except Transient as error:
             remedy = f" ({error.remedy})" if error.remedy else ""
-            why = f"the model cannot be reached, the call is retried later: {error}{remedy}"
+            why = f"the model is not available, the call is retried later: {error}{remedy}"
             retry_after = error.retry_after if (error.retry_after or 0.0) > self.patience else None
             return CallStopped("deferred", why, retry_after=retry_after)
 

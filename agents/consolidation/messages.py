@@ -22,10 +22,10 @@ CODES: Final[dict[RunStatus, str]] = {
 }
 MESSAGES: Final[dict[RunStatus, str]] = {
     "paused": "the tier spends nothing on it: set MEMSTREAM_TIER=standard",
-    "deferred": "the model cannot be reached; the run is retried automatically",
+    "deferred": "the model is not available; the run is retried automatically",
     "failed": "the model's answer was unusable, even after one repair; the command is a dead letter",
 }
-ASK_AGAIN: Final = "the model cannot be reached; nothing was lost: send the command again"
+ASK_AGAIN: Final = "the model is not available; nothing was lost: send the command again"
 
 
 def proposal_commands(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:

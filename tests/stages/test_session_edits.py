@@ -141,6 +141,16 @@ async def test_the_blocks_of_a_session_are_bounded() -> None:
     assert "at most 100 fit" in (await editor.refusal("blocks.rethink", name="b0", value="x" * 90)).message
 
 
+@pytest.mark.parametrize("kind", ["blocks.attach", "procedures.activate"])
+async def test_a_full_session_names_the_edit_that_makes_room(kind: str) -> None:
+    """`remove` would delete the block or the procedure of the owner."""
+    editor = SessionEditor()
+    for n in range(BLOCKS_MAX):
+        await editor.done(kind, name=f"n{n}", owner=user("u1"))
+    why = await editor.refusal(kind, name="one more", owner=user("u1"))
+    assert (why.code, "detach or deactivate one first" in why.message) == ("too_many", True)
+
+
 async def test_a_secret_is_masked_in_a_block() -> None:
     editor = SessionEditor()
     await editor.done("blocks.define", name="Task", value="The card is 4111 1111 1111 1111")

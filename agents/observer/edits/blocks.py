@@ -72,7 +72,8 @@ def _hold(
 ) -> SessionEditResult:
     others = _others(field, args.name, args.owner, scope)
     if len(others) >= BLOCKS_MAX:
-        return refused("too_many", f"a session holds at most {BLOCKS_MAX} of them: remove another one first", scope)
+        message = f"a session has at most {BLOCKS_MAX} attached blocks, and as many active procedures"
+        return refused("too_many", f"{message}: detach or deactivate one first", scope)
     held = (*others, NamedRecord(name=args.name, owner=args.owner))
     return SessionEditResult(result, scope.session.model_copy(update={field: held}))
 
