@@ -27,6 +27,7 @@ import structlog
 
 from ...schemas.errors import Transient
 from ..log.port import Record
+from .error_boundary import failure_of
 from .held_events import TP, Epoch, Lane, LaneStats, LostDelivery, Slot, Window
 
 log = structlog.get_logger(__name__)
@@ -101,44 +102,50 @@ class SetAside(Generic[T]):
         slot.window.set_aside(slot, left)
 
     async def _read_again(self, epoch: Epoch[T], window: Window[T]) -> None:
-        try:
-            await self._read(epoch, window)
-        except Transient as away:
-            log.warning("record_not_read_again", topic=window.tp[0], partition=window.tp[1], why=str(away))
+        failure = await failure_of(self._read(epoch, window))
+        if isinstance(failure, Transient):
+            log.warning("record_not_read_again", topic=window.tp[0], partition=window.tp[1], why=str(failure))
             await asyncio.sleep(random.uniform(0, PAUSE))
-        except Exception as failure:  # noqa: BLE001 - every other failure ends the worker
-            if not self._is_over(epoch):
-                self._end(epoch, failure)
-        finally:
-            window.reading_again = False
-            self.make_room(epoch, window)
+        elif failure is not None and not self._is_over(epoch):
+            self._end(epoch, failure)
+        window.reading_again = False
+        self.make_room(epoch, window)
 
     async def _read(self, epoch: Epoch[T], window: Window[T]) -> None:
-        """Read dropped records again: the oldest records if the window has room, else records of starving tenants."""
-        starving = {} if window.wants_records() else _starving(epoch, window)
-        heads = [slot for slots in starving.values() for slot in slots]
-        waiting = deque(sorted(heads, key=lambda slot: slot.offset) or (slot for slot in window.pending if slot.aside))
-        left = {tenant: STARVING_SHARE * window.size_limit / len(starving) for tenant in starving}
-        restored = False
+        """Read dropped records again: the oldest records if the window has room, else records of starving tenants.
+
+        Raises LostDelivery when the log no longer has one of them.
+        """
+        has_room = window.wants_records()
+        starving = {} if has_room else _starving(epoch, window)
+        heads = sorted((slot for slots in starving.values() for slot in slots), key=lambda slot: slot.offset)
+        waiting = deque((slot for slot in window.pending if slot.aside) if has_room else heads)
         if not waiting:
             return
+        left = {tenant: STARVING_SHARE * window.size_limit / len(starving) for tenant in starving}
+        restored = False
+
+        def is_wanted(slot: Slot[T]) -> bool:
+            """Return whether no earlier event's outcome covered the event, and its tenant's share is not used up."""
+            return slot.aside and (has_room or left[slot.tenant] > 0)
+
         async with aclosing(self._rereads.read(window.tp, waiting[0].offset)) as records:
             async for record in records:
-                while waiting and not (waiting[0].aside and left.get(waiting[0].tenant, 1) > 0):
-                    waiting.popleft()  # an earlier event's outcome covered it, or its tenant's share is used up
-                if not waiting or self._is_over(epoch) or (not starving and restored and not window.takes_records()):
-                    return
-                slot = waiting[0]
-                if record.position.offset > slot.offset:
-                    break
-                if record.position.offset == slot.offset:
-                    restored = True
+                while waiting and not is_wanted(waiting[0]):
                     waiting.popleft()
-                    if starving:
-                        slot.kept = True
-                        left[slot.tenant] -= record.size()
-                    self._restore(epoch, slot, record)
-        lost = next((slot for slot in waiting if slot.aside and left.get(slot.tenant, 1) > 0), None)
+                if not waiting or self._is_over(epoch) or (has_room and restored and not window.takes_records()):
+                    return
+                if record.position.offset < waiting[0].offset:
+                    continue
+                if record.position.offset > waiting[0].offset:
+                    break
+                slot = waiting.popleft()
+                restored = True
+                if not has_room:
+                    slot.kept = True
+                    left[slot.tenant] -= record.size()
+                self._restore(epoch, slot, record)
+        lost = next(filter(is_wanted, waiting), None)
         if lost is not None and not self._is_over(epoch):
             where = f"{window.tp[0]}[{window.tp[1]}]"
             raise LostDelivery(f"{where}: {lost.offset} was delivered, and the log has it no longer")

@@ -490,7 +490,11 @@ async def test_a_backlog_of_large_records_keeps_no_other_tenant_from_being_deliv
             await gate.wait()
         world.done.add(item)
 
-    world.lanes._handle = handle
+    async def read(tp: TP, offset: int) -> AsyncGenerator[Record]:
+        for at in range(offset, len(keys)):
+            yield Record(Position(*tp, at), None, b"x" * size)
+
+    world.lanes._handle, world.read = handle, read  # type: ignore[method-assign]
     world.random.random = lambda: 1.0  # type: ignore[method-assign]
     for offset, key in enumerate(keys):
         assert world.lanes.has_room(tp), f"record {offset} would not be fetched"
@@ -544,6 +548,51 @@ async def test_a_tenant_whose_only_event_to_start_has_started_gets_another_recor
     assert stripped == ["w", "v"]
     for gate in gates.values():
         gate.set()
+    await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
+
+
+async def test_records_of_a_starving_tenant_use_a_quarter_of_the_bytes() -> None:
+    """Blocked events of two tenants hold more than half of the bytes. The third tenant gets records nevertheless, and
+    no more than its share, although it has more events without their records.
+    """
+    tp = (TOPIC_A, 0)
+    keys = ["x", "y", *(f"loud-{n}" for n in range(12))]
+    world = World({tp: keys}, seed=1, in_flight=20, held_bytes=40)
+    blocked, loud = asyncio.Event(), asyncio.Event()
+
+    async def handle(item: tuple[TP, int]) -> None:
+        if keys[item[1]] in "xy":
+            await blocked.wait()
+        elif item[1] >= 6:
+            await loud.wait()
+        world.done.add(item)
+
+    def strip(item: tuple[TP, int]) -> int:
+        world.stripped.add(item)
+        return 0
+
+    async def read(tp: TP, offset: int) -> AsyncGenerator[Record]:
+        for at in range(offset, len(keys)):
+            yield Record(Position(*tp, at), None, b"x" * 4)
+
+    world.lanes._handle, world.strip, world.read = handle, strip, read  # type: ignore[method-assign]
+    for offset, key in enumerate(keys):
+        tenant, _, lane = key.partition("-")
+        world.lanes.submit(
+            tp,
+            offset,
+            key,
+            (tp, offset),
+            committed=0,
+            tenant=tenant,
+            size=4 if lane else 11,
+            left=len(keys) - offset - 1,
+        )
+    await wait_for(lambda: len(world.stripped) == 5, "three more records", deadline=10, pause=0)
+    assert world.lanes.stats.held_bytes == 22 + 12
+    loud.set()
+    await wait_for(lambda: len(world.done) == 12, "every event of the third tenant", deadline=10, pause=0)
+    blocked.set()
     await wait_for(world.finished_of(tp), "every event", deadline=10, pause=0)
 
 
@@ -609,6 +658,7 @@ async def test_a_record_that_cannot_be_read_again_stops_the_worker(failure: Exce
     gate.set()
     await crashed(world)
     assert isinstance(world.crashed, LostDelivery if failure is None else RuntimeError)
+    assert world.violations == []
     assert world.committed.get(tp, 0) < 15
 
 
