@@ -66,71 +66,33 @@ Mark = Callable[[Record], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Records of one kind, and the topic that shows their effect. `processes`: the stages of each process."""
+    """Records of one kind, and the topic that shows their effect."""
 
     what: str
     source: str
     made: Callable[[str, str, str, int], tuple[bytes, bytes]]
-    """Return key and value of a record, given tenant, user, mark and bytes."""
+    """Function that returns key and value of a record, from tenant, user, mark and bytes."""
     effects: str
     mark: Mark
-    processes: list[tuple[StageName, ...]]
+    stages: tuple[StageName, ...]
+    """The stages of each process."""
+    processes: int = 1
+    """Number of processes on Kafka. In a folder there is one."""
 
 
-CASES = ("observer", "reflector", "consolidation", "all stages")
-
-
-async def measure(world: World, load: Load, case: str) -> list[Figure]:
-    """Measure one of `CASES` in a world of its own: what a flood leaves would keep the next case waiting."""
-    return [await _ratio(world, load, _case(case, world))]
-
-
-def _case(name: str, world: World) -> Case:
-    if name == "observer":
-        return Case(
-            what="observer alone, until observed",
-            source=TURNS.name,
-            made=_turn,
-            effects=OBSERVATIONS.name,
-            mark=turn_of,
-            processes=[("observer",)],
-        )
-    if name == "reflector":
-        return Case(
-            what="reflector alone, from the observation until the fact",
-            source=OBSERVATIONS.name,
-            made=_observed,
-            effects=FACTS_UPDATED.name,
-            mark=_mark_of_fact,
-            processes=[("reflector",)],
-        )
-    if name == "consolidation":
-        return Case(
-            what="consolidation alone, from the command until its result",
-            source=COMMANDS.name,
-            made=_command,
-            effects=RESULTS.name,
-            mark=_mark_of_result,
-            processes=[("consolidation",)],
-        )
-    count, where = (2, "two processes") if world.kind == "kafka" else (1, "one process")
-    return Case(
-        what=f"all stages in {where}, until the fact",
-        source=TURNS.name,
-        made=_turn,
-        effects=FACTS_UPDATED.name,
-        mark=_mark_of_fact,
-        processes=[STAGES] * count,
-    )
+async def measure(world: World, load: Load, name: str) -> list[Figure]:
+    """Measure one of `CASES`. The records that its flood leaves would delay a second case in the same world."""
+    return [await _ratio(world, load, CASES[name])]
 
 
 async def _ratio(world: World, load: Load, case: Case) -> Figure:
     await world.model.reset(latency=load.latency)
-    for place, stages in enumerate(case.processes):
-        world.worker(*stages, name=f"{place}" if len(case.processes) > 1 else None)
+    count = case.processes if world.kind == "kafka" else 1
+    for place in range(count):
+        world.worker(*case.stages, name=f"{place}" if count > 1 else None)
     calm = Tenant("calm", case, sessions=10, size=0)
     flood = Tenant("flood", case, sessions=100, size=load.flood_bytes)
-    count = round(load.calm_rate * load.seconds)
+    measured = round(load.calm_rate * load.seconds)
     async with watched(world.log, case.effects, case.mark) as arrivals:
 
         async def times(records: list[Said]) -> list[float]:
@@ -141,10 +103,10 @@ async def _ratio(world: World, load: Load, case: Case) -> Figure:
         warm = calm.records(10)
         await produce(world.log, warm, topic=case.source)
         await arrivals.all_of((each.mark for each in warm), within=WITHIN)
-        alone = await times(calm.records(count))
+        alone = await times(calm.records(measured))
         async with _flooding(world, flood, load):
             await asyncio.sleep(FLOOD_AHEAD)
-            beside = await times(calm.records(count))
+            beside = await times(calm.records(measured))
         done = sum(each.startswith(flood.name) for each in arrivals.at)
     world.kill()
     return Figure(
@@ -159,7 +121,7 @@ async def _ratio(world: World, load: Load, case: Case) -> Figure:
             "alone p95": percentile(alone, 0.95),
             "beside p50": percentile(beside, 0.5),
             "beside p95": percentile(beside, 0.95),
-            "records": count,
+            "records": measured,
             "flood done": done,
         },
     )
@@ -258,3 +220,40 @@ def _mark_of_fact(record: Record) -> str:
 
 def _mark_of_result(record: Record) -> str:
     return str(json.loads(record.value or b"{}")["command_id"])
+
+
+CASES = {
+    "observer": Case(
+        what="observer alone, until observed",
+        source=TURNS.name,
+        made=_turn,
+        effects=OBSERVATIONS.name,
+        mark=turn_of,
+        stages=("observer",),
+    ),
+    "reflector": Case(
+        what="reflector alone, from the observation until the fact",
+        source=OBSERVATIONS.name,
+        made=_observed,
+        effects=FACTS_UPDATED.name,
+        mark=_mark_of_fact,
+        stages=("reflector",),
+    ),
+    "consolidation": Case(
+        what="consolidation alone, from the command until its result",
+        source=COMMANDS.name,
+        made=_command,
+        effects=RESULTS.name,
+        mark=_mark_of_result,
+        stages=("consolidation",),
+    ),
+    "all stages": Case(
+        what="all stages, until the fact",
+        source=TURNS.name,
+        made=_turn,
+        effects=FACTS_UPDATED.name,
+        mark=_mark_of_fact,
+        stages=STAGES,
+        processes=2,
+    ),
+}
