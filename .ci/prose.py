@@ -1,11 +1,10 @@
 """Check docstrings, comments and pages for patterns that readers stumble over.
 
-    python .ci/prose.py            compare with the allowed counts; exit 1 when a file has more, or fewer
-    python .ci/prose.py --write    write the counts of today, which may only be smaller
-    python .ci/prose.py PATH …     print each finding of these files
+    python .ci/prose.py            compare with the allowed counts; exit 1 if a file has more, or fewer
+    python .ci/prose.py --write    write the present counts; no count may grow
+    python .ci/prose.py PATH …     print each finding in these files
 
-`.ci/prose-allowed.json` has the findings that remain, by file and pattern. A count only goes down: a file that improves
-is written with `--write`, and a file that is not listed has none.
+`.ci/prose-allowed.json` has the number of findings that remain, by file and pattern. A file without an entry has none.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = ROOT / ".ci" / "prose-allowed.json"
 SOURCES = ("*.py", "*.md")
 LEFT_OUT = ("docs/adr/", "docs/notes/", "CHANGELOG.md", "tests/", "bench/", ".ci/prose.py")
-"""Records of their day, and code that only its authors read."""
+"""Records of one day, and code that users do not read."""
 
 FIRST_WORD = re.compile(r"(What|Who|Whose|Whom|Of|So|That|Whether|Which|Those|Such)\b")
-"""A docstring begins with a verb or a noun, so that its first line says what the thing is or does."""
+"""First words of a docstring that hide what the thing is or does. A verb or a noun shows it."""
 
 PATTERNS = {
     "tell": re.compile(r"\b(tells?|told)\b", re.IGNORECASE),  # reports, shows, says
@@ -41,7 +40,7 @@ PATTERNS = {
         r"\b(of those (that|of|who|which)|the ones? (that|of|with|which)|such as (have|are|has|is)|those of|that of)\b",
         re.IGNORECASE,
     ),  # name the thing
-    # Name the thing.
+    # name the thing
     "what": re.compile(r"\b(of|with|by|from|for|in|to|as|than|beside|behind|whatever) what\b", re.IGNORECASE),
     "so many": re.compile(r"\bso (many|much|long)\b(?! as)", re.IGNORECASE),  # give the number's name
     "whose turn": re.compile(r"\b(whose turn|of whom|by whom|to whom)\b", re.IGNORECASE),
@@ -84,7 +83,7 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 
 def findings(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield line, pattern and text of each finding. Code and quotations count for nothing."""
+    """Yield line, pattern and text of each finding. Code and quotations are not searched."""
     for line, text, begins in texts(path):
         prose = _QUOTED.sub("", _CODE.sub("", text))
         if begins and FIRST_WORD.match(text):
@@ -106,8 +105,8 @@ def main(arguments: list[str]) -> int:
         for path in files()
         if (found := Counter(name for _, name, _ in findings(path)))
     }
-    allowed = json.loads(ALLOWED.read_text()) if ALLOWED.exists() else None
-    worse = [] if allowed is None else _more(counts, allowed)
+    allowed = json.loads(ALLOWED.read_text())
+    worse = _more(counts, allowed)
     for path, name in worse:
         for line, which, text in findings(ROOT / path):
             if which == name:
@@ -118,7 +117,8 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--write"]:
         ALLOWED.write_text(json.dumps(counts, indent=1) + "\n")
     elif counts != allowed:
-        print("Fewer findings than .ci/prose-allowed.json has. Write it: python .ci/prose.py --write")
+        better = ", ".join(sorted(path for path in {*counts, *allowed} if counts.get(path) != allowed.get(path)))
+        print(f"Fewer findings than .ci/prose-allowed.json has ({better}). Write the counts: prose.py --write")
         return 1
     print(f"{sum(sum(each.values()) for each in counts.values())} findings in {len(counts)} files are left")
     return 0
