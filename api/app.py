@@ -19,11 +19,10 @@ from ..recall.record_reader import RecordReader
 from ..recall.service import RecallPort
 from ..recall.verbatim import VerbatimReader
 from ..schemas.topics import FACTS_UPDATED
-from ..streams.engine.commands import CommandPort
-from ..streams.engine.health import Readiness
-from ..streams.engine.turn_sender import TurnSender
 from ..streams.log.fanout import FanoutBounds, TopicFanout
 from ..streams.log.port import Log
+from ..streams.senders.commands import CommandPort
+from ..streams.senders.turns import TurnSender
 from ..tools.editor import MemoryEditor
 from ..tools.tool_port import ToolPort
 from . import (
@@ -52,6 +51,7 @@ from .problems import METHODS
 from .recall import LimitOf
 from .root_path import RootPath
 from .shares import Pools, SharedTools
+from .worker_health import Readiness
 
 DESCRIPTION = (
     "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). "

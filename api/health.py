@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ConfigDict
 
-from ..streams.engine.health import Readiness
+from .worker_health import Readiness
 
 LOG = "log"
 """Name of the part that alone decides whether the server is ready. While the store is unavailable, the server still

@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..schemas.commands import Command, CommandResult
-from ..streams.engine.audit import audit
-from ..streams.engine.commands import CommandPort
+from ..streams.senders.commands import CommandPort
+from ..tools.audit import audit
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from ..schemas.errors import NoShare, Poison, StageError, Transient
-from ..streams.engine.audit import audit
+from ..tools.audit import audit
 
 log = structlog.get_logger(__name__)
 

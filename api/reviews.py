@@ -16,8 +16,8 @@ from ..recall.provenance import FactRef, FactTracer
 from ..schemas.base import Reason
 from ..schemas.commands import Command, CommandResult, FactReview
 from ..schemas.facts import FactState
-from ..streams.engine.audit import audit
-from ..streams.engine.commands import CommandPort
+from ..streams.senders.commands import CommandPort
+from ..tools.audit import audit
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .maintenance import WAIT_DEFAULT, WAIT_MAX

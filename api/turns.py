@@ -11,9 +11,9 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict
 
 from ..schemas.turns import Owner, Turn
-from ..streams.engine.audit import audit
-from ..streams.engine.turn_sender import TurnSender
 from ..streams.log.port import Position
+from ..streams.senders.turns import TurnSender
+from ..tools.audit import audit
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of

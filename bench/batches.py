@@ -25,9 +25,9 @@ from rich.table import Table
 from memstream.adapters.batching.coalescer import CoalescePolicy
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import EmbedderIdentity, Point, VectorStore
-from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.adapters.vectors.point_batcher import POLICY
 from memstream.schemas import ids
 

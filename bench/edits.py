@@ -14,7 +14,7 @@ from memstream.schemas.commands import SessionRef
 from memstream.schemas.edits.blocks import BlockRethink
 from memstream.schemas.edits.facts import FactRemember
 from memstream.schemas.turns import Owner
-from memstream.streams.engine.commands import CommandSender
+from memstream.streams.senders.commands import CommandSender
 from memstream.tools.editor import EditTarget, MemoryEditor
 
 from .freshness import opened_store, start_all

@@ -31,8 +31,8 @@ from memstream.schemas.topics import (
     StageName,
 )
 from memstream.schemas.turns import Owner
-from memstream.streams.engine.turn_sender import user_turn
 from memstream.streams.log.port import Record
+from memstream.streams.senders.turns import user_turn
 
 from .report import Figure
 from .turns import Said, percentile, produce, produce_evenly, turn_of, watched

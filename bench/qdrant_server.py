@@ -13,8 +13,8 @@ from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
-from memstream.adapters.vectors.remote import Address
-from memstream.adapters.vectors.server_engine import remote_engine
+from memstream.adapters.vectors.server.remote import Address
+from memstream.adapters.vectors.server.server_engine import remote_engine
 from tests.support.qdrant import GIVEN
 
 REQUEST_SECONDS = 60.0

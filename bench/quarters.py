@@ -26,7 +26,7 @@ from rich.table import Table
 from memstream.adapters.ports import DenseRanking, EmbedderIdentity, LexicalRanking, Point, Ranking
 from memstream.adapters.vectors.conditions import equals
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.recall.filters import these
 from memstream.recall.payloads import FIELDS
 from memstream.schemas import ids

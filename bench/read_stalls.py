@@ -9,7 +9,7 @@ from qdrant_client import models
 
 from memstream.adapters.ports import DenseRanking, LexicalRanking
 from memstream.adapters.vectors.conditions import equals
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.schemas import ids
 from memstream.schemas.collections import FACTS
 

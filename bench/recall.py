@@ -31,10 +31,10 @@ import click
 from qdrant_client import models
 from rich.console import Console
 
-from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.edge_index import GraphBuilder
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge_index import GraphBuilder
 from memstream.adapters.vectors.engine import QdrantEngine
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.cli.process.garbage_collection import tune_garbage_collection
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.payloads import FIELDS

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from prometheus_client import CollectorRegistry
 
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.api.credentials import Credentials
 from memstream.cli.process.garbage_collection import tune_garbage_collection
 from memstream.cli.wiring.server import HttpServer, ServerParts, listening, url_of

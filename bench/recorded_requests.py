@@ -11,7 +11,7 @@ import aiohttp
 from qdrant_client import AsyncQdrantClient
 from yarl import URL
 
-from memstream.adapters.vectors.remote import RestTransport
+from memstream.adapters.vectors.server.remote import RestTransport
 
 
 class SentRequest(NamedTuple):

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from memstream.schemas import ids
 from memstream.schemas.topics import TURNS
-from memstream.streams.engine.turn_sender import user_turn
 from memstream.streams.log.port import Log, Record
+from memstream.streams.senders.turns import user_turn
 from tests.support.polling import wait_for
 
 TENANT = "bench"

@@ -29,13 +29,13 @@ import click
 from qdrant_client import models
 from rich.console import Console
 
-from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
 from memstream.adapters.vectors.engine import EngineRow
 from memstream.cli.output import logs
 from memstream.schemas import ids
 from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, STAGES, StageName, changelog_of
-from memstream.streams.engine.turn_sender import user_turn
 from memstream.streams.log.partitioner import partition_for
+from memstream.streams.senders.turns import user_turn
 
 from .model import Model
 from .report import Figure, as_json, as_table, machine

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from memstream.adapters.vectors.loopback import ENGINE_FOLDER
+from memstream.adapters.vectors.embedded.loopback import ENGINE_FOLDER
 from memstream.schemas.topics import StageName, group_of, read_by
 from memstream.streams.log import topic_admin
 from memstream.streams.log.broker_url import EMBEDDED

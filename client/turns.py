@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from ..schemas.errors import Poison
 from ..schemas.front_door.turns import read_turn
 from ..schemas.turns import Turn, turn_value
-from ..streams.engine.turn_sender import TurnSender
 from ..streams.log.port import Log, Position
+from ..streams.senders.turns import TurnSender
 from .errors import translate_errors
 
 if TYPE_CHECKING:

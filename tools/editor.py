@@ -16,8 +16,8 @@ from ..schemas.base import Contract
 from ..schemas.command_kinds import Address, CommandKind, command_kind
 from ..schemas.commands import Command, CommandResult, ResultError, SessionRef
 from ..schemas.turns import Owner
-from ..streams.engine.audit import audit
-from ..streams.engine.commands import CommandPort
+from ..streams.senders.commands import CommandPort
+from .audit import audit
 
 IDEMPOTENCY_KEY_MAX: Final = 128
 """Maximum length of an idempotency key, in code points."""

@@ -44,8 +44,8 @@ from ..schemas.tools import (
     TraceUpdated,
 )
 from ..schemas.turns import Owner
-from ..streams.engine.audit import audit
-from ..streams.engine.commands import CommandPort
+from ..streams.senders.commands import CommandPort
+from .audit import audit
 from .editor import EditRefused, EditTarget, MemoryEditor
 from .tool_call import Call, WriteWaits, record_id, trace_id
 from .tool_port import ToolError

@@ -27,7 +27,7 @@ from ...schemas.errors import Fatal
 from ..ports import CasResult, Payload, StoredPoint
 from . import point_validation
 from .conditions import equals, same
-from .edge import EdgeEngine
+from .embedded.edge import EdgeEngine
 from .engine import DENSE, ORDERING, QdrantEngine, ReadConsistency
 from .errors import foreign_answer, translate_errors
 from .filters import each_of, either, of_points, of_tenants

@@ -11,14 +11,14 @@ from ...schemas.collections import Consistency, Sharding
 from ...schemas.errors import Fatal, Transient
 from ..folder_lock import holder_of
 from ..ports import EmbedderIdentity
-from .edge import EdgeEngine
-from .edge_index import GraphBuilder
+from .embedded.edge import EdgeEngine
+from .embedded.edge_index import GraphBuilder
+from .embedded.loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
 from .engine import NO_ROOM, EngineRefused
 from .errors import COMPONENT, ROOM_REMEDY
-from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
-from .period_store import PeriodStore
-from .remote import Address
-from .server_engine import remote_engine
+from .periods.period_store import PeriodStore
+from .server.remote import Address
+from .server.server_engine import remote_engine
 
 REQUEST_SECONDS = 10
 """Time-out of one request to a remote Qdrant, in seconds. After a time-out, the outcome of the request is unknown, so

@@ -32,7 +32,7 @@ from ..ports import (
 from . import point_validation
 from .batch_requests import CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher
 from .collections import check_version, ensure_collections
-from .edge import EdgeEngine
+from .embedded.edge import EdgeEngine
 from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, QdrantEngine
 from .errors import translate_errors
 from .filters import of_tenant

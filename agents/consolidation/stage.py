@@ -37,7 +37,6 @@ from ...schemas.commands import Command, CommandResult, ResultError
 from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.applied import Committed
-from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
 from ...streams.engine.decision import Rows, StageDecision
 from ...streams.engine.handler import source_of
@@ -45,6 +44,7 @@ from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
+from ...streams.senders.commands import command_record, result_record
 from ..common.handled_sessions import HandledSessions, sessions_index
 from ..common.model_call import ModelCaller, tenant_of_breaker
 from ..common.owner_routing import OwnerCommand

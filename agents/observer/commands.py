@@ -20,7 +20,7 @@ from ...schemas.commands import (
 )
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import COMMANDS_SESSION
-from ...streams.engine.commands import command_record, result_record
+from ...streams.senders.commands import command_record, result_record
 from ..common.tier_gate import refusal
 from .flush import flushed
 from .reminders import SessionReminder

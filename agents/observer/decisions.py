@@ -22,10 +22,10 @@ from ...schemas.observations import Observed
 from ...schemas.outcomes import DeletePoints, Outcome, OutPoint, OutRecord, PutPoints, Source, Write
 from ...schemas.topics import OBSERVATIONS
 from ...schemas.turns import Owner
-from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
 from ...streams.engine.decision import StageDecision
 from ...streams.log.port import Record
+from ...streams.senders.commands import command_record, result_record
 from ..common.handled_until import HandledUntil
 from .batch import Batch, BatchTurn, UndecodableTurn
 from .commands import SOURCE, answer_records

@@ -19,9 +19,9 @@ from ...schemas.commands import Command, SessionEnd, SessionRef
 from ...schemas.outcomes import DeletePoints, Outcome, OutRecord, Source
 from ...schemas.row_keys import SESSION_EPOCHS
 from ...schemas.session_epochs import SessionEpochs
-from ...streams.engine.commands import command_record
 from ...streams.engine.decision import Rows, StageDecision
 from ...streams.engine.parking import is_parked
+from ...streams.senders.commands import command_record
 from ..common.session_ends import ENDS, TRIMS, SessionEnds, timed_key
 from ..common.stored_row import EPOCH_VERSION
 from .commands import SOURCE

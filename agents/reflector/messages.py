@@ -19,7 +19,7 @@ from ...schemas.observations import Observed
 from ...schemas.outcomes import OutRecord
 from ...schemas.prospective import StoredTask, TaskDue
 from ...schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED, TASKS_DUE
-from ...streams.engine.commands import result_record
+from ...streams.senders.commands import result_record
 from .fact_changes import FactChange
 
 SOURCE: Final = "/memstream/reflector"

@@ -53,7 +53,6 @@ from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.engine.applied import Committed
-from ...streams.engine.commands import result_record
 from ...streams.engine.decision import Rows, StageDecision
 from ...streams.engine.handler import source_of
 from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
@@ -61,6 +60,7 @@ from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
+from ...streams.senders.commands import result_record
 from ..common.handled_sessions import HandledSessions
 from ..common.outcomes import row_size
 from ..common.owner_routing import OwnerCommand

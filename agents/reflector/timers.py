@@ -19,8 +19,8 @@ from ...schemas.edits.prospective import TaskDueNow
 from ...schemas.outcomes import OutRecord
 from ...schemas.row_keys import index_key
 from ...schemas.turns import Owner
-from ...streams.engine.commands import command_record
 from ...streams.engine.decision import Rows
+from ...streams.senders.commands import command_record
 from ..common.handled_sessions import sessions_index
 from ..common.pending_index import INDEX_ROW, forget, pending_keys
 from ..common.stored_row import RowPart, StoredRow

@@ -24,9 +24,9 @@ from memstream.schemas.facts import Fact, StoredFact
 from memstream.schemas.front_door.turns import read_turn
 from memstream.schemas.topics import COMMANDS
 from memstream.schemas.turns import Owner, turn_value
-from memstream.streams.engine.turn_sender import TurnSender
 from memstream.streams.log.broker_url import EMBEDDED
 from memstream.streams.log.port import Log
+from memstream.streams.senders.turns import TurnSender
 from tests.support.model_server import ModelServer, Script
 from tests.support.polling import TimedOut, at_least, wait_for
 

@@ -17,8 +17,8 @@ from rich.console import Console
 from memstream.adapters.embedders.factory import create_embedder
 from memstream.adapters.ports import Embedder, Reranker
 from memstream.adapters.rerankers.late_interaction import LateInteraction
-from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.cli.wiring.ports import NoUsage, batching
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from prometheus_client import CollectorRegistry
 
 from memstream.adapters.ports import Embedder, PeriodVectorStore, Reranker, VectorStore
-from memstream.agents.recorder import Recorder
+from memstream.agents.recorder.stage import Recorder
 from memstream.memory.policies import FusionPolicy, RecallPolicy, RoutingPolicy, SessionLogPolicy
 from memstream.memory.recall.fusion import RankedList, fuse
 from memstream.memory.secrets.secret_filter import SecretFilter

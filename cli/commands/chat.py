@@ -17,7 +17,7 @@ from ...memory.policies import MemoryPolicy
 from ...schemas.errors import Poison
 from ...schemas.front_door.turns import read_turn
 from ...schemas.topics import group_of
-from ...streams.engine.turn_sender import TurnSender, user_turn
+from ...streams.senders.turns import TurnSender, user_turn
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..output import console, demo_output

@@ -9,8 +9,8 @@ import click
 
 from ...memory.policies import MemoryPolicy
 from ...schemas.front_door.turns import read_turn
-from ...streams.engine.turn_sender import TurnSender, user_turn
 from ...streams.log.broker_url import EMBEDDED
+from ...streams.senders.turns import TurnSender, user_turn
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..output import console, demo_output

@@ -11,8 +11,8 @@ import click
 
 from ...schemas.errors import Poison
 from ...schemas.front_door.turns import read_turn
-from ...streams.engine.turn_sender import TurnSender
 from ...streams.log.port import Position
+from ...streams.senders.turns import TurnSender
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit

@@ -15,7 +15,7 @@ from typing import TextIO
 
 import structlog
 
-from ...streams.engine.audit import AUDIT
+from ...tools.audit import AUDIT
 from ..process.standard_streams import dropping
 from .log_rate import LibraryLines, OurLines, log_rate
 

@@ -23,10 +23,10 @@ from ...schemas import ids
 from ...schemas.commands import Command, CommandResult, FactReview, SessionRef
 from ...schemas.topics import TURNS, StageName, group_of
 from ...schemas.turns import Owner
-from ...streams.engine.audit import audit
-from ...streams.engine.commands import CommandSender
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Log
+from ...streams.senders.commands import CommandSender
+from ...tools.audit import audit
 from ...tools.editor import ProtectedCommands
 from ..errors import PATIENCE, usage
 from ..output import console

@@ -13,7 +13,7 @@ from ...schemas.command_kinds import command_kind
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact
 from ...schemas.tools import TRACE_PREFIX
-from ...streams.engine.commands import CommandSender
+from ...streams.senders.commands import CommandSender
 from ...tools.editor import EditAnswer, EditRefused, EditTarget, MemoryEditor
 from ..errors import PATIENCE, CommandFailed, Exit
 from ..process.account import account

@@ -18,8 +18,8 @@ from ...recall.service import RecallPort, RecallService, TierFilter
 from ...recall.shared import SharedRecall
 from ...recall.tenant_recall import TenantRecall
 from ...recall.verbatim import VerbatimReader
-from ...streams.engine.commands import CommandPort, CommandSender
 from ...streams.log.port import Log
+from ...streams.senders.commands import CommandPort, CommandSender
 from ...tools.editor import MemoryEditor, ProtectedCommands
 from ...tools.tool_reads import ToolReads
 from ...tools.tool_writes import ToolWrites

@@ -19,7 +19,7 @@ from ...adapters.embedders.factory import create_embedder
 from ...adapters.folder_lock import FolderLock
 from ...adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
 from ...adapters.vectors.factory import open_store
-from ...adapters.vectors.period_store import PeriodStore
+from ...adapters.vectors.periods.period_store import PeriodStore
 from ...schemas.errors import Transient
 from ...streams.engine.fair_queue import FairQueue
 from ...streams.log.port import Log

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from ...adapters.ports import Embedder, Reranker
-from ...adapters.vectors.period_store import PeriodStore
+from ...adapters.vectors.periods.period_store import PeriodStore
 from ...api.app import SOURCE, Publication, Services, create_app, new_followers
 from ...api.credentials import Credentials, FileCredentials
 from ...api.health import LOG
@@ -37,9 +37,9 @@ from ...recall.search import COLLECTION_OF
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import STAGES, TURNS
 from ...streams.engine.metrics import Metrics
-from ...streams.engine.turn_sender import TurnSender
 from ...streams.log.fanout import TopicFanout
 from ...streams.log.port import Log
+from ...streams.senders.turns import TurnSender
 from ...tools.mcp_resources import UserResources
 from ..errors import usage
 from ..process.policy_reader import PolicyReader

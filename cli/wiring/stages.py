@@ -117,7 +117,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
     """
     calls, metrics = runner.calls, runner.metrics
     if name == "recorder":
-        from ...agents.recorder import Recorder
+        from ...agents.recorder.stage import Recorder
 
         return Recorder(
             store=ports.store,

@@ -18,11 +18,12 @@ from ...adapters.completions.router import CompletionsByTask
 from ...adapters.folder_lock import FolderLock
 from ...adapters.ports import Completions, Embedder, UsageSink
 from ...adapters.spend_meter import Meter
-from ...adapters.vectors.period_store import PeriodStore
+from ...adapters.vectors.periods.period_store import PeriodStore
 from ...agents.common.budget_client import BudgetClient
 from ...agents.common.tier_spending import TierSpending
 from ...agents.observer.turn_source import TurnSource, load_source
 from ...agents.reflector.fact_state_topic import check_facts_present
+from ...api.worker_health import LOOPBACK, AddressRefused, Readiness, served
 from ...memory.policies import ConflictPolicy, MemoryPolicy
 from ...memory.tenant_policies import TenantPolicies
 from ...schemas.collections import (
@@ -45,7 +46,6 @@ from ...schemas.errors import Fatal
 from ...schemas.topics import StageName
 from ...streams.engine.fair_places import FairPlaces
 from ...streams.engine.hangs import HangWatch
-from ...streams.engine.health import LOOPBACK, AddressRefused, Readiness, served
 from ...streams.engine.metrics import Metrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.app import AppSettings

@@ -28,7 +28,7 @@ from ...schemas.topics import COMMANDS, COMMANDS_SESSION, PARKED, StageName
 from ...schemas.turns import Owner
 from ..log.partitioner import partition_for
 from ..log.port import Log, Record
-from .commands import command_record
+from ..senders.commands import command_record
 from .metrics import StageMetrics
 from .shared_deaths import DEATHS
 from .unread import UNREAD

@@ -13,7 +13,7 @@ from qdrant_client import models
 
 from memstream.adapters.ports import EmbedderIdentity
 from memstream.adapters.vectors.collections import LEAST_VERSION
-from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal

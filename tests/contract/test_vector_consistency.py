@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from memstream.adapters.ports import LexicalRanking, NewWindow
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.schemas.collections import Consistency
 from memstream.schemas.periods import Period
 from tests.support.qdrant import given_qdrant, has_real_qdrant, loopback_qdrant, real_qdrant_url

@@ -13,7 +13,7 @@ import pytest_asyncio
 from qdrant_client import models
 
 from memstream.adapters.ports import DenseRanking, LexicalRanking, NewWindow, Point, StoredPoint
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.schemas.errors import Fatal
 from memstream.schemas.periods import Period
 from tests.support.vector_backends import FORMS, Backend, make_id, match, place
@@ -113,7 +113,7 @@ async def test_periods_are_there_after_a_reopen(backend: Backend) -> None:
 async def test_another_process_sees_a_period_that_was_opened(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     if not backend.many:
         pytest.skip("one process")
-    monkeypatch.setattr("memstream.adapters.vectors.period_store.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("memstream.adapters.vectors.periods.period_store.LOOK_SECONDS", 0.0)
     writer, reader = await backend.open(), await backend.open()
     try:
         await writer.ensure("turns")

@@ -20,9 +20,9 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.vectors import factory
-from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.loopback import HELD_EXIT, LoopbackServer, read_endpoint
 from memstream.adapters.vectors.factory import embedded_folder, open_store
-from memstream.adapters.vectors.loopback import HELD_EXIT, LoopbackServer, read_endpoint
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.qdrant import LoopbackQdrant, QdrantServer, loopback_qdrant
 from tests.support.vector_backends import EMBEDDER, make_id, make_point, make_row
@@ -301,7 +301,7 @@ async def test_a_holder_that_serves_nothing_is_named(tmp_path: Path, monkeypatch
 
 def test_a_second_server_on_a_folder_names_the_first_and_ends(running: LoopbackQdrant) -> None:
     second = subprocess.run(
-        [sys.executable, "-m", "memstream.adapters.vectors.loopback", "--folder", str(running.folder)],
+        [sys.executable, "-m", "memstream.adapters.vectors.embedded.loopback", "--folder", str(running.folder)],
         capture_output=True,
         text=True,
         timeout=60,

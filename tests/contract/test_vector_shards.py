@@ -18,7 +18,7 @@ import pytest_asyncio
 from memstream.adapters.ports import DenseRanking, LexicalRanking, NewWindow
 from memstream.adapters.vectors.engine import EngineRefused
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.adapters.vectors.shards import FALLBACK
 from memstream.schemas.errors import Fatal, Transient
 from memstream.schemas.periods import Period

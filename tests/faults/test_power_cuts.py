@@ -21,7 +21,7 @@ ENGINE_CUTS = 4
 READER = f"""
 import asyncio, json, sys
 from pathlib import Path
-from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
 
 async def main(folder):
     engine, rows, more = EdgeEngine(folder=folder), {{}}, None

@@ -13,9 +13,9 @@ from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import COMMANDS, RESULTS
 from memstream.schemas.turns import Owner
-from memstream.streams.engine.commands import CommandSender
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
+from memstream.streams.senders.commands import CommandSender
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 DEADLINE = 20.0

@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 from qdrant_client import models
 
-from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.edge_index import GraphBuilder, GraphPolicy
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge_index import GraphBuilder, GraphPolicy
 from memstream.adapters.vectors.engine import SEARCH, EngineRefused
 from tests.support.vector_backends import make_id, match
 

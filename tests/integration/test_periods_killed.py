@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from memstream.adapters.ports import EmbedderIdentity, Point
-from memstream.adapters.vectors import edge
+from memstream.adapters.vectors.embedded import edge
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.schemas.periods import Period
 from tests.support.vector_backends import make_id
 

@@ -13,8 +13,8 @@ from qdrant_client import models
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import DenseRanking, EmbedderIdentity, NewWindow, Point, StoredPoint
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
-from memstream.agents.recorder import Recorder
+from memstream.adapters.vectors.periods.period_store import PeriodStore
+from memstream.agents.recorder.stage import Recorder
 from memstream.memory.policies import RoutingPolicy, SessionLogPolicy
 from memstream.memory.recall.context_windows import NEIGHBOUR_MAX
 from memstream.memory.secrets.secret_filter import SecretFilter

@@ -13,9 +13,9 @@ import pytest
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import LexicalRanking, Point
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.agents.common.turn_labels import apply_labels
-from memstream.agents.recorder import Recorder
+from memstream.agents.recorder.stage import Recorder
 from memstream.memory.policies import RoutingPolicy, SessionLogPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
@@ -238,7 +238,7 @@ async def test_a_store_that_is_away_at_the_visit_stops_nothing(
 
     await world.deliver(world.said("a", AFTER, turn_id="t1"))
     monkeypatch.setattr(Recorder, "drop_periods", away)
-    monkeypatch.setattr("memstream.agents.recorder.VISIT_SECONDS", 0.0)
+    monkeypatch.setattr("memstream.agents.recorder.stage.VISIT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         await world.recorder.background()
     assert len(visits) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.memory.recall.prompt_framing import frame
 from memstream.recall.payloads import content_of
 from memstream.schemas.collections import TURNS

@@ -19,7 +19,7 @@ from qdrant_client import models
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import DenseRanking, LexicalRanking, NewWindow, Point, StoredPoint
 from memstream.adapters.vectors.factory import open_store
-from memstream.agents.recorder import TOGETHER, Recorder
+from memstream.agents.recorder.stage import TOGETHER, Recorder
 from memstream.memory.policies import RoutingPolicy, SessionLogPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids

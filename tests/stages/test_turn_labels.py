@@ -14,8 +14,8 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import DenseRanking, LexicalRanking
 from memstream.adapters.vectors.conditions import equals
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
-from memstream.agents.recorder import Recorder
+from memstream.adapters.vectors.periods.period_store import PeriodStore
+from memstream.agents.recorder.stage import Recorder
 from memstream.memory.policies import RoutingPolicy, SessionLogPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas.collections import LABELS, TURNS, WORKING

@@ -30,9 +30,9 @@ from memstream.recall.service import RecallResult
 from memstream.recall.verbatim import VerbatimReader
 from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
-from memstream.streams.engine.turn_sender import TurnSender
 from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.port import Log, Position
+from memstream.streams.senders.turns import TurnSender
 from memstream.tools.editor import MemoryEditor
 from memstream.tools.tool_port import ToolPort
 from memstream.tools.tool_reads import ToolReads

@@ -28,11 +28,11 @@ from aiokafka import AIOKafkaProducer
 from faust.types import TP
 from prometheus_client import CollectorRegistry
 
+from memstream.api.worker_health import served
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES
 from memstream.streams.engine.crash_points import CrashPoint
 from memstream.streams.engine.hangs import HangWatch
-from memstream.streams.engine.health import served
 from memstream.streams.engine.lanes import HELD_BYTES
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.process_exit import UNREACHABLE

@@ -14,9 +14,9 @@ from pathlib import Path
 import structlog
 from qdrant_client import models
 
-from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.edge_collection import call
-from memstream.adapters.vectors.edge_index import GraphBuilder, GraphPolicy
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge_collection import call
+from memstream.adapters.vectors.embedded.edge_index import GraphBuilder, GraphPolicy
 
 LANES = 8
 SIZE = 256

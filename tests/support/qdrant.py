@@ -88,7 +88,7 @@ class LoopbackQdrant:
         Blocks for about a second: use a thread where other coroutines must go on.
         """
         assert self._process is None, "the server runs already"
-        command = [sys.executable, "-m", "memstream.adapters.vectors.loopback", "--with-stdin"]
+        command = [sys.executable, "-m", "memstream.adapters.vectors.embedded.loopback", "--with-stdin"]
         self._process = subprocess.Popen(
             [*command, "--folder", str(self.folder), "--port", str(self._port)],
             stdin=subprocess.PIPE,  # closes when this process ends, and the server ends with it

@@ -14,7 +14,7 @@ from qdrant_client import models
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import EmbedderIdentity, Payload, Point
 from memstream.adapters.vectors.factory import open_store
-from memstream.adapters.vectors.period_store import PeriodStore
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.schemas.collections import Sharding
 
 from .qdrant import GIVEN, given_qdrant, has_real_qdrant, has_shards, real_qdrant_url

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memstream.adapters.ports import EmbedderIdentity, Point
-from memstream.adapters.vectors import edge_collection
+from memstream.adapters.vectors.embedded import edge_collection
 from memstream.adapters.vectors.engine import OPEN_ROOM, WRITE_ROOM
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore

@@ -13,9 +13,9 @@ import pytest
 from qdrant_client import models
 
 from memstream.adapters import durable_files
-from memstream.adapters.vectors import edge_collection, edge_sync
-from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.edge_sync import GroupSync, WriteAheadLog
+from memstream.adapters.vectors.embedded import edge_collection, edge_sync
+from memstream.adapters.vectors.embedded.edge import EdgeEngine
+from memstream.adapters.vectors.embedded.edge_sync import GroupSync, WriteAheadLog
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal
 from tests.support.polling import wait_for
@@ -285,7 +285,7 @@ async def test_a_new_collection_is_on_the_disk_before_it_has_its_name(
     steps: list[str] = []
     monkeypatch.setattr(edge_collection, "sync_tree", lambda folder: steps.append(f"tree of {folder.name}"))
     engine = EdgeEngine(folder=tmp_path)
-    monkeypatch.setattr("memstream.adapters.vectors.edge.sync_folder", lambda folder: steps.append("name"))
+    monkeypatch.setattr("memstream.adapters.vectors.embedded.edge.sync_folder", lambda folder: steps.append("name"))
     await engine.create_collection("facts", {"dense": COSINE})
     assert steps == ["tree of .creating-facts", "name"]
     await engine.close()

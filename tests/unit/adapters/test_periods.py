@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.adapters.ports import StoredPoint
-from memstream.adapters.vectors.period_merge import by_id, by_score, by_value, exhausted, scored, shares
-from memstream.adapters.vectors.period_words import having, rarity
-from memstream.adapters.vectors.periods import ended, forgotten, parts_of
+from memstream.adapters.vectors.periods.parts import ended, forgotten, parts_of
+from memstream.adapters.vectors.periods.period_merge import by_id, by_score, by_value, exhausted, scored, shares
+from memstream.adapters.vectors.periods.period_words import having, rarity
 from memstream.schemas.periods import Period
 
 ALIASES = {

@@ -17,8 +17,8 @@ from qdrant_client import AsyncQdrantClient, models
 
 from memstream.adapters.vectors.conditions import any_of, equals
 from memstream.adapters.vectors.errors import translate_errors
-from memstream.adapters.vectors.remote import Address
-from memstream.adapters.vectors.server_engine import _vector, remote_engine
+from memstream.adapters.vectors.server.remote import Address
+from memstream.adapters.vectors.server.server_engine import _vector, remote_engine
 from memstream.schemas.errors import Transient
 
 WHERE = models.Filter(must=[equals("tenant_id", "acme"), any_of("state", ["active", "pending"])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from memstream.adapters.vectors.remote import Address, RestTransport
+from memstream.adapters.vectors.server.remote import Address, RestTransport
 
 
 async def test_answers_are_asked_for_without_compression() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from memstream.agents.consolidation.stage import Consolidation
 from memstream.agents.observer.stage import Observer
-from memstream.agents.recorder import Recorder
+from memstream.agents.recorder.stage import Recorder
 from memstream.agents.reflector.stage import Reflector
 from memstream.schemas.topics import FACTS, POLICIES, STAGES, TOPICS, accesses, dead_letters_of, group_of
 

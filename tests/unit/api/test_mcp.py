@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from memstream.api.credentials import Credentials
 from memstream.api.mcp import McpServices
 from memstream.schemas.tools import RecalledTraces
-from memstream.streams.engine.audit import AUDIT
+from memstream.tools.audit import AUDIT
 from tests.support.api_server import OPEN, app_over, bearer, entry, served
 from tests.unit.api.test_recall import GroupsOf
 from tests.unit.tools.test_mcp_server import AT, RESOURCES, ScriptedContexts, ScriptedTools

@@ -12,7 +12,7 @@ import pytest
 from memstream.adapters.ports import StoredPoint, VectorStore
 from memstream.api.credentials import Credentials
 from memstream.schemas.commands import Command, CommandResult, ResultError
-from memstream.streams.engine.audit import AUDIT
+from memstream.tools.audit import AUDIT
 from tests.support.api_server import NoCommands, app_over, called, entry
 from tests.support.record_builders import NOW, OWNER, stored_fact
 

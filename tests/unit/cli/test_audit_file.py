@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memstream.cli.output.logs import open_audit
-from memstream.streams.engine.audit import AUDIT, audit
+from memstream.tools.audit import AUDIT, audit
 
 
 @pytest.fixture

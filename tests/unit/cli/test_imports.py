@@ -19,8 +19,8 @@ SHOW = """
 import sys
 from memstream.cli.main import cli
 cli.get_command(None, "worker")
-from memstream.adapters.vectors.remote import Address
-from memstream.adapters.vectors.server_engine import remote_engine
+from memstream.adapters.vectors.server.remote import Address
+from memstream.adapters.vectors.server.server_engine import remote_engine
 remote_engine(Address("http://127.0.0.1:1"), seconds=1.0)
 {more}
 print(*sys.modules)
@@ -54,7 +54,7 @@ def imported_by_a_worker(more: str = "") -> set[str]:
 
 
 def test_a_worker_imports_no_stage_and_no_model_before_it_is_asked_for_one() -> None:
-    stages = {"agents.recorder", "agents.observer.stage", "agents.reflector.stage", "agents.consolidation.stage"}
+    stages = {"agents.recorder.stage", "agents.observer.stage", "agents.reflector.stage", "agents.consolidation.stage"}
     models = {"adapters.completions.offline", "adapters.completions.openai"}
     assert not {f"memstream.{name}" for name in stages | models} & imported_by_a_worker()
 

@@ -9,9 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from prometheus_client import CollectorRegistry
 
+from memstream.api.worker_health import served
 from memstream.cli.wiring.settings import Settings
 from memstream.cli.wiring.worker_check import check_worker
-from memstream.streams.engine.health import served
 from tests.support.kafka import free_port
 
 PAUSED = "paused tenants: 1: model:acme: the filter refuses it (memstream dlq list)"

@@ -9,8 +9,8 @@ import pytest
 
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.front_door.turns import read_turn
-from memstream.streams.engine.turn_sender import TurnSender, user_turn
 from memstream.streams.log.port import Position
+from memstream.streams.senders.turns import TurnSender, user_turn
 
 
 class SlowLog:

@@ -26,10 +26,10 @@ from typing import Any
 import qdrant_edge as edge
 from qdrant_client import models
 
-from ..durable_files import SYNCS_AT_ONCE, make_folder, sync_folder, write_atomically
+from ...durable_files import SYNCS_AT_ONCE, make_folder, sync_folder, write_atomically
+from ..engine import OPEN_ROOM, WRITE_ROOM, EngineRefused, ReadConsistency
 from . import edge_models as translate
 from .edge_collection import DESCRIPTION, EdgeCollection, call, check_room
-from .engine import OPEN_ROOM, WRITE_ROOM, EngineRefused, ReadConsistency
 
 ENGINE_VERSION = "1.20.0"
 """Server version with the same features as the pinned qdrant_edge (TextQuery needs 1.20)."""

@@ -14,9 +14,9 @@ from aiohttp import web
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from qdrant_client import models
 
+from ..engine import EngineRefused
 from .edge import EdgeEngine
 from .edge_models import EdgeHit, EdgeRecord
-from .engine import EngineRefused
 
 M = TypeVar("M", bound=BaseModel)
 Handler = Callable[[EdgeEngine, web.Request], Awaitable[Any]]

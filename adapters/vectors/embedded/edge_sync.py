@@ -15,8 +15,8 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Final
 
-from ...schemas.errors import Fatal
-from ..durable_files import sync_file, sync_folder
+from ....schemas.errors import Fatal
+from ...durable_files import sync_file, sync_folder
 
 LOG: Final = "wal"
 _SEGMENTS: Final = ("open-", "closed-")

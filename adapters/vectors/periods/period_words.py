@@ -22,9 +22,9 @@ from functools import lru_cache
 
 from qdrant_client import models
 
-from .engine import SPARSE, QdrantEngine, QueryAnswer, ReadConsistency
-from .errors import translate_errors
-from .periods import PeriodPart
+from ..engine import SPARSE, QdrantEngine, QueryAnswer, ReadConsistency
+from ..errors import translate_errors
+from .parts import PeriodPart
 
 KEPT_SECONDS = 60.0
 """Seconds for which the number of records of a period is cached. If the number is the same after this time, the word

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, overload
 import qdrant_edge as edge
 from qdrant_client import models
 
-from .engine import EngineRefused
+from ..engine import EngineRefused
 
 PLACEHOLDER = "no_vectors"
 """Name of an empty sparse vector for collections without vectors, because qdrant_edge requires at least one."""

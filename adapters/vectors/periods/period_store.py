@@ -16,21 +16,21 @@ from typing import TypeVar
 
 from qdrant_client import models
 
-from ...schemas.collections import COLLECTIONS, CollectionSpec, Consistency, FieldKind, Sharding
-from ...schemas.errors import DeploymentFault
-from ...schemas.periods import Period, period_collection
-from ..batching.coalescer import CoalescePolicy
-from ..ports import EmbedderIdentity, NewWindow, OrderDirection, Payload, Point, RankedPoint, Ranking, StoredPoint
-from .collections import ensure_collections
-from .engine import QdrantEngine
-from .errors import translate_errors
-from .filters import of_tenant
+from ....schemas.collections import COLLECTIONS, CollectionSpec, Consistency, FieldKind, Sharding
+from ....schemas.errors import DeploymentFault
+from ....schemas.periods import Period, period_collection
+from ...batching.coalescer import CoalescePolicy
+from ...ports import EmbedderIdentity, NewWindow, OrderDirection, Payload, Point, RankedPoint, Ranking, StoredPoint
+from ..collections import ensure_collections
+from ..engine import QdrantEngine
+from ..errors import translate_errors
+from ..filters import of_tenant
+from ..point_batcher import POLICY
+from ..point_encoder import VectorQuery
+from ..store import QdrantStore
+from .parts import PeriodPart, ended, forgotten, parts_of
 from .period_merge import by_id, by_score, by_value, exhausted, scored, shares
 from .period_words import PeriodWords, weighed
-from .periods import PeriodPart, ended, forgotten, parts_of
-from .point_batcher import POLICY
-from .point_encoder import VectorQuery
-from .store import QdrantStore
 
 LOOK_SECONDS = 5.0
 """Seconds between checks for periods that other processes opened or dropped. The process that opens a period knows it

@@ -29,30 +29,30 @@ from typing import Literal
 import structlog
 from qdrant_client import models
 
-from ..adapters.ports import Embedder, PeriodVectorStore, StoredPoint
-from ..adapters.vectors.conditions import equals
-from ..memory.policies import RoutingPolicy, SessionLogPolicy
-from ..memory.recall.context_windows import NEIGHBOURS
-from ..memory.secrets.secret_filter import SecretFilter
-from ..memory.secrets.turns import protect_turn
-from ..memory.turn_retention import TurnRetention, log_time, recorded_at
-from ..schemas import ids
-from ..schemas.collections import LABELS
-from ..schemas.collections import TURNS as TURNS_COLLECTION
-from ..schemas.errors import Poison, StageError
-from ..schemas.outcomes import Outcome, Write
-from ..schemas.periods import Period
-from ..schemas.topics import TURNS, Topic
-from ..schemas.turns import TURN_MAX_BYTES, Turn
-from ..schemas.working_set import StoredMessage
-from ..streams.engine.decision import Rows, StageDecision
-from ..streams.engine.handler import source_of
-from ..streams.engine.lane_events import QueuedEvents, RoutedEvent
-from ..streams.engine.metrics import StageMetrics
-from ..streams.engine.retry import Calls
-from ..streams.log.port import Record
-from .common.store_writes import apply_writes
-from .common.turn_routing import decode_turn, is_misplaced, turn_hash, value_hash
+from ...adapters.ports import Embedder, PeriodVectorStore, StoredPoint
+from ...adapters.vectors.conditions import equals
+from ...memory.policies import RoutingPolicy, SessionLogPolicy
+from ...memory.recall.context_windows import NEIGHBOURS
+from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.secrets.turns import protect_turn
+from ...memory.turn_retention import TurnRetention, log_time, recorded_at
+from ...schemas import ids
+from ...schemas.collections import LABELS
+from ...schemas.collections import TURNS as TURNS_COLLECTION
+from ...schemas.errors import Poison, StageError
+from ...schemas.outcomes import Outcome, Write
+from ...schemas.periods import Period
+from ...schemas.topics import TURNS, Topic
+from ...schemas.turns import TURN_MAX_BYTES, Turn
+from ...schemas.working_set import StoredMessage
+from ...streams.engine.decision import Rows, StageDecision
+from ...streams.engine.handler import source_of
+from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
+from ...streams.engine.metrics import StageMetrics
+from ...streams.engine.retry import Calls
+from ...streams.log.port import Record
+from ..common.store_writes import apply_writes
+from ..common.turn_routing import decode_turn, is_misplaced, turn_hash, value_hash
 from .message_points import (
     EarlierMessages,
     PlacedTurn,

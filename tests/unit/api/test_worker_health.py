@@ -11,9 +11,9 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from memstream.api.worker_health import AddressRefused, served
 from memstream.schemas.errors import Transient
 from memstream.streams.engine.breaker import BreakerPolicy
-from memstream.streams.engine.health import AddressRefused, served
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls
 from memstream.streams.faust.runner import StageRunner

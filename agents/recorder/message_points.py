@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..memory.recall.context_windows import MessageWindows, WindowMessage, build_windows, is_talk
-from ..memory.recall.prompt_framing import remove_framed
-from ..memory.secrets.turns import ProtectedTurn
-from ..schemas import ids
-from ..schemas.collections import TURNS as TURNS_COLLECTION
-from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, OutPoint, OutWindow, Write
-from ..schemas.turns import Owner, Turn
-from ..schemas.working_set import StoredMessage
-from ..streams.log.port import Record
-from .common.turn_routing import message_time, occurred_at, turn_hash
+from ...memory.recall.context_windows import MessageWindows, WindowMessage, build_windows, is_talk
+from ...memory.recall.prompt_framing import remove_framed
+from ...memory.secrets.turns import ProtectedTurn
+from ...schemas import ids
+from ...schemas.collections import TURNS as TURNS_COLLECTION
+from ...schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, OutPoint, OutWindow, Write
+from ...schemas.turns import Owner, Turn
+from ...schemas.working_set import StoredMessage
+from ...streams.log.port import Record
+from ..common.turn_routing import message_time, occurred_at, turn_hash
 
 Vectors = Mapping[str, Sequence[float]]
 """Vectors by text."""

@@ -4,8 +4,8 @@ The server announces itself in the folder (`qdrant.endpoint`: url, token, pid; r
 that finds the folder in use connects to the server with the ordinary client. The server runs on the holder's event
 loop, so the engine needs no locks. A thread would not be faster, because the engine's calls hold the GIL.
 
-`python -m memstream.adapters.vectors.loopback --folder DIR` serves a folder until SIGTERM, and prints one line of JSON
-(`url`, `token`) when it is ready. If QDRANT_API_KEY is set, it is the required token.
+`python -m memstream.adapters.vectors.embedded.loopback --folder DIR` serves a folder until SIGTERM, and prints one line
+of JSON (`url`, `token`) when it is ready. If QDRANT_API_KEY is set, it is the required token.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import click
 import structlog
 from aiohttp import web
 
-from ..durable_files import write_atomically
-from ..folder_lock import FolderLock
+from ...durable_files import write_atomically
+from ...folder_lock import FolderLock
 from . import rest
 from .edge import EdgeEngine
 

@@ -6,7 +6,7 @@ second process, which optimises a copy of the shard (edge_collection.py). The co
 built for one collection at a time, at low priority. When the second process fails, the old shard stays in use. When the
 holder stops, it ends the second process.
 
-`python -m memstream.adapters.vectors.edge_index COLLECTION SHARD` runs that process.
+`python -m memstream.adapters.vectors.embedded.edge_index COLLECTION SHARD` runs that process.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import qdrant_edge as edge
 import structlog
 from qdrant_client import models
 
-from ...schemas.collections import TENANT_FIELD
+from ....schemas.collections import TENANT_FIELD
+from ..engine import EngineRefused
 from . import edge_models as translate
 from .edge import EdgeEngine
 from .edge_collection import DESCRIPTION, EdgeCollection, call
-from .engine import EngineRefused
 
 log = structlog.get_logger(__name__)
 

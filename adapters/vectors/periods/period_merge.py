@@ -9,8 +9,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any, TypeVar
 
-from ...schemas.collections import FieldKind
-from ..ports import OrderDirection, RankedPoint, StoredPoint
+from ....schemas.collections import FieldKind
+from ...ports import OrderDirection, RankedPoint, StoredPoint
 
 P = TypeVar("P", bound=RankedPoint)
 

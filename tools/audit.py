@@ -11,8 +11,8 @@ import logging
 from datetime import UTC, datetime
 from typing import Final
 
-from ...schemas.cloudevents import rfc3339
-from ...schemas.turns import Owner
+from ..schemas.cloudevents import rfc3339
+from ..schemas.turns import Owner
 
 AUDIT: Final = logging.getLogger("memstream.audit")
 

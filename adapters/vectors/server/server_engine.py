@@ -17,10 +17,10 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from qdrant_client import AsyncQdrantClient, models
 
-from ...schemas.hosts import is_loopback
-from ..lean_imports import FASTEMBED, hidden_package
-from .engine import ReadConsistency
-from .errors import ForeignAnswer
+from ....schemas.hosts import is_loopback
+from ...lean_imports import FASTEMBED, hidden_package
+from ..engine import ReadConsistency
+from ..errors import ForeignAnswer
 from .remote import Address, Look, RestTransport
 
 _APART: Final = {"query", "filter"}

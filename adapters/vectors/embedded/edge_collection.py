@@ -25,10 +25,10 @@ from typing import Any, TypeVar
 import qdrant_edge as edge
 from qdrant_client import models
 
-from ...schemas.errors import no_room
-from ..durable_files import free_bytes, sync_tree, write_atomically
+from ....schemas.errors import no_room
+from ...durable_files import free_bytes, sync_tree, write_atomically
+from ..engine import NO_ROOM, WRITE_ROOM, EngineRefused
 from .edge_sync import GroupSync, WriteAheadLog
-from .engine import NO_ROOM, WRITE_ROOM, EngineRefused
 
 T = TypeVar("T")
 DESCRIPTION, CURRENT, SHARD = "collection.json", "shard.json", "shard"

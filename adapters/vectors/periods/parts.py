@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...schemas.periods import Period, parse_period, period_collection
+from ....schemas.periods import Period, parse_period, period_collection
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The embedded engine: Qdrant's own engine in this process, and its server for other processes."""

@@ -1,0 +1,1 @@
+"""Collections that are partitioned by period."""

@@ -1,0 +1,1 @@
+"""The recorder: stores every turn and its messages."""

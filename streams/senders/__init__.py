@@ -1,0 +1,1 @@
+"""Senders of turns and commands to the log."""
