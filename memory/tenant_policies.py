@@ -25,8 +25,10 @@ DEPLOYMENT_ONLY: Final = frozenset(
 )
 """Settings that only the deployment may set. A process needs some of these settings before it knows the tenant. For
 other settings, a process loads a component for each value, such as an encoder."""
-APPLIED_SECTIONS: Final = ("working", "capture", "routing", "confidence", "conflict")
+APPLIED_SECTIONS: Final = ("working", "capture", "routing", "confidence", "conflict", "slots")
 """Policy sections that control how a turn is observed and reflected."""
+_ONLY_SHOWN: Final = frozenset(("capture.instructions",))
+"""Settings of these sections that only the prompt uses. They are not in the record of a turn."""
 PERSONAS_MAX: Final = 256
 _DEPLOYMENT_SECTIONS: Final = frozenset(each.name for each in dataclasses.fields(MemoryPolicy)) - frozenset(
     TenantPolicy.model_fields
@@ -71,7 +73,7 @@ def read_policy(value: bytes) -> Table:
 def applied_settings(policy: MemoryPolicy, deployment: MemoryPolicy) -> dict[str, Any]:
     """Return the settings for a turn that differ from the deployment's, by name: `{"capture.threshold": 0.3}`."""
     ours, theirs = _turn_settings(policy), _turn_settings(deployment)
-    return {name: value for name, value in ours.items() if value != theirs[name]}
+    return {name: value for name, value in ours.items() if value != theirs.get(name)}
 
 
 def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
@@ -79,7 +81,7 @@ def with_settings(deployment: MemoryPolicy, settings: Table) -> MemoryPolicy:
     known = _turn_settings(deployment)
     former = {f"capture.{name}": f"capture.{now}" for name, now in former_names(CapturePolicy).items()}
     settings = {former.get(name, name): value for name, value in settings.items()}
-    if unknown := [name for name in settings if name not in known]:
+    if unknown := [name for name in settings if name not in known and not name.startswith("slots.")]:
         raise PolicyRefused([f"{name}: this setting does not apply to turns" for name in unknown])
     table: dict[str, Any] = {}
     for name, value in settings.items():
@@ -161,12 +163,18 @@ class TenantPolicies:
 
 
 def flat_settings(policy: MemoryPolicy) -> dict[str, Any]:
-    """Return every setting by its full name: `{"capture.threshold": 0.4}`."""
-    return dict(_flat(dataclasses.asdict(policy)))
+    """Return every setting by its full name: `{"capture.threshold": 0.4}`. A slot is one setting: `slots.employer`."""
+    tables = dataclasses.asdict(policy)
+    slots = tables.pop("slots")
+    return {**dict(_flat(tables)), **{f"slots.{name}": slot for name, slot in slots.items()}}
 
 
 def _turn_settings(policy: MemoryPolicy) -> dict[str, Any]:
-    return {name: value for name, value in flat_settings(policy).items() if name.partition(".")[0] in APPLIED_SECTIONS}
+    return {
+        name: value
+        for name, value in flat_settings(policy).items()
+        if name.partition(".")[0] in APPLIED_SECTIONS and name not in _ONLY_SHOWN
+    }
 
 
 def _has_setting(table: Any, name: str) -> bool:

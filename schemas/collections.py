@@ -124,7 +124,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_vectors=True,
         fields=_fields(
             keyword=(
-                "owner_key subject predicate category state sensitivity content_hash tags "
+                "owner_key subject predicate category slot state sensitivity content_hash tags "
                 "evidence[].observation_id evidence[].session_id evidence[].turn_id"
             ),
             integer="version reinforcement_count",

@@ -24,6 +24,7 @@ from .base import (
     Unit,
 )
 from .observations import Category, PromptName
+from .slots import OTHER, Qualifier, SlotName, SlotValue, TypedValue
 from .turns import Owner, Sensitivity
 
 FactState = Literal["active", "pending", "superseded", "invalidated", "expired", "forgotten", "quarantined"]
@@ -83,6 +84,14 @@ class Fact(Contract):
     predicate: Annotated[str, StringConstraints(max_length=64)] | None = None
     content: Content
     category: Category
+    slot: SlotName = OTHER
+    """The attribute that the fact is about; `other` when no slot fits, and in facts of earlier versions."""
+    value: SlotValue | None = None
+    """The value of the slot: `Stripe` for `Works at Stripe`."""
+    denied: bool = False
+    """True when the subject does not have the value, or no longer has it."""
+    qualifier: Qualifier | None = None
+    """The condition or the kind of the value: `at night`, `colour`."""
     confidence: Unit
     state: FactState
     sensitivity: Sensitivity = "internal"
@@ -107,6 +116,10 @@ class Fact(Contract):
     content_hash: Hash
     evidence: Annotated[tuple[Evidence, ...], Field(max_length=2 * EVIDENCE_KEPT)] = ()
     source_episode_ids: Annotated[tuple[OurId, ...], Field(max_length=SOURCE_EPISODES_MAX)] = ()
+
+    @property
+    def typed(self) -> TypedValue:
+        return TypedValue(self.slot, self.value, self.denied, self.qualifier)
 
     @property
     def waits_for(self) -> str | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Quote, Signed, Subject, Unit
+from .slots import OTHER, Qualifier, SlotName, SlotValue, TypedValue
 from .turn_number import Epoch, TurnNumber
 from .turns import MESSAGES_MAX, Owner, Role, Sensitivity, UnreadMessage
 
@@ -54,6 +55,16 @@ class Observation(Contract):
     importance: Unit
     durability: Durability
     category: Category
+    slot: SlotName = OTHER
+    """The attribute that the statement is about, one of the slots of the policy; `other` when none fits, and in records
+    of earlier versions."""
+    value: SlotValue | None = None
+    """The value of the slot: `Stripe` for `Works at Stripe`."""
+    denied: bool = False
+    """True when the subject does not have the value, or no longer has it: `No longer works at Stripe`."""
+    qualifier: Qualifier | None = None
+    """The condition of the value: `at night`, `with milk`. For a slot of several kinds, the kind: `colour` for
+    `favourite`."""
     replaces_observation_id: OurId | None = None
     """The observation of the working entry that this observation replaces."""
     is_correction: bool = False
@@ -70,6 +81,10 @@ class Observation(Contract):
     evidence: Quote
     occurred_at: Instant | None = None
     """Time of the message with the statement. Null: the turn's time."""
+
+    @property
+    def typed(self) -> TypedValue:
+        return TypedValue(self.slot, self.value, self.denied, self.qualifier)
 
 
 class Evicted(Contract):

@@ -32,5 +32,7 @@ class TenantPolicy(Contract):
     gist: Section
     recall: Section
     tools: Section
+    slots: Section
+    """Slots by name. A table changes the slot of this name, or adds a slot."""
     personas: Section
     """Personas by `agent_id`: six traits, 0–1."""

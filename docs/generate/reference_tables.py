@@ -25,7 +25,7 @@ from memstream.api.limits import Limits
 from memstream.api.openapi import document
 from memstream.cli.main import COMMANDS, cli
 from memstream.cli.wiring.settings import FOR_TESTS, Settings, variable
-from memstream.memory.policies import MemoryPolicy
+from memstream.memory.policies import SLOTS, MemoryPolicy, SlotPolicy
 from memstream.recall.recall_events import PublisherMetrics
 from memstream.schemas.base import Contract
 from memstream.schemas.tools import TOOLS
@@ -67,10 +67,39 @@ def _policy_rows(part: Any, path: str) -> Iterator[list[str]]:
         name = f"{path}{each.name}"
         if name == "models":  # documented with the table [models]
             continue
-        if dataclasses.is_dataclass(value):
+        if name == "slots":
+            yield [f"`{name}`", "see [policies](policies.md#slots)", documented.get(each.name, "")]
+        elif dataclasses.is_dataclass(value):
             yield from _policy_rows(value, f"{name}.")
         else:
             yield [f"`{name}`", _value(value), documented.get(each.name, "")]
+
+
+def slots() -> str:
+    """Return the table of the slots that memstream defines."""
+    rows = [
+        [
+            f"`{name}`",
+            slot.description,
+            slot.values,
+            slot.category,
+            f"{slot.durability}, {slot.importance}",
+            f"`{slot.inverse or slot.opposite}`" if slot.inverse or slot.opposite else "–",
+        ]
+        for name, slot in SLOTS.items()
+    ]
+    return table(("slot", "is", "values", "category", "durability, importance", "inverse or opposite"), rows)
+
+
+def slot_settings() -> str:
+    """Return the table of the settings of one slot."""
+    documented = _attribute_docstrings(SlotPolicy)
+    required = dataclasses.MISSING
+    rows = [
+        [f"`{each.name}`", "required" if each.default is required else _value(each.default), documented[each.name]]
+        for each in dataclasses.fields(SlotPolicy)
+    ]
+    return table(("setting", "default", "means"), rows)
 
 
 def limits() -> str:
@@ -243,6 +272,8 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "tasks": contract_tables.tasks,
     "settings": settings,
     "policy": policy,
+    "slots": slots,
+    "slot settings": slot_settings,
     "limits": limits,
     "commands": commands,
     "metrics": metrics,

@@ -15,6 +15,7 @@ from ...schemas.edits.common import EDIT_SESSION
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import EVIDENCE_KEPT, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
 from ...schemas.observations import Category, Observation, Observed
+from ...schemas.slots import UNTYPED, TypedValue
 from ...schemas.turns import SENSITIVITIES, Owner, Sensitivity
 from ..language.identification import pack_of
 from ..language.parsing import predicate_of
@@ -50,6 +51,7 @@ class Statement:
     is_correction: bool = False
     predicate: str | None = None
     """The predicate of the content; None when the locale pack finds none."""
+    typed: TypedValue = UNTYPED
     evidence: tuple[Evidence, ...] = ()
     source_episode_ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -99,6 +101,7 @@ def statement_from_observation(
         trust=trust_of(observation.source_role),
         is_correction=observation.is_correction,
         predicate=_predicate(observation.content, subject, policy),
+        typed=observation.typed,
         evidence=(
             Evidence(
                 turn_id=observed.turn_id,
@@ -136,6 +139,7 @@ def statement_from_fact(fact: StoredFact) -> Statement:
         sensitivity=fact.sensitivity,
         trust=fact.trust,
         predicate=fact.predicate,
+        typed=fact.typed,
         evidence=fact.evidence,
         source_episode_ids=fact.source_episode_ids,
     )

@@ -428,6 +428,7 @@ def _new_row(statement: Statement, stamp: Stamp) -> StoredFact:
         subject=statement.subject,
         predicate=statement.predicate,
         content=statement.content,
+        **statement.typed.fields(),
         category=statement.category,
         confidence=statement.confidence,
         state="active",
@@ -490,6 +491,7 @@ def _reworded_fields(statement: Statement, stamp: Stamp) -> dict[str, object]:
         "content": statement.content,
         "content_hash": statement.content_hash,
         "predicate": statement.predicate,
+        **statement.typed.fields(),
         "embedder": stamp.embedder,
     }
 

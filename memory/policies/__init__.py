@@ -40,11 +40,13 @@ from .recall import (
     RecallToolPolicy,
     RerankerName,
 )
+from .slots import SLOTS, SlotPolicy, check_slots
 from .tiers import TiersPolicy
 from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger, RowsPolicy
 
 __all__ = [
     "CLASSIC_FUSION",
+    "SLOTS",
     "BlocksPolicy",
     "BudgetPolicy",
     "CapturePolicy",
@@ -78,6 +80,7 @@ __all__ = [
     "SecretKind",
     "SessionLogPolicy",
     "SharingPolicy",
+    "SlotPolicy",
     "TiersPolicy",
     "ToolsPolicy",
     "WorkingSetPolicy",
@@ -109,5 +112,15 @@ class MemoryPolicy:
     models: ModelsPolicy = field(default_factory=ModelsPolicy)
     budget: BudgetPolicy = field(default_factory=BudgetPolicy)
     tools: ToolsPolicy = field(default_factory=ToolsPolicy)
+    slots: Mapping[str, SlotPolicy] = field(default_factory=lambda: dict(SLOTS))
+    """The slots by name: the attributes that statements are about. A table changes or adds the slots that it names."""
     personas: Mapping[str, Persona] = field(default_factory=dict)
     """The persona of each agent, by `agent_id`: six traits, 0–1 (docs/reference/policies.md)."""
+
+    def __post_init__(self) -> None:
+        check_slots(self.slots)
+
+    def slot(self, name: str) -> SlotPolicy | None:
+        """Return a slot; None for `other`, for an unknown name and for a disabled slot."""
+        found = self.slots.get(name)
+        return found if found is not None and found.enabled else None

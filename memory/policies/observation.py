@@ -16,6 +16,9 @@ Boosted = Category | Literal["correction", "emotional"]
 emotion."""
 
 
+INSTRUCTIONS_MAX = 2_000
+
+
 @dataclass(frozen=True, slots=True)
 class CapturePolicy:
     """Capture: the part of a turn that the model sees, and the limits of its observations."""
@@ -48,6 +51,9 @@ class CapturePolicy:
     """Increase of the importance of the observations in `boosted`, up to 1."""
     emotion: bool = False
     """True: the valence and arousal from the model are kept. The profile `composite` reads the valence."""
+    instructions: str = ""
+    """Further rules of the operator for the model that observes turns, up to 2 000 characters: what to note and what to
+    leave out. They cannot change trust, quarantine or the checks of evidence."""
     source: str = ""
     """`package.module:function`: a pure function `(Turn) -> str | None` that returns the text to show in place of the
     messages of a turn. None: the turn shows nothing. Empty: the messages of `roles` are shown."""
@@ -55,6 +61,11 @@ class CapturePolicy:
     def __post_init__(self) -> None:
         unit("capture.threshold", self.threshold)
         unit("capture.boost", self.boost)
+        size = len(self.instructions)
+        require(
+            size <= INSTRUCTIONS_MAX,
+            f"capture.instructions has {size} characters; at most {INSTRUCTIONS_MAX} are allowed",
+        )
         module, _, function = self.source.partition(":")
         is_named = all(part.isidentifier() for part in (*module.split("."), function))
         require(not self.source or is_named, f"capture.source must be package.module:function, not {self.source!r}")

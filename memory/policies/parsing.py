@@ -31,15 +31,26 @@ def _of_mapping(hint: object) -> type[object] | None:
     return of if dataclasses.is_dataclass(of) else None
 
 
-def _several(kind: type[object], table: object, *, path: str) -> tuple[dict[str, object], list[str]]:
+def _several(
+    kind: type[object], table: object, *, path: str, base: Mapping[str, object]
+) -> tuple[dict[str, object], list[str]]:
+    """Parse policies by name. A policy whose name is in `base` takes the values that are missing in the table from
+    there."""
     if not isinstance(table, Mapping):
         return {}, [f"{path}: expected tables [{path}.<name>]"]
     made: dict[str, object] = {}
     problems: list[str] = []
     for name, value in table.items():
-        made[str(name)], wrong = policy_from(kind, value, path=f'{path}."{name}"')
+        made[str(name)], wrong = policy_from(kind, value, path=f'{path}."{name}"', base=base.get(str(name)))
         problems += wrong
     return made, problems
+
+
+def _known_by_name(kind: type[object], name: str) -> Mapping[str, object]:
+    """Return the default of a field that maps names to policies."""
+    field = next(each for each in dataclasses.fields(kind) if each.name == name)  # type: ignore[arg-type]
+    known: Mapping[str, object] = {} if field.default_factory is dataclasses.MISSING else field.default_factory()
+    return known
 
 
 def former_names(kind: type[object]) -> Mapping[str, str]:
@@ -71,8 +82,9 @@ def policy_from(kind: type[P], table: object, *, path: str, base: P | None = Non
             )
             problems += wrong
         elif (each := _of_mapping(hints[name])) is not None:
-            several, wrong = _several(each, value, path=place)
-            values[name] = {**({} if base is None else getattr(base, name)), **several}
+            known = _known_by_name(kind, name) if base is None else getattr(base, name)
+            several, wrong = _several(each, value, path=place, base=known)
+            values[name] = {**known, **several}
             problems += wrong
         else:
             try:

@@ -37,10 +37,11 @@ TextKind = Literal["statement", "name", "tag", "heading", "prose"]
 """
 
 _STATEMENT: Final[Mapping[str, TextKind]] = {"content": "statement", "subject": "name"}
+_TYPED: Final[Mapping[str, TextKind]] = {"value": "statement", "qualifier": "statement"}
 RENDERED: Final[Mapping[type[Contract], Mapping[str, TextKind]]] = {
-    Observation: _STATEMENT,
+    Observation: {**_STATEMENT, **_TYPED},
     WorkingEntry: _STATEMENT,
-    Fact: {**_STATEMENT, "tags": "tag"},
+    Fact: {**_STATEMENT, **_TYPED, "tags": "tag"},
     Episode: {**_STATEMENT, "tags": "tag"},
     ProspectiveTask: {**_STATEMENT, "condition": "statement", "tags": "tag"},
     MemoryBlock: {"name": "heading", "value": "prose", "description": "prose"},
