@@ -16,7 +16,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from ..schemas.errors import Transient
+from ..schemas.errors import TimedOut, Transient
 from .unicode import replace_surrogates
 
 MAX_RETRY_AFTER: Final = 3600.0
@@ -27,6 +27,8 @@ REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 
 MODEL: Final = "model"
 """The component of a `Transient` about a completion model."""
+
+TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
 
 _SETTINGS_CODES: Final = frozenset({"invalid_api_key", "model_not_found"})
 
@@ -118,6 +120,10 @@ class RateLimited(ServerFailed):
     """Response 429: the server asks the client to wait. The model still counts as available."""
 
 
+class GatewayTimedOut(ServerFailed, TimedOut):
+    """Response 408, 504 or 524: a gateway or the server itself ended a call that took too long."""
+
+
 def is_refusal(failure: Failure) -> bool:
     """Return whether the server will never accept this request. A wrong key or a wrong model name is not a refusal,
     even when the server reports it with status 400."""
@@ -153,7 +159,8 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
         remedy = "the account behind OPENAI_API_KEY has no credit left"
     elif status < 500 and status not in (408, 409, 425, 429):
         remedy = f"check OPENAI_BASE_URL and {setting}: the server does not understand this call"
-    kind = RateLimited if status == 429 and code != "insufficient_quota" else ServerFailed
+    kind = GatewayTimedOut if status in TIMEOUT_STATUSES else ServerFailed
+    kind = RateLimited if status == 429 and code != "insufficient_quota" else kind
     return kind(
         component,
         f"the server of {model} said {status}: {shorten(failure.message)}",

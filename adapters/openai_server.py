@@ -20,7 +20,7 @@ import httpx2
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from ..schemas.errors import Transient
+from ..schemas.errors import TimedOut, Transient
 from .model_proxy import leaves_out_proxy
 from .openai_errors import failure_of, is_filtered, is_refusal, shorten, to_transient, without_echo
 from .ports import Places
@@ -45,6 +45,10 @@ class ContentRefused(RequestRefused):
 
 class NoAnswer(Transient):
     """No response was received. The server may have processed the call and charged for it."""
+
+
+class AnswerTimedOut(NoAnswer, TimedOut):
+    """No response was received within the time limit of the call."""
 
 
 class _ArrivalOrder:
@@ -117,7 +121,7 @@ class OpenAIServer:
                 async with asyncio.timeout(self._timeout):
                     answer = await transport.send(httpx2.Request("POST", url, headers=headers, content=data))
             except TimeoutError as error:
-                raise NoAnswer(
+                raise AnswerTimedOut(
                     self._component,
                     f"{self._model} did not answer within {self._timeout:g} s",
                     remedy="raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow",

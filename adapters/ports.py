@@ -79,6 +79,8 @@ class CompletionRequest(Generic[A]):
     json_schema: Mapping[str, JsonValue]
     """Schema of the outer object, in strict mode: every property is required, and optional properties are nullable."""
     parse: Callable[[JsonValue], A]
+    max_output_tokens: int | None = None
+    """Limit of the answer's length below the limit of every request. None: that limit applies."""
 
 
 @dataclass(frozen=True, slots=True)

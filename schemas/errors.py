@@ -18,6 +18,7 @@ DeadLetterReason = Literal[
     "fatal",
     "parked",
     "over_ceiling",
+    "timed_out",
 ]
 
 
@@ -54,6 +55,10 @@ class Transient(StageError):
         self.component = component
         self.retry_after = retry_after
         self.remedy = remedy
+
+
+class TimedOut(Transient):
+    """A component accepted a call and gave no answer in time. It may be away, or the call may be too much work."""
 
 
 def no_room(component: str, folder: object, *, free: int, needed: int) -> Transient:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 import structlog
 from pydantic import JsonValue
@@ -33,8 +34,16 @@ log = structlog.get_logger(__name__)
 SETTING: Final = "MEMSTREAM_MODEL"
 PATH: Final = "/chat/completions"
 LIMIT_NAMES: Final = ("max_completion_tokens", "max_tokens")
-"""Names of the field that limits the answer's length: the current name, and the older name that some servers
-require."""
+"""Names of the field that limits the answer's length: OpenAI's current name, and the older name. Other servers know the
+older name, and some of them ignore the current one without an error."""
+OPENAI_HOSTS: Final = (".openai.com", ".azure.com")
+ANSWER_LIMIT: Final = 16_384
+"""Maximum tokens of an answer, with the tokens of its reasoning. A usual answer has a few hundred tokens. The limit
+ends an answer that repeats itself, before the time limit of the call."""
+LEAST_LIMIT: Final = 256
+KEPT_LIMIT: Final = 2_048
+"""Limits for a server with a short context. After a refusal of the limit it is halved, down to `LEAST_LIMIT` for this
+request, and down to `KEPT_LIMIT` for later requests."""
 FORMAT_STATUSES: Final = frozenset({403, 404, 500, 501})
 """Status codes of some servers for an unknown answer format."""
 FORMAT_FAILURES: Final = 2
@@ -92,7 +101,8 @@ class OpenAICompletions:
             query=self._fields.query,
         )
         own_limits = tuple(name for name in LIMIT_NAMES if name in self._fields.body)
-        self._limit_names: tuple[str, ...] = own_limits or LIMIT_NAMES
+        self._limit_names: tuple[str, ...] = own_limits or _limit_names(base_url)
+        self._answer_limit = ANSWER_LIMIT
         self._streams = False
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema only
         self._format_failures: Counter[str] = Counter()
@@ -217,7 +227,9 @@ class OpenAICompletions:
         )
         used: Usage | None = None
         try:
-            reply = decode_reply(await self._bounded(request.tenant_id, body, reserved.max_output_tokens))
+            given = (request.max_output_tokens, reserved.max_output_tokens)
+            limits = tuple(each for each in given if each is not None)
+            reply = decode_reply(await self._bounded(request.tenant_id, body, limits))
             used = None if reply is None else reply.usage
             return reply
         except NoAnswer:
@@ -228,19 +240,29 @@ class OpenAICompletions:
         finally:
             reserved.settle(used)
 
-    async def _bounded(self, tenant_id: str, body: Mapping[str, JsonValue], max_output_tokens: int | None) -> bytes:
-        """Post with a limit of the answer's length, in the field that this server accepts."""
-        if max_output_tokens is None:
-            return await self._posted(tenant_id, body)
+    async def _bounded(self, tenant_id: str, body: Mapping[str, JsonValue], limits: tuple[int, ...]) -> bytes:
+        """Post with a limit of the answer's length, in the field that this server accepts.
+
+        `limits`: limits of this call. The request fields of the model are a further limit. Without any of them the
+        limit is `ANSWER_LIMIT`.
+        """
         for name in self._limit_names:
             own = self._fields.body.get(name)
-            limit = min(own, max_output_tokens) if isinstance(own, int) else max_output_tokens
-            try:
-                return await self._posted(tenant_id, {**body, name: limit})
-            except RequestRefused as refused:
-                if isinstance(refused, ContentRefused) or name not in str(refused) or name in self._fields.body:
-                    raise
-                self._limit_names = tuple(each for each in self._limit_names if each != name)
+            limit = min((own if isinstance(own, int) else self._answer_limit, *limits))
+            while True:
+                try:
+                    return await self._posted(tenant_id, {**body, name: limit})
+                except RequestRefused as refused:
+                    if isinstance(refused, ContentRefused) or name in self._fields.body:
+                        raise
+                    if limit > LEAST_LIMIT and str(limit) in str(refused):
+                        limit = max(LEAST_LIMIT, limit // 2)
+                        self._answer_limit = min(self._answer_limit, max(KEPT_LIMIT, limit))
+                        continue
+                    if name not in str(refused):
+                        raise
+                    self._limit_names = tuple(each for each in self._limit_names if each != name)
+                    break
         return await self._posted(tenant_id, body)
 
     async def _posted(self, tenant_id: str, body: Mapping[str, JsonValue]) -> bytes:
@@ -255,6 +277,13 @@ class OpenAICompletions:
         answer = await self._server.post(PATH, {**body, **STREAM}, tenant_id=tenant_id)
         self._streams = True
         return answer
+
+
+def _limit_names(base_url: str | None) -> tuple[str, ...]:
+    """Return the names of the limit in the order in which the server is likely to know them."""
+    host = urlsplit(base_url or "").hostname
+    is_openai = host is None or f".{host}".endswith(OPENAI_HOSTS)
+    return LIMIT_NAMES if is_openai else LIMIT_NAMES[::-1]
 
 
 def _added(one: Usage, other: Usage) -> Usage:

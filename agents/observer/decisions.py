@@ -50,7 +50,7 @@ def observed(
     """Return the decision for an observed batch: one record per turn, or none when the working set is the only tier."""
     last = turns[-1]
     owner = None if last.owner == Owner(scope="user", id=last.turn.user_id) else last.owner
-    after = batch.session.model_copy(update={"owner": owner})
+    after = batch.session.model_copy(update={"owner": owner, "timeouts": 0})
     outcome = Outcome(
         source=source,
         cleanup=_waiting_keys(key, turns),
@@ -82,6 +82,7 @@ def refused(
         update={
             "turns_until": _turns_until(before, (turn,), now=now),
             "seen": before.seen.remove(turn.turn_id),
+            "timeouts": before.timeouts if turn.n is None and before.waiting else 0,
             "refused": (*before.refused, refused_mark(turn.turn_id, position.offset))[-REFUSED_KEPT:],
         }
     )
@@ -92,6 +93,12 @@ def refused(
         tenant_id=ids.split(key)[0],
     )
     return _decision(session, key, outcome)
+
+
+def timed_out(before: SessionRow, key: str, *, source: Source) -> Step:
+    """Return the decision that counts a call without an answer in time. It has no other effect."""
+    session = before.model_copy(update={"timeouts": before.timeouts + 1})
+    return _decision(session, key, Outcome(source=source, tenant_id=ids.split(key)[0]))
 
 
 def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, now: datetime) -> Step:

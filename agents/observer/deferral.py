@@ -3,6 +3,7 @@
 | a session waits for | the stage checks it again |
 |---|---|
 | the model | when the tenant's breaker closes, else after `patience`, but not before the breaker allows a call |
+| the model, after a time-out | after a pause that doubles with each time-out (timeouts.py) |
 | the budget | on the next day, or after the wait that the budget asked for |
 | the end of an event that has used all its model calls | immediately |
 | enough tokens | at its next event, or when it is idle |

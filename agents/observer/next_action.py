@@ -91,4 +91,5 @@ def next_action(progress: EventProgress, around: Surroundings, policy: ObservePo
         rounds_left=progress.alone > 0 or progress.rounds < policy.rounds,
     )
     action = time_to_observe(unobserved, policy)
-    return ObserveNow(1) if isinstance(action, ObserveNow) and (progress.alone or around.refusing) else action
+    one = progress.alone or around.refusing or session.timeouts
+    return ObserveNow(1) if isinstance(action, ObserveNow) and one else action

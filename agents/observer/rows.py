@@ -137,6 +137,8 @@ class SessionRow(CommandedRow):
     """True when a waiting turn ends the session."""
     waiting_last: str = ""
     """The turn id of the last waiting turn."""
+    timeouts: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
+    """Number of calls about the oldest unobserved turn that ended without an answer in time (timeouts.py)."""
 
     @property
     def waiting(self) -> int:

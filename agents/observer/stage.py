@@ -41,7 +41,7 @@ from ...schemas import ids
 from ...schemas.base import explain
 from ...schemas.command_kinds import END_SESSION, TRIM_SESSION
 from ...schemas.commands import ResultError, SessionEnd
-from ...schemas.errors import OverBudget, Poison, Transient
+from ...schemas.errors import OverBudget, Poison, TimedOut, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...streams.engine.applied import Committed
@@ -71,6 +71,7 @@ from .next_action import EventProgress, Surroundings, next_action
 from .rows import SessionRow, Sessions
 from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch, trimmed
 from .session_turns import TurnReader, is_new
+from .timeouts import given_up, is_answering, is_last_try, pause_after
 from .turn_source import TurnSource, without_secrets
 from .waiting_count import WaitingCount
 
@@ -295,7 +296,11 @@ class Observer:
         if isinstance(turns, UndecodableTurn):
             session, decision = self._refuse(progress.session, turns, turns.poison, work, record)
             return replace(progress, session=session), decision
+        last_try = is_last_try(progress.session.timeouts)
         try:
+            if last_try and not await self._is_answering(turns[0]):
+                pause = pause_after(progress.session.timeouts, self._deployment.observe.patience)
+                return progress.without_model(pause), None
             session, decision = await self._ask_about(progress.session, turns, work, record)
         except Poison as poison:
             if len(turns) > 1:
@@ -305,10 +310,45 @@ class Observer:
             session, decision = self._refuse(progress.session, turns[0], poison, work, record)
         except OverBudget as error:
             return progress.without_budget(error.retry_after), None
+        except TimedOut as error:
+            if not last_try:
+                return self._timed_out(progress, turns, error, work, record)
+            too_slow = given_up(progress.session.timeouts + 1, error)
+            session, decision = self._refuse(progress.session, turns[0], too_slow, work, record)
         except Transient as error:
             return progress.without_model(error.retry_after), None
         here = sum(turn.n is None for turn in turns)
         return progress.after(session, turns), replace(decision, covers=max(0, here - 1))
+
+    async def _is_answering(self, turn: BatchTurn) -> bool:
+        return await is_answering(turn.turn.tenant_id, completions=self._completions, calls=self._calls)
+
+    def _timed_out(
+        self,
+        progress: EventProgress,
+        turns: tuple[BatchTurn, ...],
+        error: TimedOut,
+        work: SessionEvent,
+        record: Record,
+    ) -> tuple[EventProgress, StageDecision]:
+        """Count a call without an answer in time. The session pauses longer each time."""
+        source = source_of(record, work.event_id)
+        session, decision = self._kept(decisions.timed_out(progress.session, work.session_key, source=source))
+        pause = max(pause_after(session.timeouts, self._deployment.observe.patience), error.retry_after or 0.0)
+        position = turns[0].record.position
+        log.warning(
+            "turn_timed_out",
+            topic=position.topic,
+            partition=position.partition,
+            offset=position.offset,
+            turns=len(turns),
+            times=session.timeouts,
+            seconds=round(pause),
+            why=str(error),
+            remedy=error.remedy,
+        )
+        self._metrics.counted("turn_timed_out")
+        return replace(progress, session=session).without_model(pause), decision
 
     async def _ask_about(
         self, session: SessionRow, turns: tuple[BatchTurn, ...], work: SessionEvent, record: Record

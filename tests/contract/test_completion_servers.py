@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
-from memstream.adapters.completions.openai import FORMAT_FAILURES, OpenAICompletions
+from memstream.adapters.completions.openai import ANSWER_LIMIT, FORMAT_FAILURES, LIMIT_NAMES, OpenAICompletions
 from memstream.adapters.completions.request_fields import RequestFields
 from memstream.adapters.ports import Usage
-from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.errors import Poison, TimedOut, Transient
 from tests.support.completion_requests import Ledger, observe
-from tests.support.model_server import Answer, Ask, ModelServer, Reply, error, in_turn, observing
+from tests.support.model_server import Answer, Ask, ModelServer, Reply, error, hang, in_turn, observing
 
 OBSERVED: Final = observing({"I work at Google.": [{"content": "Works at Google", "category": "profession"}]})
 ITEM: Final = {"content": "Works at Google", "evidence": "I work at Google."}
@@ -299,3 +300,99 @@ async def test_the_lower_limit_of_an_answer_counts(make: Make, server: ModelServ
     [ask] = server.asks
     assert ask.body["max_tokens"] == sent
     assert "max_completion_tokens" not in ask.body
+
+
+async def test_every_request_has_a_limit_of_its_answer(make: Make, server: ModelServer) -> None:
+    """A server of one's own gets the older name: Ollama ignores the current one without an error."""
+    await make().complete(observe("user: hi"))
+    await make(meter=Budget()).complete(observe("user: hi"))
+    await make(fields=RequestFields(body={"max_completion_tokens": 60_000})).complete(observe("user: hi"))
+    await make().complete(replace(observe("user: hi"), max_output_tokens=64))
+    limits = [{name: each.body[name] for name in LIMIT_NAMES if name in each.body} for each in server.asks]
+    assert limits == [
+        {"max_tokens": ANSWER_LIMIT},
+        {"max_tokens": 500},
+        {"max_completion_tokens": 60_000},
+        {"max_tokens": 64},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "first"),
+    [
+        (None, "max_completion_tokens"),
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("https://r.openai.azure.com/openai/v1/", "max_completion_tokens"),
+        ("http://localhost:11434/v1", "max_tokens"),
+        ("https://api.openai.com.example.org/v1", "max_tokens"),
+    ],
+)
+async def test_the_name_of_the_limit_depends_on_the_server(base_url: str | None, first: str) -> None:
+    client = OpenAICompletions(model="m", sink=Ledger(), api_key="k", base_url=base_url)
+    assert client._limit_names[0] == first
+    await client.close()
+
+
+CONTEXT: Final = 5_000
+"""Tokens that the server below has for an answer."""
+
+
+def _short_context(message: str) -> Callable[[Ask], Answer]:
+    def script(ask: Ask) -> Answer:
+        limit = ask.body.get("max_tokens", 0)
+        assert isinstance(limit, int)
+        return error(400, message.format(limit)) if limit > CONTEXT else OBSERVED(ask)
+
+    return script
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens is too large: {}. This model supports at most 5000 completion tokens",
+        "This model's maximum context length is 8192 tokens. However, you requested 3192 tokens in the messages and {} "
+        "in the completion.",
+    ],
+    ids=["names the field", "names the sum"],
+)
+async def test_a_server_with_a_short_context_gets_a_lower_limit(make: Make, server: ModelServer, message: str) -> None:
+    """The limit is halved until the server takes it. Later calls begin with the limit that worked."""
+    server.script = _short_context(message)
+    client = make()
+    for _ in range(2):
+        await client.complete(observe("user: hi"))
+    assert [ask.body["max_tokens"] for ask in server.asks] == [16_384, 8_192, 4_096, 4_096]
+
+
+async def test_a_server_that_knows_neither_name_gets_no_limit(make: Make, server: ModelServer) -> None:
+    def script(ask: Ask) -> Answer:
+        named = [name for name in LIMIT_NAMES if name in ask.body]
+        return error(400, f"unknown field {named[0]}") if named else OBSERVED(ask)
+
+    server.script = script
+    client = make()
+    for _ in range(2):
+        await client.complete(observe("user: hi"))
+    assert [sorted(LIMIT_NAMES & ask.body.keys()) for ask in server.asks] == [
+        ["max_tokens"], ["max_completion_tokens"], [], [],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [408, 504, 524])
+async def test_a_gateway_that_gives_up_is_a_time_out(make: Make, server: ModelServer, status: int) -> None:
+    server.script = lambda ask: error(status)
+    with pytest.raises(TimedOut):
+        await make().complete(observe("user: hi"))
+
+
+async def test_a_call_without_an_answer_in_time_is_a_time_out(make: Make, server: ModelServer) -> None:
+    server.script = lambda ask: hang()
+    with pytest.raises(TimedOut, match=r"did not answer within 0\.05 s"):
+        await make(timeout=0.05).complete(observe("user: hi"))
+
+
+async def test_a_failing_server_is_no_time_out(make: Make, server: ModelServer) -> None:
+    server.script = lambda ask: error(503)
+    with pytest.raises(Transient) as caught:
+        await make().complete(observe("user: hi"))
+    assert not isinstance(caught.value, TimedOut)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 from pydantic import JsonValue
 
 from memstream.adapters.completions.openai import OpenAICompletions
-from memstream.adapters.ports import CompletionRequest, Message, Usage
+from memstream.adapters.ports import CompletionRequest, Message
 from memstream.agents.consolidation.prompts import facts, insights, judge, procedures, prune, text_answer
 from memstream.agents.observer.answer_schema import WHOLE, WORKING_ONLY
 from memstream.recall import llm_reranker
@@ -41,21 +40,6 @@ SCHEMAS: dict[str, Mapping[str, JsonValue]] = {
 }
 
 
-@dataclass(frozen=True)
-class Limited:
-    """A reservation, as where a budget pauses."""
-
-    max_output_tokens: int | None = 8_192
-
-    def settle(self, usage: Usage | None) -> None:
-        return
-
-
-class Budget:
-    async def reserve(self, **call: Any) -> Limited:
-        return Limited()
-
-
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     with ModelServer(nothing) as running:
@@ -65,9 +49,8 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 async def client(server: ModelServer) -> AsyncIterator[OpenAICompletions]:
     made = OpenAICompletions(
-        model="qwen3:8b", api_key="none", base_url=server.base_url, timeout=10, concurrency=4, sink=Ledger(),
-        meter=Budget(),
-    )  # fmt: skip
+        model="qwen3:8b", api_key="none", base_url=server.base_url, timeout=10, concurrency=4, sink=Ledger()
+    )
     yield made
     await made.close()
 
@@ -104,6 +87,7 @@ async def test_a_server_takes_every_request(
     for ask in server.asks:
         body = {field: value for field, value in ask.body.items() if field not in recorded["ignored"]}
         jsonschema.validate(body, recorded["request"])
+        assert "max_tokens" in body, "the limit of an answer is in a field that the server reads"
 
 
 @pytest.mark.parametrize("task", SCHEMAS)
