@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..schemas.errors import Poison, StageError, Transient
+from ..schemas.errors import AccessRefused, Poison, StageError, Transient
 
 
 class ClientError(Exception):
@@ -55,6 +55,8 @@ def translate_errors() -> Iterator[None]:
         yield
     except Poison as error:
         raise (TooLarge if error.reason == "oversized" else InvalidTurn)(str(error)) from error
+    except AccessRefused as error:
+        raise Misconfigured(f"{error} ({error.remedy})") from error
     except Transient as error:
         raise Unavailable(f"{error}{f' ({error.remedy})' if error.remedy else ''}") from error
     except StageError as error:

@@ -18,7 +18,9 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from ..schemas.topics import FACTS_UPDATED
 from ..schemas.turns import Owner
-from ..streams.log.kafka_client import ISOLATION, back_off_metadata, stop_consumer
+from ..streams.log.kafka_access import KafkaAccess, missing_right
+from ..streams.log.kafka_client import ISOLATION, stop_consumer
+from ..streams.log.kafka_security import PLAINTEXT, KafkaSecurity
 from ..streams.log.lenient_headers import decode_headers_leniently
 from ..streams.log.port import Log
 from .errors import ClientError, Misconfigured, PositionLost, Unavailable, translate_errors
@@ -39,6 +41,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         *,
         log: Log,
         servers: Sequence[str],
+        security: KafkaSecurity = PLAINTEXT,
         group: str,
         after: str = BEGINNING,
         timeout: float,
@@ -46,7 +49,8 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     ) -> None:
         if after not in (BEGINNING, NOW):
             raise Misconfigured(f"a group begins at {BEGINNING!r} or {NOW!r} and continues after its last commit")
-        self._log, self._servers, self._group, self._after = log, list(servers), group, after
+        self._log, self._group, self._after = log, group, after
+        self._access = KafkaAccess(servers, security)
         self._timeout, self._look_back = timeout, look_back
         self._handling = asyncio.Lock()
         """Locked while a handler runs and its update is committed."""
@@ -68,7 +72,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         decode_headers_leniently()
         selection = UpdateFilter(tenant_id, owner)
         self._consumer: Any = AIOKafkaConsumer(
-            bootstrap_servers=self._servers,
+            bootstrap_servers=self._access.servers,
             client_id="memstream-client",
             group_id=self._group,
             enable_auto_commit=False,
@@ -76,7 +80,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             isolation_level=ISOLATION,
             request_timeout_ms=int(self._timeout * 1000),
         )
-        back_off_metadata(self._consumer._client)
+        self._access.prepare(self._consumer._client)
         self._consumer.subscribe([FACTS_UPDATED.name], listener=self)
         try:
             with self._broker_call("join the group"):
@@ -178,9 +182,12 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     @contextmanager
     def _broker_call(self, what: str) -> Iterator[None]:
-        """Raise Unavailable if the broker does not answer."""
+        """Raise Unavailable if the broker does not answer, and Misconfigured if it refuses this client."""
         try:
             yield
         except (KafkaError, OSError, TimeoutError) as error:
-            servers = ",".join(self._servers)
+            refused = self._access.refusal or missing_right(error)
+            if refused is not None:
+                raise Misconfigured(f"{what}: {refused} ({refused.remedy})") from error
+            servers = ",".join(self._access.servers)
             raise Unavailable(f"{what}: {type(error).__name__} {error} (kafka://{servers})") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
@@ -11,6 +12,7 @@ import httpx
 
 from ..schemas.turns import Owner
 from ..streams.log.broker_url import EMBEDDED, KAFKA, embedded_folder, is_embedded, kafka_servers
+from ..streams.log.kafka_security import KafkaSecurity
 from ..streams.log.port import Log, Position
 from .errors import Misconfigured, translate_errors
 from .http_client import Api
@@ -86,6 +88,7 @@ async def connect(
     token: str | None = None,
     timeout: float = TIMEOUT,
     privacy: Privacy = "default",
+    security: KafkaSecurity | None = None,
 ) -> AsyncIterator[Memory]:
     """Open a client. A service opens one client and keeps it open while it runs.
 
@@ -98,6 +101,7 @@ async def connect(
         timeout: seconds for each call including its retries.
         privacy: masking of a turn before it is sent. The default masks passwords, keys, card numbers and more; `off`
             masks nothing; a `PrivacyPolicy` sets the action for each kind of secret.
+        security: TLS and SASL for a Kafka address; by default as the variables MEMSTREAM_KAFKA_… say.
 
     Raises:
         Misconfigured: an address or the token is wrong, or an extra of the package is not installed.
@@ -113,11 +117,13 @@ async def connect(
                 yield Memory(turns=calls, updates=HttpUpdates(api=calls), groups=_no_groups, api=calls)
                 return
         with translate_errors():
-            log = _log(address, timeout)
+            if security is None:
+                security = KafkaSecurity.from_environment(os.environ if address.startswith(KAFKA) else {})
+            log = _log(address, timeout, security)
             await log.start()
         stack.push_async_callback(log.close)
         turns, updates = LogTurns(log=log, privacy=privacy), LogUpdates(log=log)
-        yield Memory(turns=turns, updates=updates, groups=_groups(address, log, timeout), api=calls)
+        yield Memory(turns=turns, updates=updates, groups=_groups(address, log, timeout, security), api=calls)
 
 
 def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
@@ -138,7 +144,7 @@ def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
     return open_http(url, timeout=timeout, headers=credential)
 
 
-def _log(address: str, timeout: float) -> Log:
+def _log(address: str, timeout: float, security: KafkaSecurity) -> Log:
     """Return the log of an address, not started. The module of the log is imported in this function, because it needs
     an extra of the package."""
     if not address.startswith((KAFKA, EMBEDDED)):
@@ -150,7 +156,9 @@ def _log(address: str, timeout: float) -> Log:
             return EmbeddedLog(folder=embedded_folder(address))
         from ..streams.log.kafka import KafkaLog
 
-        return KafkaLog(servers=kafka_servers(address), timeout=timeout, client_id="memstream-client")
+        return KafkaLog(
+            servers=kafka_servers(address), security=security, timeout=timeout, client_id="memstream-client"
+        )
 
 
 @contextmanager
@@ -167,9 +175,9 @@ def _no_groups(*, group: str, after: str) -> Group:
     raise Misconfigured(f"{group}: only Kafka has consumer groups; store the position of each update instead")
 
 
-def _groups(address: str, log: Log, timeout: float) -> Groups:
+def _groups(address: str, log: Log, timeout: float, security: KafkaSecurity) -> Groups:
     if is_embedded(address):
         return _no_groups
     from .kafka_group import KafkaGroup
 
-    return partial(KafkaGroup, log=log, servers=kafka_servers(address), timeout=timeout)
+    return partial(KafkaGroup, log=log, servers=kafka_servers(address), security=security, timeout=timeout)

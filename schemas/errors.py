@@ -70,6 +70,13 @@ def no_room(component: str, folder: object, *, free: int, needed: int) -> Transi
     )
 
 
+class AccessRefused(Transient):
+    """A server answers, and refuses this process: credentials, certificates, or a missing right.
+
+    A running process waits, because credentials can be rotated. At the start of a process nothing is retried.
+    """
+
+
 class NoShare(Transient):
     """This process has no free place for the request now. `own`: the caller has used up its own share."""
 

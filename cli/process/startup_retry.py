@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import structlog
 
-from ...schemas.errors import Transient
-from ..errors import CommandFailed, Exit
+from ...schemas.errors import AccessRefused, Transient
+from ..errors import CommandFailed, Exit, unreachable
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -23,6 +23,7 @@ PAUSE = 1.0
 class StartupRetry:
     """Retries with one deadline for all servers.
 
+    A server that refuses this process ends the start immediately (exit 3).
     After the deadline, CommandFailed (exit 3) names the unavailable server and the remedy.
     """
 
@@ -42,6 +43,8 @@ class StartupRetry:
                     return await attempt()
             except TimeoutError:
                 raise self._given_up(what, last) from None
+            except AccessRefused as refused:
+                raise unreachable(refused) from refused  # another attempt with the same credentials changes nothing
             except Transient as error:
                 last = error
                 log.warning("server_away", what=what, why=str(error), remedy=error.remedy)

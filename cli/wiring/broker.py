@@ -34,7 +34,7 @@ def new_log(settings: Settings, *, timeout: float = COMMAND_TIMEOUT) -> Log:
         return EmbeddedLog(folder=settings.broker_folder)
     from ...streams.log.kafka import KafkaLog  # slow to import, and not needed for an embedded log
 
-    return KafkaLog(servers=kafka_servers(settings.broker), timeout=timeout)
+    return KafkaLog(servers=kafka_servers(settings.broker), security=settings.kafka_security, timeout=timeout)
 
 
 def has_memory(folder: Path) -> bool:

@@ -42,6 +42,13 @@ from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
 from ...streams.engine.lanes import HELD_BYTES
 from ...streams.log.broker_url import EMBEDDED, NO_CREDENTIALS, embedded_folder, is_embedded, kafka_servers
+from ...streams.log.kafka_security import (
+    PLAINTEXT,
+    KafkaSecurity,
+    SaslMechanism,
+    SecurityProtocol,
+    WrongSecurity,
+)
 from ..errors import usage
 
 PREFIX = "MEMSTREAM_"
@@ -49,7 +56,14 @@ DEFAULT_FILE = Path("memstream.toml")
 DEFAULT_MODEL = "gpt-5-mini"
 OFFLINE = "offline"
 KAFKA_PARTITIONS = 12
-SECRETS = {"openai_api_key": "OPENAI_API_KEY", "qdrant_api_key": "QDRANT_API_KEY"}
+KAFKA = "kafka_"
+"""Prefix of the fields of `KafkaSecurity` in the settings."""
+SECRETS = {
+    "kafka_sasl_password": "MEMSTREAM_KAFKA_SASL_PASSWORD",
+    "kafka_ssl_key_password": "MEMSTREAM_KAFKA_SSL_KEY_PASSWORD",
+    "openai_api_key": "OPENAI_API_KEY",
+    "qdrant_api_key": "QDRANT_API_KEY",
+}
 PLAIN = {"openai_base_url": "OPENAI_BASE_URL"}
 FOR_TESTS = frozenset({"testing", "crash_point"})
 """Fields for fault tests. CONTRIBUTING.md documents them; the users' table of settings leaves them out."""
@@ -138,6 +152,7 @@ Key = Annotated[SecretStr | None, BeforeValidator(_key)]
 
 
 Address = Annotated[str, AfterValidator(str.strip)]
+Absolute = Annotated[Path, AfterValidator(_absolute)]
 
 
 class Settings(BaseSettings):
@@ -151,6 +166,28 @@ class Settings(BaseSettings):
     broker: Annotated[str, AfterValidator(_broker)] = ""
     """Address of the log: `kafka://host:port[,host:port]`, or `embedded:///folder`. Unset: the folder
     MEMSTREAM_DATADIR."""
+    kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
+    """Protocol of the brokers' listener: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
+    kafka_sasl_mechanism: SaslMechanism | None = None
+    """`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`."""
+    kafka_sasl_username: str | None = None
+    """User for `PLAIN` and `SCRAM`."""
+    kafka_sasl_password: SecretStr | None = None
+    """Password of the user."""
+    kafka_sasl_password_file: Absolute | None = None
+    """File with the password, instead of the variable. It is read for each new connection."""
+    kafka_sasl_oauthbearer_callable: str | None = None
+    """`package.module:function` that returns a token for `OAUTHBEARER`. It is called for each new connection."""
+    kafka_ssl_ca_location: Absolute | None = None
+    """PEM file with the trusted certificate authorities. Unset: the system's authorities."""
+    kafka_ssl_certificate_location: Absolute | None = None
+    """PEM file with the client certificate and its chain."""
+    kafka_ssl_key_location: Absolute | None = None
+    """PEM file with the key of the client certificate. Unset: the key is in the certificate's file."""
+    kafka_ssl_key_password: SecretStr | None = None
+    """Password of an encrypted key."""
+    kafka_ssl_key_password_file: Absolute | None = None
+    """File with the password of the key, instead of the variable."""
     qdrant: Annotated[str, AfterValidator(_qdrant)] = ""
     """Address of Qdrant: `http://host:6333`, `https://…`, or `embedded:///folder`. Unset: the folder
     MEMSTREAM_DATADIR."""
@@ -217,6 +254,7 @@ class Settings(BaseSettings):
     qdrant_api_key: Key = Field(default=None, validation_alias="QDRANT_API_KEY")
     """Key of Qdrant."""
     _requests: Mapping[str, RequestFields] = PrivateAttr(default_factory=dict)
+    _kafka_security: KafkaSecurity = PrivateAttr(default=PLAINTEXT)
 
     @classmethod
     def settings_customise_sources(
@@ -319,6 +357,16 @@ class Settings(BaseSettings):
         """Request fields by model, from the tables `[models.NAME.request]` of the file."""
         return self._requests
 
+    @property
+    def kafka_security(self) -> KafkaSecurity:
+        """TLS and SASL of every connection to Kafka, made once by `load`."""
+        return self._kafka_security
+
+    def with_kafka_security(self, security: KafkaSecurity) -> Settings:
+        settings = self.model_copy()
+        settings._kafka_security = security
+        return settings
+
     def with_requests(self, requests: Mapping[str, RequestFields]) -> Settings:
         settings = self.model_copy()
         settings._requests = dict(requests)
@@ -355,6 +403,10 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     if settings is not None and policy is not None and models is not None:
         policy = without_disabled_tiers(replace(policy, models=models))
         problems += _tier_problems(settings, policy)
+    if settings is not None:
+        security, wrong_security = _kafka_security_of(settings)
+        problems += wrong_security
+        settings = settings.with_kafka_security(security)
     if problems or settings is None or policy is None:
         raise usage("\n".join(dict.fromkeys(problems)))
     return settings.with_requests(requests), policy
@@ -384,6 +436,23 @@ def _requests_of(tables: Mapping[str, Mapping[str, object]]) -> tuple[dict[str, 
             requests[model], wrong = request_fields(table["request"], path=f"{path}.request")
             problems += wrong
     return requests, problems
+
+
+def _kafka_security_of(settings: Settings) -> tuple[KafkaSecurity, list[str]]:
+    """Return the security of the connections to Kafka, and the problems of its settings."""
+    given = {name.removeprefix(KAFKA): value for name, value in settings if name.startswith(KAFKA)}
+    plain: dict[str, Any] = {
+        name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in given.items()
+    }
+    try:
+        security = KafkaSecurity(**plain)
+    except WrongSecurity as wrong:
+        return PLAINTEXT, [f"{variable(f'{KAFKA}{name}')}: {problem}" for name, problem in wrong.problems]
+    if security != PLAINTEXT and settings.broker_folder is not None:
+        return PLAINTEXT, [
+            f"{variable(f'{KAFKA}security_protocol')}: needs a Kafka broker: set MEMSTREAM_BROKER=kafka://host:port"
+        ]
+    return security, []
 
 
 def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:

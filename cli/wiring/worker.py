@@ -264,6 +264,7 @@ async def built_stages(
                     replication=settings.replication,
                     session_timeout=settings.session_timeout,
                     worker_id=settings.worker_id,
+                    security=settings.kafka_security,
                 ),
                 in_flight=settings.in_flight,
                 held_bytes=settings.held_bytes,

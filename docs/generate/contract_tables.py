@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from memstream.schemas.access import OPERATOR, accesses
 from memstream.schemas.archive import ArchivedText
 from memstream.schemas.base import Contract
 from memstream.schemas.blocks import StoredBlock, StoredHoldings
@@ -32,7 +33,6 @@ from memstream.schemas.topics import (
     PARKED,
     TOPICS,
     Topic,
-    accesses,
     catalogue,
 )
 from memstream.schemas.working_set import StoredMessage, StoredWorkingEntry
@@ -108,16 +108,17 @@ def _topic(topic: Topic) -> list[str]:
 
 
 def access() -> str:
-    """Return a table of the topics that each principal may produce and consume."""
+    """Return a table of the topics that each role may produce and consume, without the operator, who may do both."""
 
     def names(topics: Iterable[Topic]) -> str:
         return ", ".join(f"`{topic.name}`" for topic in topics) or "–"
 
     rows = [
-        [each.principal, names(each.produces), names(each.consumes), "–" if each.group is None else f"`{each.group}`"]
+        [each.role, names(each.produces), names(each.consumes), ", ".join(f"`{name}`" for name in each.groups) or "–"]
         for each in accesses()
+        if each.role != OPERATOR
     ]
-    return table(("principal", "produces", "consumes", "group"), rows)
+    return table(("role", "produces", "consumes", "group"), rows)
 
 
 def _days(days: int) -> str:

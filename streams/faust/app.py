@@ -12,7 +12,7 @@ import faust
 import structlog
 from faust.exceptions import ConsumerNotStarted, ProducerSendError
 
-from ...schemas.errors import Fatal, Transient
+from ...schemas.errors import AccessRefused, Fatal, Transient
 from ..engine.process_exit import (
     UNREACHABLE,
     ExitProcess,
@@ -24,6 +24,8 @@ from ..engine.process_exit import (
     tell_thrown_out,
 )
 from ..log.broker_url import embedded_folder, is_embedded, kafka_servers
+from ..log.kafka_access import REFUSED_MAX, KafkaAccess
+from ..log.kafka_security import PLAINTEXT, KafkaSecurity
 from ..log.markers import Marker, some_marker
 from ..log.partition_count import CountCheck
 from ..log.port import Drainable, Log
@@ -64,6 +66,8 @@ class AppSettings:
     buffer_maxsize: int = 256
     crash_grace: float = 20.0
     stop_grace: float = 60.0
+    security: KafkaSecurity = PLAINTEXT
+    """TLS and SASL of the connections to Kafka."""
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.session_timeout <= REQUEST_TIMEOUT:
@@ -86,6 +90,8 @@ class StageApp(faust.App):
     """
 
     lanes: Drainable | None = None
+    #: Servers and credentials of the app's Kafka clients; None with the embedded log.
+    access: KafkaAccess | None = None
     #: Called when the committed offsets of an assignment are known, before its first event. The runner sets it.
     assignment_begins: Callable[[], None] = staticmethod(lambda: None)
     #: Client of the log for the check of the partition count, because the consumer's metadata may be outdated. The
@@ -170,6 +176,19 @@ class StageApp(faust.App):
             )
             self.exit_process(UNREACHABLE)
 
+    def refused(self, refusal: AccessRefused) -> None:
+        """Crash, because the brokers have refused the credentials for REFUSED_MAX seconds. Called in any thread.
+
+        The environment of a process cannot change, so only a new process can get another password from there.
+        """
+
+        async def crash() -> None:
+            if not self._crashed.is_set():
+                why = f"refused for {REFUSED_MAX:.0f} s: {refusal}"
+                await self.crash(AccessRefused("broker", why, remedy=refusal.remedy))
+
+        self.loop.call_soon_threadsafe(lambda: self.add_future(crash()))
+
     def out_of_sequence(self) -> None:
         """Crash, because the broker refuses all further records of the producer on a partition (invalid sequence)."""
         if not self._crashed.is_set():
@@ -208,9 +227,11 @@ class StageApp(faust.App):
         if self.should_stop:
             return "it was asked to stop: it finishes the events in flight and takes no new events"
         if not self.lease_ok():
-            return f"no answer from Kafka for {self.lease_age():.0f} s: is it up, and MEMSTREAM_BROKER right?"
+            return f"no answer from Kafka for {self.lease_age():.0f} s: {self._why_away()}"
         if getattr(getattr(self._consumer, "_thread", None), "taking_over", False):
             return "another process had this MEMSTREAM_WORKER_ID, and its lease has not expired"
+        if not self._is_member() and self.access is not None and self.access.refusal is not None:
+            return self._why_away()
         if not self.assigned() and not self._is_member():
             return "waiting for partitions: it has not joined its consumer group yet"
         if self.rebalancing:
@@ -218,6 +239,12 @@ class StageApp(faust.App):
         if self.in_recovery or not self.tables.actives_ready:
             return "its table is being read from the changelog"
         return ""
+
+    def _why_away(self) -> str:
+        refusal = self.access.refusal if self.access is not None else None
+        if refusal is not None:
+            return f"{refusal} ({refusal.remedy})"
+        return "is it up, and MEMSTREAM_BROKER right?"
 
     def _is_member(self) -> bool:
         """Return whether the group has accepted this worker since its start. Always False with the embedded log."""
@@ -293,6 +320,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
     Raises:
         Fatal: the broker's address has neither of these forms.
     """
+    access = None
     if is_embedded(broker):
         from .transports.embedded import register, url_of  # imported only where it is used
 
@@ -300,7 +328,8 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         url = url_of(embedded_folder(broker))
     else:
         kafka.register()
-        url = ";".join(f"kafka://{server}" for server in kafka_servers(broker))
+        access = KafkaAccess(kafka_servers(broker), settings.security)
+        url = ";".join(f"kafka://{server}" for server in access.servers)
     app = StageApp(
         name,
         broker=url,
@@ -333,6 +362,8 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         web_enabled=False,
         web_tables_enabled=False,
     )
+    if access is not None:
+        app.access, access.given_up = access, app.refused
     app.crash_grace, app.stop_grace = settings.crash_grace, settings.stop_grace
     return app
 

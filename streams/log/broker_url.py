@@ -22,8 +22,8 @@ def is_embedded(broker: str) -> bool:
         return True
     if "@" in broker:
         raise Fatal(
-            f"MEMSTREAM_BROKER: {NO_CREDENTIALS}: write kafka://host:port[,host:port], and let a proxy on this "
-            "machine authenticate"
+            f"MEMSTREAM_BROKER: {NO_CREDENTIALS} in an address: write kafka://host:port[,host:port], and set "
+            "MEMSTREAM_KAFKA_SASL_USERNAME and MEMSTREAM_KAFKA_SASL_PASSWORD"
         )
     if broker.startswith(KAFKA):
         return False

@@ -16,13 +16,18 @@ from aiokafka.errors import (
     KafkaError,
     NoError,
     TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     for_code,
 )
 
-from ...schemas.errors import DeploymentFault, Fatal, Poison, Transient
-from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
+from ...schemas.access import CLOCK_TOPIC
+from ...schemas.errors import AccessRefused, DeploymentFault, Fatal, Poison, Transient
+from ...schemas.topics import catalogue
+from .kafka_access import KafkaAccess, denied, missing_right
+from .kafka_client import ISOLATION, stop_consumer
 from .kafka_rules import timestamp_refused
+from .kafka_security import PLAINTEXT, KafkaSecurity
 from .lenient_headers import decode_headers_leniently
 from .port import Headers, Position, Record, TopicLayout, TopicSpec
 from .write_errors import TOO_LARGE, write_error
@@ -42,8 +47,6 @@ FOLLOW_WAIT = 5_000
 METADATA_AGE = 30_000
 #: seconds between two attempts of a call with a retriable error
 BACKOFF = 0.2
-#: topic whose records get their timestamps from the broker (`clock_ahead`)
-CLOCK_TOPIC = "memory-clock"
 
 T = TypeVar("T")
 
@@ -53,13 +56,21 @@ class KafkaLog:
 
     Args:
         servers: `host:port` of each server (see `broker_url.kafka_servers`).
+        security: TLS and SASL of the connections.
         timeout: maximum seconds of each call. A longer call raises `Transient("broker", …)`; its append may still
             arrive.
         client_id: the name of this client in the broker's logs.
     """
 
-    def __init__(self, *, servers: Sequence[str], timeout: float = TIMEOUT, client_id: str = "memstream") -> None:
-        self._servers = list(servers)
+    def __init__(
+        self,
+        *,
+        servers: Sequence[str],
+        security: KafkaSecurity = PLAINTEXT,
+        timeout: float = TIMEOUT,
+        client_id: str = "memstream",
+    ) -> None:
+        self._access = KafkaAccess(servers, security)
         self._timeout = timeout
         self._client_id = client_id
         self._admin: Any = None
@@ -78,21 +89,22 @@ class KafkaLog:
         async with self._reach("connect"):
             try:
                 self._admin = await self._started(AIOKafkaAdminClient(**self._common()))
-                self._producer = await self._new_producer()
                 self._probe = await self._started(self._consumer())
             except BaseException:
                 await self.close()
                 raise
 
     async def close(self) -> None:
-        parts = [p for p in (self._producer, self._probe) if p is not None]
+        producer, probe = self._producer, self._probe
         for ending in self._ending:
             ending.cancel()
         admin, self._admin, self._producer, self._probe = self._admin, None, None, None
         try:
             async with asyncio.timeout(self._timeout):
-                for part in parts:
-                    await part.stop()
+                if producer is not None:
+                    await producer.stop()
+                if probe is not None:
+                    await stop_consumer(probe)
         except TimeoutError:
             pass  # no broker answers; each append has already returned or raised
         finally:
@@ -110,7 +122,8 @@ class KafkaLog:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Position:
-        producer = self._started_part(self._producer)
+        producer = None
+        self._started_part(self._admin)
         try:
             # One append at a time: during a lookup of the topic, later appends of a caller could overtake earlier ones.
             async with self._handing_over:
@@ -136,18 +149,22 @@ class KafkaLog:
         return Position(topic, meta.partition, meta.offset)
 
     async def _usable_producer(self) -> Any:
-        """Return the producer. Replace it by a new producer after a failed append.
+        """Return the producer. Create it for the first append, and replace it after a failed append.
+
+        A reader needs no producer, and a broker gives a user without the right to write no producer id.
 
         aiokafka drops a batch that expires while its partition has no leader (`producer/message_accumulator.py:487`),
         but does not use the batch's sequence number again. The broker then refuses every later batch of the partition
         as out of order.
         """
-        if self._failed is not None and self._failed is self._producer:
+        if self._producer is None:
+            self._producer = await self._new_producer()
+        elif self._failed is self._producer:
             failed, self._producer = self._producer, await self._new_producer()
             ending = asyncio.create_task(self._end(failed))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
-        return self._started_part(self._producer)
+        return self._producer
 
     async def _end(self, producer: Any) -> None:
         """Stop a replaced producer. An append that still waits for this producer raises at its time-out or earlier."""
@@ -223,7 +240,7 @@ class KafkaLog:
     async def partitions(self, topic: str) -> int | None:
         found = await self._call(f"describe {topic}", lambda: self._started_part(self._admin).describe_topics([topic]))
         layout = found[0] if found else None
-        if layout is None or for_code(layout["error_code"]) is not NoError:
+        if layout is None or _layout_error(layout) is not NoError:
             return None
         return len(layout["partitions"])
 
@@ -282,20 +299,25 @@ class KafkaLog:
 
     async def _topics(self) -> dict[str, TopicLayout]:
         admin = self._started_part(self._admin)
-        names = sorted(name for name in await admin.list_topics() if not name.startswith("__"))
+        visible = {name for name in await admin.list_topics() if not name.startswith("__")}
+        # The list leaves out topics that this client may not describe. Asked by name, the broker says so.
+        catalogued = {topic.name for topic in catalogue()}
+        described = await admin.describe_topics(sorted(visible | catalogued))
+        names = [layout["topic"] for layout in described if _layout_error(layout) is NoError]
         if not names:
             return {}
-        described = await admin.describe_topics(names)
         configs: dict[str, dict[str, str]] = {}
         for answer in await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names]):
-            for _code, _message, _kind, name, entries in (tuple(r)[:5] for r in answer.resources):
+            for code, _message, _kind, name, entries in (tuple(r)[:5] for r in answer.resources):
+                if for_code(code) is TopicAuthorizationFailedError and name in catalogued:
+                    raise denied("DescribeConfigs", "topic", name)
                 configs[name] = {entry[0]: entry[1] for entry in entries if entry[1] is not None}
         return {
             layout["topic"]: TopicLayout(
                 name=layout["topic"], partitions=len(layout["partitions"]), config=configs.get(layout["topic"], {})
             )
             for layout in described
-            if for_code(layout["error_code"]) is NoError
+            if layout["topic"] in names
         }
 
     async def create(self, wanted: Sequence[TopicSpec]) -> None:
@@ -320,7 +342,9 @@ class KafkaLog:
                 await admin.create_partitions({topic: NewPartitions(partitions)})
             while not await self._has_leaders(topic, at_least=partitions):  # noqa: ASYNC110 - the broker sends no notice
                 await asyncio.sleep(PAUSE)
-            clients = [self._started_part(self._producer).client, self._started_part(self._probe)._client]
+            clients = [self._started_part(self._probe)._client]
+            if self._producer is not None:
+                clients.append(self._producer.client)
             for client in clients:  # without this, the clients see the new partitions only after METADATA_AGE
                 while len(client.cluster.partitions_for_topic(topic) or ()) < partitions:
                     client.add_topic(topic)
@@ -356,7 +380,7 @@ class KafkaLog:
     # ----------------------------------------------------------------- inside
     def _common(self) -> dict[str, Any]:
         return {
-            "bootstrap_servers": self._servers,
+            "bootstrap_servers": self._access.servers,
             "client_id": self._client_id,
             "request_timeout_ms": int(self._timeout * 1000),
             "metadata_max_age_ms": METADATA_AGE,
@@ -375,8 +399,7 @@ class KafkaLog:
 
     async def _started(self, part: Any) -> Any:
         client = getattr(part, "_client", None) or getattr(part, "client", None)
-        if client is not None:
-            back_off_metadata(client)
+        self._access.prepare(client)
         try:
             await part.start()
         except BaseException:
@@ -410,11 +433,12 @@ class KafkaLog:
             raise self._away(what, exc) from exc
 
     def _away(self, what: str, exc: BaseException | None) -> Transient:
-        servers = ",".join(self._servers)
+        refused = self._access.refusal or missing_right(exc)
+        if refused is not None:
+            return AccessRefused("broker", f"{what}: {refused}", remedy=refused.remedy)
+        servers = ",".join(self._access.servers)
         why = f": {type(exc).__name__} {exc}".rstrip() if exc is not None else ""
-        return Transient(
-            "broker", f"{what}{why} (kafka://{servers})", remedy="is Kafka up, and MEMSTREAM_BROKER right?"
-        )
+        return Transient("broker", f"{what}{why} (kafka://{servers})", remedy=self._access.away_remedy)
 
     async def _partitions_of(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, p) for p in range(await self.partitions(topic) or 0)]
@@ -436,6 +460,14 @@ class KafkaLog:
         parts: Iterable[Any] = found[0]["partitions"] if found else ()
         parts = list(parts)
         return len(parts) >= at_least and all(for_code(p["error_code"]) is NoError and p["leader"] >= 0 for p in parts)
+
+
+def _layout_error(layout: Mapping[str, Any]) -> Any:
+    """Return the error of a described topic. Raises AccessRefused if this client may not describe the topic."""
+    error = for_code(layout["error_code"])
+    if error is TopicAuthorizationFailedError:
+        raise denied("Describe", "topic", layout["topic"])
+    return error
 
 
 def _record(raw: Any) -> Record:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from memstream.schemas.access import accesses
 from memstream.schemas.topics import (
     COMMANDS,
     EPISODES_RECORDED,
@@ -18,7 +19,6 @@ from memstream.schemas.topics import (
     STAGES,
     TASKS_DUE,
     TOPICS,
-    accesses,
 )
 from tests.support.conversation import conversation, different_each_time
 from tests.support.model_server import ModelServer
@@ -26,7 +26,7 @@ from tests.support.pipeline import Pipeline, running, wait_for
 from tests.support.sent_commands import edit, send
 
 pytestmark = [pytest.mark.timeout(240)]
-ACCESS = {each.principal: each for each in accesses()}
+ACCESS = {each.role: each for each in accesses()}
 WRITTEN = {
     ("observer", OBSERVATIONS.name),
     ("observer", RESULTS.name),

@@ -29,11 +29,15 @@ class Authority:
         """Return the context of a server with the authority's own certificate."""
         return self._context("ca")
 
+    def certificate(self, name: str, *, address: str = LOOPBACK, until: datetime | None = None) -> Path:
+        """Write `<name>.pem` and `<name>.key` of a server or client, and return the first."""
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        key = ec.generate_private_key(ec.SECP256R1())
+        return self._signed(name, key, subject, address=address, until=until or _in_a_year(), ca=False)
+
     def server_context(self, *, address: str = LOOPBACK, until: datetime | None = None) -> ssl.SSLContext:
         """Return the context of a server with a certificate of this authority, two years long."""
-        server = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
-        key = ec.generate_private_key(ec.SECP256R1())
-        self._signed("server", key, server, address=address, until=until or _in_a_year(), ca=False)
+        self.certificate("server", address=address, until=until)
         return self._context("server")
 
     def _context(self, name: str) -> ssl.SSLContext:

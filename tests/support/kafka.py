@@ -237,10 +237,10 @@ def _prepare(folder: Path, made: Prepared) -> None:
     shutil.rmtree(data)
 
 
-def write_properties(folder: Path, *, port: int) -> Path:
+def write_properties(folder: Path, *, port: int, more: str = "") -> Path:
     """Write a broker's configuration."""
     path = folder / "server.properties"
-    path.write_text(_PROPERTIES.format(port=port, controller=free_port(), folder=folder))
+    path.write_text((_PROPERTIES + more).format(port=port, controller=free_port(), folder=folder))
     return path
 
 
@@ -250,6 +250,8 @@ class JarBroker:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = free_port()
+        self.more_properties = ""
+        """Lines of server.properties, which replace other lines. `{port}` and `{controller}` are the ports."""
         self.log = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -269,7 +271,7 @@ class JarBroker:
         config = self.folder / "server.properties"
         if not config.exists():
             shutil.copytree(begin.formatted, self.folder / "data")
-            write_properties(self.folder, port=self.port)
+            write_properties(self.folder, port=self.port, more=self.more_properties)
         seen = self.log.stat().st_size if self.log.exists() else 0
         command = begin.command(config, f"-XX:SharedArchiveFile={begin.classes}", "-XX:+ExitOnOutOfMemoryError")
         with self.log.open("ab") as out:

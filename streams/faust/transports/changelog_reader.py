@@ -27,7 +27,8 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from faust.types import TP
 
 from ....schemas.errors import Transient
-from ...log.kafka_client import ISOLATION, back_off_metadata, stop_consumer
+from ...log.kafka_access import KafkaAccess
+from ...log.kafka_client import ISOLATION, stop_consumer
 from ..blocking_work import LoopThread, in_thread
 
 T = TypeVar("T")
@@ -45,8 +46,8 @@ PAUSE: Final = 0.2
 class ChangelogReader:
     """`bulk_load.ChangelogSource` within an `async with` block. It reads one partition at a time."""
 
-    def __init__(self, *, servers: Sequence[str], client_id: str) -> None:
-        self._servers = list(servers)
+    def __init__(self, *, access: KafkaAccess, client_id: str) -> None:
+        self._access = access
         self._client_id = client_id
         self._consumer: AIOKafkaConsumer | None = None
         self._at: tuple[TP, int] | None = None
@@ -134,7 +135,7 @@ class ChangelogReader:
     async def _open(self) -> AIOKafkaConsumer:
         if self._consumer is None:
             consumer = AIOKafkaConsumer(
-                bootstrap_servers=self._servers,
+                bootstrap_servers=self._access.servers,
                 client_id=self._client_id,
                 group_id=None,
                 enable_auto_commit=False,
@@ -143,7 +144,7 @@ class ChangelogReader:
                 fetch_max_wait_ms=FETCH_WAIT_MS,
                 max_partition_fetch_bytes=FETCH_BYTES,
             )
-            back_off_metadata(consumer._client)
+            self._access.prepare(consumer._client)
             try:
                 await consumer.start()
             except BaseException:

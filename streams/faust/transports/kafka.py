@@ -76,7 +76,8 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ....schemas.errors import Transient
-from ...log.kafka_client import ISOLATION, back_off_metadata
+from ...log.kafka_access import missing_right
+from ...log.kafka_client import ISOLATION
 from ...log.lenient_headers import decode_headers_leniently
 from .changelog_reader import ChangelogReader
 from .coverage import Coverage
@@ -109,7 +110,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         consumer = super()._create_worker_consumer(transport)
         # The consumer reads this value when it starts. Faust sets it only for its own transactions.
         consumer._isolation_level = ISOLATION
-        back_off_metadata(consumer._client)
+        self.app.access.prepare(consumer._client)
         self._never_idle.close()
         self._never_idle.enter_context(consumer._subscription.fetch_context())
         return consumer
@@ -289,6 +290,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
 def refusal(group: str, error: BaseException) -> Transient:
     """Return the error that ends a worker when its consumer group refuses it. The supervisor restarts the worker."""
+    if (lacking := missing_right(error)) is not None:
+        return lacking
     if isinstance(error, InconsistentGroupProtocolError):
         why = f"another program is a member of the consumer group {group}, and uses another assignment protocol"
         remedy = f"find it: kafka-consumer-groups --describe --members --group {group}; end that program"
@@ -358,8 +361,7 @@ class KafkaConsumer(AsksLanes, driver.Consumer):
 
     def changelogs(self) -> ChangelogReader:
         """Return the reader for a bulk load (`bulk_load.ChangelogSource`)."""
-        servers = driver.server_list(self.transport.url, self.transport.default_port)
-        return ChangelogReader(servers=servers, client_id=f"{self.app.conf.broker_client_id}-restore")
+        return ChangelogReader(access=self.app.access, client_id=f"{self.app.conf.broker_client_id}-restore")
 
     # These two methods do not use the group's consumer. The broker answers its fetch of idle partitions only after
     # `fetch_max_wait_ms` (1.5 s), and every other request on the same connection waits for this answer.
@@ -396,7 +398,7 @@ class KafkaProducer(driver.Producer):
 
     def _new_producer(self, transactional_id: str | None = None) -> Any:
         producer = super()._new_producer(transactional_id)
-        back_off_metadata(producer.client)
+        self.app.access.prepare(producer.client)
         sender = producer._sender
         send, lease_ok = sender._send_produce_req, self.app.lease_ok
 

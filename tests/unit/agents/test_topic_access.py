@@ -10,9 +10,10 @@ from memstream.agents.consolidation.stage import Consolidation
 from memstream.agents.observer.stage import Observer
 from memstream.agents.recorder.stage import Recorder
 from memstream.agents.reflector.stage import Reflector
-from memstream.schemas.topics import FACTS, POLICIES, STAGES, TOPICS, accesses, dead_letters_of, group_of
+from memstream.schemas.access import OPERATOR, Acl, accesses
+from memstream.schemas.topics import FACTS, POLICIES, STAGES, TOPICS, dead_letters_of, group_of
 
-ACCESS = {each.principal: each for each in accesses()}
+ACCESS = {each.role: each for each in accesses()}
 
 
 @pytest.mark.parametrize("stage", [Recorder, Observer, Reflector, Consolidation])
@@ -26,4 +27,19 @@ def test_a_stage_may_read_what_it_reads(stage: Any) -> None:
 
 
 def test_every_stage_has_its_group_and_no_client_has_one() -> None:
-    assert [each.group for each in accesses() if each.group] == [group_of(stage) for stage in STAGES]
+    grouped = {each.role: each.groups for each in accesses() if each.groups and each.role != OPERATOR}
+    assert grouped == {stage: (group_of(stage),) for stage in STAGES}
+
+
+def test_only_the_operator_creates_topics_and_writes_policies() -> None:
+    assert [each.role for each in accesses() if each.creates] == [OPERATOR]
+    assert [each.role for each in accesses() if POLICIES in each.produces] == [OPERATOR]
+
+
+def test_a_right_is_named_once_and_includes_describe() -> None:
+    for each in accesses():
+        acls = each.acls()
+        assert len({(acl.resource, acl.name) for acl in acls}) == len(acls)
+        assert all("Describe" in acl.operations for acl in acls)
+    (turns,) = ACCESS["chat-service"].acls()
+    assert turns == Acl("topic", "memory.turns", ("Describe", "Write"))

@@ -1,0 +1,124 @@
+"""Rights of each role at the broker, as data: who may produce, consume and create which topics.
+
+`memstream topics acls` prints them, docs/reference/topics.md has them as a table, and the test broker grants exactly
+these rights and denies everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from .topics import (
+    FACTS,
+    OBSERVATIONS,
+    PARKED,
+    POLICIES,
+    STAGES,
+    TOPICS,
+    StageName,
+    Topic,
+    catalogue,
+    changelog_of,
+    dead_letters_of,
+    group_of,
+    read_by,
+)
+
+Operation = Literal["Read", "Write", "Describe", "DescribeConfigs", "Create", "Alter"]
+Resource = Literal["topic", "group"]
+CLOCK_TOPIC: Final = "memory-clock"
+"""Topic with which `memstream doctor` compares this machine's clock with the broker's."""
+OPERATOR: Final = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """The operations that a role may do on one topic or consumer group with exactly this name."""
+
+    resource: Resource
+    name: str
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Rights of one role. `groups` are the consumer groups in which it reads, or whose offsets it reads and commits."""
+
+    role: str
+    produces: tuple[Topic, ...]
+    consumes: tuple[Topic, ...]
+    groups: tuple[str, ...] = ()
+    checks: tuple[Topic, ...] = ()
+    """Topics whose layout and settings it reads."""
+    creates: tuple[str, ...] = ()
+    """Names of the topics that it creates, and to which it adds partitions."""
+
+    def acls(self) -> tuple[Acl, ...]:
+        """Return the operations for each topic and group, by name."""
+        of_topic: dict[str, set[Operation]] = {}
+        for operation, names in (
+            ("Write", [topic.name for topic in self.produces]),
+            ("Read", [topic.name for topic in self.consumes]),
+            ("DescribeConfigs", [topic.name for topic in self.checks]),
+            ("Create", self.creates),
+            ("Alter", self.creates),
+            ("Write", self.creates),
+        ):
+            for name in names:
+                of_topic.setdefault(name, {"Describe"}).add(operation)
+        topics = tuple(Acl("topic", name, tuple(sorted(found))) for name, found in sorted(of_topic.items()))
+        return topics + tuple(Acl("group", name, ("Describe", "Read")) for name in self.groups)
+
+
+CLIENT_ROLES: Final[dict[str, tuple[str, ...]]] = {
+    "chat-service": ("chat services",),
+    "subscriber": ("anyone",),
+    "command-sender": ("tools",),
+    "serve": ("chat services", "tools", "recall", "anyone"),
+}
+"""The names of readers and writers in the catalogue, by role."""
+TRACED: Final[tuple[Topic, ...]] = (OBSERVATIONS,)
+"""Additional topics that `memstream serve` reads, to show the origin of a fact."""
+
+
+def accesses() -> tuple[Access, ...]:
+    """Return the minimum rights of each role: the stages, then the clients, then the operator."""
+    return (*map(_access_of_stage, STAGES), *map(_access_of_client, CLIENT_ROLES), _access_of_operator())
+
+
+def _access_of_stage(stage: StageName) -> Access:
+    reads = read_by(stage)
+    changelog = changelog_of(stage)
+    own = (*((changelog,) if changelog is not None else ()), PARKED)
+    writes = tuple(topic for topic in TOPICS if stage in topic.written_by)
+    state = (FACTS,) if stage == "reflector" else ()  # at start, the reflector compares the store with it
+    return Access(
+        stage,
+        (*writes, *map(dead_letters_of, reads), *own),
+        (*reads, *own, POLICIES, *state),
+        groups=(group_of(stage),),
+        checks=catalogue(),
+    )
+
+
+def _access_of_client(role: str) -> Access:
+    names = set(CLIENT_ROLES[role])
+    produces = tuple(topic for topic in TOPICS if names & set(topic.written_by))
+    consumes = tuple(topic for topic in TOPICS if names & set(topic.read_by))
+    if "recall" in names:
+        consumes = (*consumes, *TRACED, POLICIES)
+    return Access(role, produces, consumes)
+
+
+def _access_of_operator() -> Access:
+    """Return the rights of a person at the command line: every command, on every topic."""
+    everything = catalogue()
+    return Access(
+        OPERATOR,
+        everything,
+        everything,
+        groups=tuple(map(group_of, STAGES)),
+        checks=everything,
+        creates=(*(topic.name for topic in everything), CLOCK_TOPIC),
+    )
