@@ -10,6 +10,7 @@ async with connect("kafka://localhost:9092", api="http://localhost:8000", token=
         ...                      # update.fact, update.event; then store update.position
 """
 
+from ..streams.log.kafka_security import KafkaSecurity
 from .blocking import BlockingMemory, connect_blocking
 from .edits import Accepted, Reflected, ReviewedFact
 from .errors import ClientError, InvalidTurn, Misconfigured, NotFound, PositionLost, Refused, TooLarge, Unavailable
@@ -28,6 +29,7 @@ __all__ = [
     "ClientError",
     "Context",
     "InvalidTurn",
+    "KafkaSecurity",
     "Memory",
     "Misconfigured",
     "NotFound",

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
 from ..schemas.turns import Owner
+from ..streams.log.kafka_security import KafkaSecurity
 from ..streams.log.port import Position
 from .edits import Edits
 from .http_client import Context, Recalled, SaidTurn, Verbatim
@@ -168,6 +169,7 @@ def connect_blocking(
     token: str | None = None,
     timeout: float = TIMEOUT,
     privacy: Privacy = "default",
+    security: KafkaSecurity | None = None,
 ) -> Iterator[BlockingMemory]:
     """Open a blocking client; see `connect`."""
     loop = asyncio.new_event_loop()
@@ -179,7 +181,7 @@ def connect_blocking(
 
     try:
         opened: AbstractAsyncContextManager[Memory] = connect(
-            address, api=api, token=token, timeout=timeout, privacy=privacy
+            address, api=api, token=token, timeout=timeout, privacy=privacy, security=security
         )
         memory = wait(opened.__aenter__())
         try:

@@ -6,6 +6,7 @@ these rights and denies everything else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -57,14 +58,15 @@ class Access:
     def acls(self) -> tuple[Acl, ...]:
         """Return the operations for each topic and group, by name."""
         of_topic: dict[str, set[Operation]] = {}
-        for operation, names in (
+        granted: tuple[tuple[Operation, Sequence[str]], ...] = (
             ("Write", [topic.name for topic in self.produces]),
             ("Read", [topic.name for topic in self.consumes]),
             ("DescribeConfigs", [topic.name for topic in self.checks]),
             ("Create", self.creates),
             ("Alter", self.creates),
             ("Write", self.creates),
-        ):
+        )
+        for operation, names in granted:
             for name in names:
                 of_topic.setdefault(name, {"Describe"}).add(operation)
         topics = tuple(Acl("topic", name, tuple(sorted(found))) for name, found in sorted(of_topic.items()))

@@ -102,8 +102,9 @@ def _python() -> Check:
 
 def _settings(settings: Settings) -> Check:
     keys = [name for name, value in (("OPENAI_API_KEY", settings.openai_api_key),) if value is not None]
+    security = "" if settings.broker_folder is not None else f" ({settings.kafka_security.described()})"
     detail = (
-        f"broker {settings.broker}, Qdrant {without_credentials(settings.qdrant)}, "
+        f"broker {settings.broker}{security}, Qdrant {without_credentials(settings.qdrant)}, "
         f"model {','.join(settings.model_names)}, embedder {settings.embedder}, tier {settings.tier}, "
         f"{', '.join(keys) or 'no key'}"
     )

@@ -1,4 +1,4 @@
-"""`memstream topics create|check|grow`: create the topics, compare them with the catalogue, add partitions."""
+"""`memstream topics create|check|grow|acls`: create and compare the topics, add partitions, print the rights."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 
 from ...agents.observer.rows import waiting_turns
+from ...schemas.access import accesses
 from ...streams.faust.growth import GrownTopic, GrowthRefused, StillWaiting, TopicGrowth
 from ...streams.log import topic_admin
 from ...streams.log.topic_admin import TopicReport
@@ -16,10 +17,13 @@ from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
+from ..output.acl_forms import kafka_acls, strimzi_user
 from ..wiring.broker import deployment, opened_log, require_memory
 from ..wiring.ports import own_folders
 from ..wiring.settings import Settings
 
+ROLES = tuple(access.role for access in accesses())
+FORMATS = ("table", "kafka-acls", "strimzi")
 GROWN = ("topic", "before", "partitions", "rows", "moved", "again")
 PARTITIONS_MAX = 10_000
 PATIENCE = 0.0
@@ -67,6 +71,36 @@ def grow(context: CommandContext, partitions: int, as_json: bool) -> None:
         rows = [[str(value) for value in asdict(each).values()] for each in grown]
         console.table(GROWN, rows, empty="no topics")
     console.advice(f"done: start the workers with MEMSTREAM_PARTITIONS={partitions}")
+
+
+@topics.command()
+@click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="A role; by default all roles.")
+@click.option("--principal", help="The principal of the role, such as User:CN=observer. By default User:<role>.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="The form of the output."
+)
+@options.as_json
+def acls(roles: Sequence[str], principal: str | None, form: str, as_json: bool) -> None:
+    """Print the rights that each role needs at the broker. No broker is asked."""
+    if principal is not None and len(roles) != 1:
+        raise usage("--principal needs exactly one --role")
+    chosen = [access for access in accesses() if access.role in (roles or ROLES)]
+    rights = [(access.role, principal or f"User:{access.role}", access.acls()) for access in chosen]
+    if as_json:
+        for role, user, rules in rights:
+            for rule in rules:
+                console.line({"role": role, "principal": user, **asdict(rule)})
+    elif form == "kafka-acls":
+        for _, user, rules in rights:
+            console.say("\n".join(kafka_acls(user, rules)))
+    elif form == "strimzi":
+        for role, _, rules in rights:
+            console.say(strimzi_user(role, rules))
+    else:
+        rows = [
+            [role, rule.resource, rule.name, ", ".join(rule.operations)] for role, _, rules in rights for rule in rules
+        ]
+        console.table(("role", "resource", "name", "operations"), rows, empty="no rights")
 
 
 async def _grow(settings: Settings, partitions: int) -> list[GrownTopic]:

@@ -24,7 +24,7 @@ from ..engine.process_exit import (
     tell_thrown_out,
 )
 from ..log.broker_url import embedded_folder, is_embedded, kafka_servers
-from ..log.kafka_access import REFUSED_MAX, KafkaAccess
+from ..log.kafka_access import REFUSED_MAX, KafkaAccess, missing_right
 from ..log.kafka_security import PLAINTEXT, KafkaSecurity
 from ..log.markers import Marker, some_marker
 from ..log.partition_count import CountCheck
@@ -369,9 +369,9 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
 
 
 def without_faust(reason: BaseException) -> BaseException:
-    """Translate an error of Faust into a `StageError`, so that only this package knows Faust's classes."""
+    """Translate an error of Faust, or a right that the broker denies, into a `StageError`."""
     if isinstance(reason, ProducerSendError):
         error = Transient("broker", str(reason))
         error.__cause__ = reason
         return error
-    return reason
+    return missing_right(reason) or reason

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from aiokafka import client as aiokafka_client
 from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import AIOKafkaConnection, OAuthAuthenticator
 from aiokafka.errors import (
     AuthenticationFailedError,
     ClusterAuthorizationFailedError,
@@ -41,7 +42,7 @@ REFUSED_MAX: Final = 60.0
 """Seconds of refusals without an accepted connection after which `given_up` is called."""
 _EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
 """OpenSSL's codes of a rejected certificate (`X509_V_ERR_…`)."""
-_open_connection = aiokafka_client.create_conn
+_create_conn = aiokafka_client.create_conn
 
 
 class KafkaAccess(AbstractTokenProvider):
@@ -85,7 +86,8 @@ class KafkaAccess(AbstractTokenProvider):
             await asyncio.sleep(self._pause)
         try:
             credentials = self._credentials()
-            connection = await _open_connection(host, port, **options | credentials)
+            connection = _Connection(host, port, **options | credentials)
+            await connection.connect()
         except (KafkaError, OSError, ValueError, KeyError) as error:
             self._failed(f"{host}:{port}", error)
             if isinstance(error, KafkaError | OSError):
@@ -136,6 +138,24 @@ class KafkaAccess(AbstractTokenProvider):
             self.given_up(refusal)
 
 
+class _Connection(AIOKafkaConnection):
+    """A connection that notices a rejected token.
+
+    With OAUTHBEARER the broker answers a rejected token with a message, not with an error code. aiokafka ignores this
+    message (`conn.py:762`) and uses the connection, and every later request fails.
+    """
+
+    def authenticator_oauth(self) -> OAuthAuthenticator:
+        return _CheckedToken(sasl_oauth_token_provider=self._sasl_oauth_token_provider)
+
+
+class _CheckedToken(OAuthAuthenticator):
+    async def step(self, payload: bytes | None) -> Any:
+        if self._token_sent and payload:
+            raise AuthenticationFailedError(f"the token is rejected: {payload.decode(errors='replace')[:500]}")
+        return await super().step(payload)
+
+
 class TokenFailed(AuthenticationFailedError):
     """The operator's function returned no token."""
 
@@ -145,7 +165,7 @@ async def _open(host: str, port: int, **options: Any) -> Any:
     access = options.get("sasl_oauth_token_provider")
     if isinstance(access, KafkaAccess):
         return await access.open(host, port, options)
-    return await _open_connection(host, port, **options)
+    return await _create_conn(host, port, **options)
 
 
 def _state(file: Path) -> object:

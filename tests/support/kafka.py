@@ -432,6 +432,9 @@ def own_broker(folder: Path) -> Broker | None:
     """Return a broker that the caller may stop and kill, not started yet; None if there is no way to get one."""
     if docker_answers():
         return ContainerBroker()
-    if shutil.which("java") and shutil.which("mvn"):
-        return JarBroker(folder)
-    return None
+    return JarBroker(folder) if has_jars() else None
+
+
+def has_jars() -> bool:
+    """Return whether brokers can run on this machine's Java."""
+    return bool(shutil.which("java") and shutil.which("mvn"))

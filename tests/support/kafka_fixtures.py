@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import uuid
 from collections.abc import Iterator
@@ -9,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from .kafka import NO_BROKER, Broker, own_broker, session_broker
+from .kafka import NO_BROKER, Broker, has_jars, own_broker, session_broker
+from .secure_kafka import SecureBroker
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--secure-kafka",
+        action="store_true",
+        help="the shared broker has TLS, SCRAM and ACLs that deny by default, and workers and commands use them",
+    )
 
 
 def or_skip(broker: Broker | None) -> Broker:
@@ -22,13 +32,17 @@ def or_skip(broker: Broker | None) -> Broker:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def kafka_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of the broker that all tests of a run share. A test uses topics with its own prefix
     (`topic_prefix`).
     """
-    broker = or_skip(session_broker(tmp_path_factory.mktemp("kafka")))
+    folder = tmp_path_factory.mktemp("kafka")
+    secure = request.config.getoption("secure_kafka")
+    broker = or_skip(SecureBroker(folder) if secure and has_jars() else session_broker(folder))
     try:
         broker.start()
+        if isinstance(broker, SecureBroker):
+            asyncio.run(broker.add_roles())
         yield broker.bootstrap
     finally:
         broker.close()
@@ -40,6 +54,19 @@ def own_kafka(tmp_path: Path) -> Iterator[Broker]:
     broker = or_skip(own_broker(tmp_path / "kafka"))
     try:
         broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+@pytest.fixture(scope="module")
+def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    """A broker with TLS, SASL and one user per role, started, without topics."""
+    broker = SecureBroker(tmp_path_factory.mktemp("secure-kafka"))
+    or_skip(broker if has_jars() else None)
+    try:
+        broker.start()
+        asyncio.run(broker.add_roles())
         yield broker
     finally:
         broker.close()

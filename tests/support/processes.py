@@ -15,6 +15,7 @@ from tests.support.fork_server import ForkedCommand
 from tests.support.model_server import ModelServer
 from tests.support.polling import has_ended, wait_for
 from tests.support.qdrant import QdrantServer
+from tests.support.secure_kafka import settings_at
 from tests.support.supervisor import Supervised
 
 Json = dict[str, Any]
@@ -70,7 +71,7 @@ class Processes:
             env |= self._qdrant.environment
         if self._model is not None:
             env |= model_settings(self._model.base_url)
-        return env | self._env | more
+        return env | settings_at(self.broker) | self._env | more
 
     def cli(self, *args: str, expect: int | None = 0, stdin: str = "", timeout: float = 60, **env: str) -> str:
         """Run a command to its end and return its stdout."""
@@ -123,7 +124,7 @@ class Processes:
         worker = Supervised(
             ["worker", *stages],
             cwd=self.folder,
-            env=self.environment(**env),
+            env=self.environment() | settings_at(self.broker, *stages) | self._env | env,
             log=self.folder / f"worker-{self._spawned}-{'-'.join(stages)}.log",
         )
         self._spawned += 1

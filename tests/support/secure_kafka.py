@@ -18,7 +18,8 @@ from aiokafka.protocol.admin import CreateAclsRequest_v1, DeleteAclsRequest_v1
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import CompactArray, CompactBytes, CompactString, Int8, Int16, Int32, Schema, TaggedFields
 
-from memstream.schemas.access import Access, Acl, accesses
+from memstream.schemas.access import OPERATOR, Access, Acl, accesses
+from memstream.schemas.topics import STAGES
 from tests.support.certificates import LOOPBACK, Authority
 from tests.support.kafka import JarBroker, free_port
 
@@ -28,6 +29,9 @@ CREATE_ACLS, DELETE_ACLS = 30, 31
 LITERAL, ALLOW, ANY_HOST = 3, 3, "*"
 RESOURCES = {"topic": 2, "group": 3}
 OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Alter": 7, "Describe": 8, "DescribeConfigs": 10}
+ALL_STAGES = "all-stages"
+SECURED: dict[str, SecureBroker] = {}
+"""Brokers with the users of `add_roles`, by the address of their plain listener."""
 PLAIN_USER, PLAIN_PASSWORD = "plain-user", "plain-password"
 
 _PROPERTIES = """
@@ -109,10 +113,16 @@ class SecureBroker(JarBroker):
         await self._ask(AclChange(DELETE_ACLS, _bindings(user, acls)))
 
     async def add_roles(self) -> None:
-        """Create one user per role with exactly the rights of schemas/access.py; its password is its name."""
+        """Create one user per role with exactly the rights of schemas/access.py; its password is its name.
+
+        The user ALL_STAGES has the rights of every stage.
+        """
         for access in accesses():
             await self.add_user(access.role, access.role)
             await self.grant(access.role, *access.acls())
+        await self.add_user(ALL_STAGES, ALL_STAGES)
+        await self.grant(ALL_STAGES, *(acl for stage in STAGES for acl in role(stage).acls()))
+        SECURED[self.bootstrap] = self
 
     async def _ask(self, request: Any) -> Any:
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
@@ -133,6 +143,18 @@ class SecureBroker(JarBroker):
             "MEMSTREAM_KAFKA_SASL_PASSWORD": password or user,
             "MEMSTREAM_KAFKA_SSL_CA_LOCATION": str(self.authority.file),
         }
+
+
+def settings_at(broker: str, *stages: str) -> dict[str, str]:
+    """Return the security settings of a worker of these stages, or of a command, on a broker address.
+
+    The result is empty for a broker without security.
+    """
+    secured = SECURED.get(broker.removeprefix("kafka://"))
+    if secured is None:
+        return {}
+    user = OPERATOR if not stages else stages[0] if len(stages) == 1 and stages[0] in STAGES else ALL_STAGES
+    return secured.environment(user)
 
 
 def role(name: str) -> Access:
