@@ -17,6 +17,7 @@ from memstream.schemas.topics import changelog_of
 from memstream.streams.faust.transports import changelog_reader
 from memstream.streams.faust.transports.changelog_reader import ChangelogReader
 from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.kafka_access import KafkaAccess
 from memstream.streams.log.port import TopicSpec
 from tests.support.kafka import Broker
 
@@ -44,7 +45,7 @@ async def topic(kafka_broker: str, topic_prefix: str) -> AsyncIterator[str]:
 
 
 def reader_of(broker: str) -> ChangelogReader:
-    return ChangelogReader(servers=[broker], client_id="test")
+    return ChangelogReader(access=KafkaAccess([broker]), client_id="test")
 
 
 async def read_all(reader: ChangelogReader, tp: TP, start: int, end: int) -> tuple[list[int], int]:
