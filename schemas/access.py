@@ -94,7 +94,8 @@ def _access_of_stage(stage: StageName) -> Access:
     changelog = changelog_of(stage)
     own = (*((changelog,) if changelog is not None else ()), PARKED)
     writes = tuple(topic for topic in TOPICS if stage in topic.written_by)
-    state = (FACTS,) if stage == "reflector" else ()  # at start, the reflector compares the store with it
+    # at start, the stages that use the facts compare the store with this topic
+    state = (FACTS,) if stage in ("reflector", "consolidation") else ()
     return Access(
         stage,
         (*writes, *map(dead_letters_of, reads), *own),
