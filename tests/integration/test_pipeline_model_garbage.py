@@ -242,20 +242,20 @@ async def observed_by(pipeline: Pipeline) -> dict[str, list[Json]]:
 
 
 @pytest.mark.fault(
-    broken="the model answers garbage, cut or oversized JSON, unknown ids, ids of other tenants",
-    holds="one repair, then a dead letter; such ids are ignored; I3 I5",
+    broken="the model talks nonsense: no JSON, cut, oversized, deep, refusals, unknown ids, ids of other tenants",
+    holds="one repair, then a dead letter; single items are dropped; such ids are ignored; I3 I5",
     always=True,
-)
-@pytest.mark.fault(
-    broken="the model talks nonsense: no JSON, cut, oversized, deep, refusals, unknown and foreign ids",
-    holds="one repair, then a dead letter; single items are dropped; ids that were not shown mean nothing",
 )
 async def test_the_model_talks_nonsense(pipeline: Pipeline, mind: Mind, model: ModelServer) -> None:
     """The first turn of each session meets it, the second a model that is well again."""
-    for case in CASES.values():
-        for n in (1, 2):
-            await pipeline.produce(turn(f"<{case.name}> I like thing {n}.", n, user=case.name))
-    await pipeline.settled()
+    refused = [
+        case for case in CASES.values() if case.asks > 2
+    ]  # first: many repairs change the format that is asked for
+    for cases in (refused, [case for case in CASES.values() if case not in refused]):
+        for case in cases:
+            for n in (1, 2):
+                await pipeline.produce(turn(f"<{case.name}> I like thing {n}.", n, user=case.name))
+        await pipeline.settled()
     letters = {parsed(letter.value)["user_id"]: letter for letter in await pipeline.dead_letters()}
     assert set(letters) == {case.name for case in CASES.values() if case.observed is None}
     assert len(await pipeline.dead_letters()) == len(letters)
