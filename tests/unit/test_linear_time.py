@@ -14,15 +14,13 @@ from typing import Final
 
 import pytest
 
-from memstream.adapters.completions import (
-    answer_text,
-    offline_answers,
-    offline_attributes,
-    offline_observer,
-    offline_prompt,
-    offline_text,
-    offline_upkeep,
-)
+from memstream.adapters.completions import answer_text
+from memstream.adapters.completions.offline import attributes as offline_attributes
+from memstream.adapters.completions.offline import observer as offline_observer
+from memstream.adapters.completions.offline import prompt as offline_prompt
+from memstream.adapters.completions.offline import sentences as offline_sentences
+from memstream.adapters.completions.offline import short_answers as offline_short_answers
+from memstream.adapters.completions.offline import upkeep as offline_upkeep
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
 from memstream.agents.observer.answer_schema import SCHEMA
@@ -158,12 +156,12 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.recall.context_lines.imitates_structure": context_lines.imitates_structure,
     "memory.recall.context_lines.subject_name": context_lines.subject_name,
     "agents.observer.prompt.recent_messages": _prompt,
-    "adapters.completions.offline_observer.observe": _offline,
-    "adapters.completions.offline_text.spoken_sentences": lambda each: list(offline_text.spoken_sentences(each)),
-    "adapters.completions.offline_text.starts_a_play": offline_text.starts_a_play,
-    "adapters.completions.offline_answers.answered": lambda each: list(offline_answers.answered(each, each)),
-    "adapters.completions.offline_attributes.canonical": offline_attributes.canonical,
-    "adapters.completions.offline_upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
+    "adapters.completions.offline.observer.observe": _offline,
+    "adapters.completions.offline.sentences.spoken_sentences": lambda each: list(offline_sentences.spoken_sentences(each)),
+    "adapters.completions.offline.sentences.starts_a_play": offline_sentences.starts_a_play,
+    "adapters.completions.offline.short_answers.answered": lambda each: list(offline_short_answers.answered(each, each)),
+    "adapters.completions.offline.attributes.canonical": offline_attributes.canonical,
+    "adapters.completions.offline.upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
     "adapters.completions.answer_text.read_answer": _decode,
 }
 """Functions that read a text of any length, by name. Each calls the functions that it is made of."""
@@ -195,7 +193,7 @@ COVERED: Final[dict[str, str]] = {
     "memory.language.parsing.full_names": "read",
     "memory.language.text.quote_in_folded": "quote_found",
     "memory.recall.context_lines.lines_of": "one_plain_line",
-    "adapters.completions.offline_prompt.read_prompt": "observe",
+    "adapters.completions.offline.prompt.read_prompt": "observe",
     "adapters.completions.lenient_json.decode_leniently": "read_answer",
     "agents.observer.turn_cut.cut_to_size": "recent_messages",
     "agents.observer.prompt.with_names": "recent_messages",
@@ -209,13 +207,13 @@ SHORT: Final = (
     *("memory.language.word_order.*", "memory.language.predicates.*", "memory.language.markers.*"),
     *("memory.language.phrase_index.*", "memory.language.claims.*", "memory.language.literal_index.needed_literals"),
     *("memory.recall.context_lines.day", "memory.recall.context_lines.since", "adapters.completions.factory.*"),
-    *("adapters.completions.offline_objects.*", "adapters.completions.offline_people.*"),
-    *("adapters.completions.offline_rules.*", "adapters.completions.offline_requests.*"),
-    *("adapters.completions.offline_retractions.*", "adapters.completions.offline_third_person.*"),
-    *("adapters.completions.offline_typing.*", "adapters.completions.offline_consolidator.*"),
-    *("adapters.completions.offline_answers.noted", "adapters.completions.offline_attributes.*"),
-    *("adapters.completions.offline_text.clauses", "adapters.completions.offline_text.sentences"),
-    *("adapters.completions.offline_text.unfolded", "adapters.completions.offline_upkeep.*"),
+    *("adapters.completions.offline.values.*", "adapters.completions.offline.people.*"),
+    *("adapters.completions.offline.statements.*", "adapters.completions.offline.requests.*"),
+    *("adapters.completions.offline.endings.*", "adapters.completions.offline.wording.*"),
+    *("adapters.completions.offline.spelling.*", "adapters.completions.offline.consolidator.*"),
+    *("adapters.completions.offline.short_answers.noted", "adapters.completions.offline.attributes.*"),
+    *("adapters.completions.offline.sentences.clauses", "adapters.completions.offline.sentences.sentences"),
+    *("adapters.completions.offline.sentences.unfolded", "adapters.completions.offline.upkeep.*"),
     *("adapters.completions.chat_reply.answer_of", "adapters.completions.chat_reply.decode_reply"),
     "adapters.completions.request_fields.*",
 )
@@ -263,9 +261,9 @@ def test_time_grows_with_length_alone(name: str) -> None:
 
 def test_the_offline_model_reads_the_longest_sentences_in_little_time() -> None:
     pieces = dict.fromkeys((*CLAUSES, *(" ".join(piece.split("\n")) for _, piece, _ in hostile_runs())))
-    longest = offline_text.MAX_SENTENCE - 1
+    longest = offline_sentences.MAX_SENTENCE - 1
     texts = [
-        "\n".join([("I " * (place % 2) + piece * longest)[:longest]] * offline_text.MAX_SENTENCES)
+        "\n".join([("I " * (place % 2) + piece * longest)[:longest]] * offline_sentences.MAX_SENTENCES)
         for place, piece in enumerate(pieces)
     ]
     _offline("I work at Acme.")  # patterns are compiled

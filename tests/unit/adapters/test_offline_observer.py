@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.adapters.completions.offline import OfflineCompletions
-from memstream.adapters.completions.offline_prompt import read_prompt
+from memstream.adapters.completions.offline.prompt import read_prompt
 from memstream.adapters.ports import CompletionRequest, Message
 from memstream.agents.observer.answer_schema import SCHEMA, TASK, WHOLE
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn

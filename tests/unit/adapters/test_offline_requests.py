@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstream.adapters.completions.offline_requests import to_forget, to_remember
+from memstream.adapters.completions.offline.requests import to_forget, to_remember
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memstream.adapters.completions.offline_prompt import read_prompt
-from memstream.adapters.completions.offline_upkeep import ShownPair, digest, judge, prune, read_pairs, summary
+from memstream.adapters.completions.offline.prompt import read_prompt
+from memstream.adapters.completions.offline.upkeep import ShownPair, digest, judge, prune, read_pairs, summary
 from memstream.adapters.ports import Message
 from memstream.agents.consolidation.prompts.digest import DigestPrompt
 from memstream.agents.consolidation.prompts.judge import JudgePrompt

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memstream.adapters.completions.offline_prompt import read_prompt
+from memstream.adapters.completions.offline.prompt import read_prompt
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn, with_names
 from memstream.agents.observer.rows import RecentMessage
 from memstream.agents.observer.speakers import USER, shown_name, spoken_in, subject_of_name, subject_said

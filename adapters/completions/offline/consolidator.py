@@ -13,8 +13,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .offline_attributes import AttributeValue, Cardinality, attribute_of, canonical, ends_statement
-from .offline_prompt import Prompt, ShownItem
+from .attributes import AttributeValue, Cardinality, attribute_of, canonical, ends_statement
+from .prompt import Prompt, ShownItem
 
 MAX_CHANGES: Final = 20
 """Maximum number of changes in one `facts.apply`."""

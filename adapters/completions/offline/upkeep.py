@@ -13,9 +13,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from ..ports import Message
-from .offline_attributes import Cardinality, attribute_of, canonical, ends_statement
-from .offline_prompt import Prompt, ShownItem
+from ...ports import Message
+from .attributes import Cardinality, attribute_of, canonical, ends_statement
+from .prompt import Prompt, ShownItem
 
 PER_SENTENCE: Final = 4
 """Maximum number of statements in one sentence of a digest."""

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from .offline_attributes import Cardinality, Category, attribute_of
-from .offline_objects import is_plausible
-from .offline_rules import SpokenStatement, capitalised, statements
-from .offline_third_person import third_person, without_tail
+from .attributes import Cardinality, Category, attribute_of
+from .values import is_plausible
+from .statements import SpokenStatement, capitalised, statements
+from .wording import third_person, without_tail
 
 _BEGINS: Final = r"(?:i|we) (?:have )?"
 _MY_JOB: Final = r"(?:my|the|our) (?:job|position|role|post) (?:at|with|in)"

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .offline_objects import is_diet, is_marital, is_occupation, is_origin, is_pets, is_plain_trade
-from .offline_text import sentences
-from .offline_third_person import without_tail
-from .offline_typing import with_names
-from .offline_words import CHILDREN, NUMBERS, OCCUPATIONS
+from .values import is_diet, is_marital, is_occupation, is_origin, is_pets, is_plain_trade
+from .sentences import sentences
+from .wording import without_tail
+from .spelling import with_names
+from .words import CHILDREN, NUMBERS, OCCUPATIONS
 
 _ASKED: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), said)

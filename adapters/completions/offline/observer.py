@@ -9,15 +9,16 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .offline_answers import answered, noted
-from .offline_attributes import AttributeValue, Cardinality, Category, attribute_of
-from .offline_people import Talk, companions, relations, statements_about_people
-from .offline_prompt import USER, Prompt, SaidMessage, ShownTurnText
-from .offline_requests import to_forget, to_remember
-from .offline_retractions import Beside, endings
-from .offline_rules import IMPORTANCE, SpokenStatement, capitalised, statements
-from .offline_text import CHANGES, MAX_READ, SpokenClause, spoken_sentences, starts_a_play
-from .offline_third_person import third_person, without_tail
+from .short_answers import answered, noted
+from .attributes import AttributeValue, Cardinality, Category, attribute_of
+from .people import Talk, companions, relations, statements_about_people
+from .prompt import USER, Prompt, SaidMessage, ShownTurnText
+from .requests import to_forget, to_remember
+from .endings import Beside, endings
+from .statements import IMPORTANCE, SpokenStatement, capitalised, statements
+from .sentences import CHANGES, MAX_READ, SpokenClause, spoken_sentences
+from .voice import own_part
+from .wording import third_person, without_tail
 
 _FRAGMENT: Final = re.compile(
     r"(?:(?:it|that|he|she|(?:his|her|its|my|the) [\w-]+) (?:is|should be)|should be|i (?:meant|mean)|named)?"
@@ -127,8 +128,8 @@ def _talk_before(prompt: Prompt, speaker: str) -> Talk:
             talk.named[match["name"].lower()] = match["kin"]
     for message in prompt.context:
         if message.subject == USER and message.speaker == speaker:
-            talk.plays = talk.plays or starts_a_play(message.content)
-            for sentence in spoken_sentences(message.content):
+            own, talk.setting, _ = own_part(message.content, talk.setting)
+            for sentence in spoken_sentences(own):
                 relations(sentence.plain, talk)
     return talk
 
@@ -145,14 +146,14 @@ def _of_messages(
     for message in messages:
         if read >= room:
             break
-        talk.plays = talk.plays or starts_a_play(message.text)
-        if talk.plays:
+        own, talk.setting, silence = own_part(message.text, talk.setting)
+        if silence is not None:
             continue
-        said = spoken_sentences(message.text)
+        said = spoken_sentences(own)
         read += sum(len(sentence.verbatim) for sentence in said)
         told |= {sentence.verbatim for sentence in said if not sentence.asks and " " in sentence.verbatim}
         parts = [clause for sentence in said for clause in sentence.clauses]
-        for text, verbatim in answered(message.text, message.asked):
+        for text, verbatim in answered(own, message.asked):
             clause = SpokenClause(text=text, sentence=verbatim)
             found += [
                 _linked(each, clause, held) for each in (*relations(text, talk), *_statements_in(clause, held, talk))

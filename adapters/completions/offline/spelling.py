@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .offline_words import CHILDREN, COMMON_WORDS, KIN_PLURALS, PET_PLURALS, PETS, RELATIONS
+from .words import CHILDREN, COMMON_WORDS, KIN_PLURALS, PET_PLURALS, PETS, RELATIONS
 
 PICTURE: Final = r"[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]"
 FACE: Final = r"(?<![\w:;])(?:[:;=]-?['’]?[()DPpO/|\\*3]+|\^\^|<3|xD+|XD+)(?!\w)"

@@ -10,13 +10,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from .offline_typing import FACE, PICTURE, plainly_spelt
-from .offline_words import CHILDREN, NUMBERS, PETS, RELATIONS
+from .spelling import FACE, PICTURE, plainly_spelt
+from .voice import CONDITIONAL, MAX_LOOK, REPORTED, Silence, asks_for_text_work, hands_over
+from .words import CHILDREN, NUMBERS, PETS, RELATIONS
 
 KEPT_MESSAGE: Final = 1_000
 """Maximum code points of a message whose sentences are cached for the next prompts."""
-MAX_LOOK: Final = 16_384
-"""Maximum code points of a message that are read. A longer message is a pasted document."""
 MAX_READ: Final = 6_000
 """Code points of a turn after which reading stops. The longest conversation in the tests has half of this number."""
 MAX_SENTENCES: Final = 60
@@ -70,48 +69,6 @@ _QUOTED_SENTENCES: Final = re.compile(
 )
 """Quotations of several sentences. They are removed before the message is split, because no single sentence has both
 quotation marks."""
-
-_MAKE_BELIEVE: Final = re.compile(
-    r"\b(?:imagine|suppose|supposing|assume|assuming|pretend (?:that|to be|you|i am|i'm|im|we)|let us say|let's say|role-?play\w*|hypothetical\w*"
-    r"|let(?:'s| us) play(?: pretend|:| a (?:game|role)|, )|borrowing (?:his|her|their|my)|using (?:his|her|their) account"
-    r"|this is [A-Z][a-z]+, [A-Z][a-z]+'s|(?:just |only |was |i am |i'm |im )(?:kidding|joking)|jk|as if i|as though i|make-believe|fictional|joke"
-    r"|yeah,? right|(?:sure|of course),? because|oh (?:great|joy|yay|wonderful|fantastic|brilliant|lovely)"
-    r"|just what i (?:needed|wanted)|what a (?:joy|treat|surprise not)|sarcasm|lucky me)\b|(?:^|\s)/s(?:\s|$)",
-    re.IGNORECASE,
-)
-"""Signs of fiction, a joke or sarcasm. A message with one of these signs contains no statements."""
-
-_PLAY: Final = re.compile(
-    r"\blet(?:'s| us)? (?:play (?:pretend|a role|roles|:|,)|role-?play|pretend)|\brole-?play with me|\bpretend (?:to be|you are|you're)"
-    r"|\blet(?:'s| us)? play\b[^.!?]{0,40}\byou(?:'re| are) ",
-    re.IGNORECASE,
-)
-_TEXT_WORK: Final = re.compile(
-    r"(?:(?:please|pls|now|can (?:you|u)|could you|would you|kindly|help me|just|and|ok|quick)\s+)*(?:translate|rewrite|write|rephrase|paraphrase|proofread"
-    r"|summari[sz]e|edit|improve|continue|complete|finish|compose|draft|check|correct|fix|polish|shorten|analy[sz]e"
-    r"|reply|respond|make (?:this|it)|turn (?:this|it)|answer this|help with my (?:novel|story|script|essay))\b",
-    re.IGNORECASE,
-)
-"""Requests to work on a text. The following text is material, not a statement."""
-
-_OTHERS: Final = (
-    r"(?:he|she|they|someone|somebody|people|everyone|everybody|nobody|(?:my|our|the|a|an|his|her|their)\s+"
-    r"(?:[\w-]+\s+){1,3}?)"
-)
-_BLOCKED: Final = re.compile(
-    r"\?\s*[\"'”’)]*$"
-    r"|\bif (?:i|we|you|he|she|they|my|it)\b|\bwhether\b|\bunless\b"
-    r"|\b(?:wish|guess(?! what\b)|supposedly|allegedly|dream(?:ed|t) (?:that|of|i|about)|had a dream)\b"
-    rf"|\b{_OTHERS}\s*(?:often |always |once |also |just |usually |really |kindly )?"
-    r"(?:say|says|said|tell|tells|told|think|thinks|thought|claim|claims|claimed|believe|believes|believed|suggests?"
-    r"|insists?|ask|asks|asked|wrote|writes|reads|joke[sd]?|assumes?|swears?|reckons?|heard)\b"
-    rf"|\b{_OTHERS}\s*(?:goes|went|(?:is|was|are|were) (?:all )?like|be like)\s*[:,…]"
-    r"|\baccording to\b|\bi (?:never|did not|do not) (?:said|say|tell|told|claim|claimed|think|believe)\b"
-    r"|\bin (?:the|my|a|this|that|our) (?:film|movie|book(?! club)|novel|story|game|play|series|show|song|poem|video|dream)\b"
-    r"|\bcharacter\b|\blast night i dream",
-    re.IGNORECASE,
-)
-"""Signs of questions, conditions, hearsay and fiction. A sentence with such a sign is ignored."""
 
 _LEAD: Final = re.compile(
     r"(?P<told>(?:(?:hi|hey|hello|ok|okay|so|well|and|but|also)[ ,!]+)*(?:i|we|my|our|(?-i:[A-Z][a-z]+) (?:is|has|can not|loves|hates))\b[^,;?]+?)\s*(?:,|;|\s-|–|—)\s*"
@@ -174,7 +131,7 @@ _FLUFF: Final = re.compile(
     r"|in (?:my (?:free|spare) time|general)|personally|luckily|sadly|unfortunately|fortunately|finally"
     r"|i (?:meant|mean)(?: to say)?(?: that)?|i meant to (?:say|write)|my mistake|my bad|i misspoke|i should say"
     r"|(?:just )?to be clear|guess what|it is that|because|since|though|although|while"
-    r"|that (?:is|was) (?:a typo|wrong)(?: too| as well| again)?|back to reality|seriously(?: though)?|jokes aside"
+    r"|that (?:is|was) (?:a typo|wrong)(?: too| as well| again)?|back (?:to|in|on) (?:reality|earth|real life)|(?:un)?til(?:l)? then|for now|seriously(?: though)?|jokes aside"
     r"|good news|great news|bad news|quick one|heads up|update|fun fact|side note|not much|nothing decided yet"
     r"|(?:please |pls )?(?:also )?(?:add|note|remember|mention|include|keep in mind|bear in mind|do not forget|write down|save)"
     r"(?: this| it| the fact)?(?: that)?:?(?= (?:i|we|my|our)\b)"
@@ -226,7 +183,7 @@ _ADVERB: Final = r"(?:also|now|then|just|recently|finally|currently|still|alread
 _SPLIT: Final = re.compile(
     rf"\s*(?:[,;:–—]+|\.{{2,}})\s*(?:(?:and|but|so)\s+)?(?={_PERSON_DOES})"
     rf"|\s+(?:and|but|so|because|while)\s+(?={_PERSON_DOES})"
-    rf"|,\s*(?:(?:and|but|so|then)\s+)*(?:{_ADVERB}\s+)*(?=(?P<past>{_PAST}|(?:live|work|love|hate|speak|teach|own)\b))"
+    rf"|,\s*(?:(?:and|but|so|then)\s+)*(?:{_ADVERB}\s+)*(?=(?P<past>{_PAST}|(?:live|work|love|hate|speak|teach|own|can not (?:stand|bear)|do not (?:like|eat|drink))\b))"
     rf"|\s+(?:and|but)\s+(?:{_ADVERB}\s+)*(?=(?P<past2>{_PAST}))"
     rf"|,\s*(?=still\b)"
     rf"|,\s*(?:(?:and|but|so)\s+)?(?:{_ADVERB}\s+)*(?=(?P<going>(?:baking|cooking|learning|studying|teaching|coaching|working"
@@ -254,7 +211,7 @@ _NO_SUBJECT: Final = re.compile(
     r"|can not stand|do not (?:like|eat|drink|smoke))\b|have (?:an?|two|three|four) |"
     r"(?P<been>been \w+ing\b)|(?P<was>(?:promoted to|diagnosed with|hired (?:by|at)|born (?:and raised )?in)\b)"
     r"|(?P<ongoing>(?:working (?:as|at|for)|living (?:in|with)|learning|studying|teaching|coaching|training for|building"
-    r"|restoring|renovating|baking|allergic to|addicted to|obsessed with|married|divorced|originally from|no longer|not [\w-]+ any ?more|not an? (?:big |huge )?fan of|self-employed|unemployed|still (?:at|with|in|working|living))\b))",
+    r"|renting (?:an?|my)|sharing an?|freelancing as|restoring|renovating|baking|allergic to|addicted to|obsessed with|married|divorced|originally from|no longer|not [\w-]+ any ?more|not an? (?:big |huge )?fan of|self-employed|unemployed|still (?:at|with|in|working|living))\b))",
     re.IGNORECASE,
 )
 _NO_POSSESSIVE: Final = re.compile(
@@ -288,14 +245,6 @@ _ASKS: Final = re.compile(r"\?\s*[\"'”’)]*$")
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ITEM: Final = re.compile(r"\s*(?:[-*•–]|\(?\d{1,2}[.)])\s+(?=\S)")
 _LIST_HEAD: Final = re.compile(r"(?:^|\W)(?:i|we|my|our)\b[^.!?]{0,60}:$", re.IGNORECASE)
-_MATERIAL_FOLLOWS: Final = re.compile(
-    r"\b(?:mail|e-?mail|text|essay|letter|message|review|post|article|transcript|story|poem|lyrics|paragraph|quote|this|"
-    r"following|comment|tweet|bio|ad|speech|page|website|online|says|said|wrote|writes|reads|paste|pasted|copied)\b"
-    r"[^.!?:]{0,30}:$",
-    re.IGNORECASE,
-)
-"""A sentence that introduces another person's text. The following text is not the speaker's own."""
-
 
 _NAMED_LATER: Final = re.compile(
     rf"(?P<kin>\b(?:{'|'.join(sorted(RELATIONS | PETS | CHILDREN, key=len, reverse=True))}))(?:,| and) (?:(?:his|her|its|their) name is|(?:he|she|it|they) (?:is|are) (?:called|named)) (?=\w)",
@@ -321,6 +270,8 @@ class SpokenSentence:
     """True when the sentence ends with a question mark."""
     clauses: tuple[SpokenClause, ...]
     """Statements in the sentence; none in a question, a condition or hearsay."""
+    silence: Silence | None = None
+    """The reason why the sentence has no clauses."""
 
 
 def spoken_sentences(message: str) -> Sequence[SpokenSentence]:
@@ -335,11 +286,8 @@ def _lately_read(message: str) -> tuple[SpokenSentence, ...]:
 
 
 def _read(message: str) -> Iterator[SpokenSentence]:
-    """Yield the sentences in the user's own words, without fiction, sarcasm and material to work on."""
-    message = message[:MAX_LOOK]
-    if _MAKE_BELIEVE.search(message):
-        return
-    message = _QUOTED_SENTENCES.sub(" … ", message)
+    """Yield the sentences in the user's own words, without quotations and material to work on."""
+    message = _QUOTED_SENTENCES.sub(" … ", message[:MAX_LOOK])
     corrects, opens, of_another = False, True, False
     read = 0
     for sentence, said in islice(_own_lines(message), MAX_SENTENCES):
@@ -348,27 +296,32 @@ def _read(message: str) -> Iterator[SpokenSentence]:
         read += len(sentence)
         if read > MAX_READ:
             return
-        if _TEXT_WORK.match(sentence):
-            return
         plain = unfolded(_QUOTED.sub(" … ", said))
+        ends = hands_over(said)
+        if asks_for_text_work(sentence) or (ends is not None and "\n" not in said):
+            yield SpokenSentence(sentence, plain, False, (), Silence.QUOTED)
+            return
         asks = _ASKS.search(plain) is not None
         corrects = corrects or _CORRECTS.search(plain) is not None
         lead = _LEAD.match(plain) or _LEAD.match(_FLUFF.sub("", plain))
         told = plain if lead is None else lead["told"]
+        silence = _why_silent(told)
         found: list[SpokenClause] = []
-        if not _BLOCKED.search(told):
+        if silence is None:
             for text, wrong in islice(_parts(told, of_another=of_another), MAX_CLAUSES):
                 of_another = _OF_ANOTHER.match(text) is not None
                 found.append(SpokenClause(text=text, sentence=sentence, wrong=wrong, corrects=corrects, opens=opens))
                 opens = False
-        yield SpokenSentence(sentence, plain, asks, tuple(found))
-        if _MATERIAL_FOLLOWS.search(sentence):
-            return
+            silence = None if found else Silence.UNCERTAIN if _HEDGED.search(told) else Silence.UNKNOWN
+        yield SpokenSentence(sentence, plain, asks, tuple(found), silence)
 
 
-def starts_a_play(message: str) -> bool:
-    """Return whether the speaker proposes a role play. Then the rest of the conversation is not about the speaker."""
-    return _PLAY.search(message[:MAX_LOOK]) is not None
+def _why_silent(told: str) -> Silence | None:
+    if _ASKS.search(told) or CONDITIONAL.search(told):
+        return Silence.QUESTION
+    if REPORTED.search(told):
+        return Silence.REPORTED
+    return Silence.QUOTED if told.strip(" .!") == "…" else None
 
 
 def clauses(message: str) -> Iterator[SpokenClause]:

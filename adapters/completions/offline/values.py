@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from .offline_words import (
+from .words import (
     AIDS,
     BUSINESSES,
     CONDITIONS,
@@ -82,13 +82,24 @@ def is_place(value: str) -> bool:
     return not _NO_PLACE.match(value)
 
 
+_THE_COUNTRY: Final = re.compile(
+    r"the (?:netherlands|philippines|us|usa|uk|states|united \w+|emirates|bahamas|maldives|alps|bronx|czech republic|midlands"
+    r"|highlands|azores|canaries|hague|middle of nowhere)$",
+    re.IGNORECASE,
+)
+
+
 def is_somewhere(value: str) -> bool:
     """Accept a place of residence or origin."""
+    if _THE_COUNTRY.match(value):
+        return True
     return is_place(value) and not _COUNTED.match(value) and (_is_proper_or_bare(value) or _has_word(value, PLACES))
 
 
 def is_employer(value: str) -> bool:
-    return is_place(value) and (_is_proper_or_bare(value) or _has_word(value, ORGANISATIONS))
+    return is_place(value) and (
+        _is_proper_or_bare(value) or _has_word(value, ORGANISATIONS) or re.match(r"their \w+'s \w", value) is not None
+    )
 
 
 def is_proper(value: str) -> bool:
@@ -199,8 +210,23 @@ def is_marital(value: str) -> bool:
     return value.lower().partition(" ")[0] in MARITAL
 
 
+_THE_LASTING: Final = re.compile(
+    r"the (?:[a-z]+ ){0,2}?(?:sea|ocean|mountains?|beach|outdoors|cold|heat|rain|snow|sun|countryside|city|theatre|theater|cinema|opera|piano|violin|guitar"
+    r"|cello|drums|dark|winter|summer|autumn|spring|forest|woods|desert|water|internet|taste|smell|sound|violence|noise|crowds|silence)\b",
+    re.IGNORECASE,
+)
+_OF_NOW: Final = re.compile(
+    r"(?:how|when|where|why|if|to|being|having|getting|seeing|hearing|doing|going|the|this|that|these|those|your|his|her|its|their (?!job|work|family|garden|life)|all (?:of|the)"
+    r"|both|some of|most of|every|each|us|them)\b",
+    re.IGNORECASE,
+)
+
+
 def is_taste(value: str) -> bool:
-    return not _OF_THE_TALK.search(value)
+    """Accept an object of a lasting taste. "The recipe" or "how you said it" belongs to the conversation."""
+    if _OF_THE_TALK.search(value):
+        return False
+    return _OF_NOW.match(value) is None or _THE_LASTING.match(value) is not None or re.match(r"the (?-i:[A-Z])", value) is not None
 
 
 def is_business(value: str) -> bool:
@@ -257,8 +283,8 @@ def is_activity(value: str) -> bool:
 
 
 def is_possession(value: str) -> bool:
-    """Accept a lasting possession: a vehicle, an instrument, a home, an animal."""
-    return is_pets(value) or bool(_KEPT.search(value.lower()))
+    """Accept a lasting possession: a vehicle, an instrument, a home."""
+    return bool(_KEPT.search(value.lower()))
 
 
 _ONE_THING: Final = re.compile(r"(?:an?|my|our|the|their|this) ", re.IGNORECASE)
@@ -387,3 +413,46 @@ def is_missed(value: str) -> bool:
         "smartphone",
         "siblings",
     }
+
+
+def is_home(value: str) -> bool:
+    """Accept the place of a new home."""
+    return is_somewhere(value) and not re.match(r"(?:an?|another|some) (?!\w+ (?:in|near) )", value) or _has_word(value, PLACES)
+
+
+_FOODS: Final = frozenset(
+    "dairy gluten nuts peanuts shellfish seafood fish lactose milk alcohol caffeine sugar meat pork beef eggs wheat soy garlic onions onion fructose"
+    " spicy tomatoes cheese bread coffee mushrooms sesame celery strawberries shrimp prawns histamine".split()
+)
+
+
+def is_food(value: str) -> bool:
+    return _has_word(value, _FOODS)
+
+
+_MASS: Final = frozenset(
+    "music software furniture bread honey cheese wine beer coffee pottery jewellery jewelry insurance hardware clothing vegetables sourdough cider whisky gin"
+    " chocolate code textiles leather glass news firewood salt".split()
+)
+_NO_WARES: Final = re.compile(
+    r"\b(?:things?|stuff|mistakes?|errors?|bugs?|changes|plans?|notes?|decisions?|jokes?|images?|requests?|files?|tests?|lists?|copies|progress|friends?|typos?|excuses"
+    r"|points?|steps?|words|tables?|queries|calls?|times|days|hours|weeks|ways?|sentences?|answers?|questions?|emails?|mails?|letters?|others|promises|secrets|cakes?|reservations|thoughts?|ideas?)$",
+    re.IGNORECASE,
+)
+_RUN_THINGS: Final = re.compile(
+    r"(?:an? )(?:[\w-]+ )?(?:taxi|cab|bus|tram|train|truck|lorry|ambulance|forklift|tractor|crane|newsletter|podcast|blog|column|magazine)$", re.IGNORECASE
+)
+
+
+def is_trade_object(value: str) -> bool:
+    """Accept the object of a regular occupation: "hearing aids", "weddings on weekends", "a taxi"."""
+    head = re.split(r" (?:in|for|with|about|from|at|on|of|to|over|by) ", value)[0]
+    if _RUN_THINGS.match(head):
+        return True
+    return (
+        not _DETERMINED.match(value)
+        and not _DEICTIC.match(value)
+        and not _NO_WARES.search(head)
+        and len(head.split()) <= 3
+        and re.fullmatch(r"[a-z][a-z -]+(?<!ss)s|", head) is not None or last_word(head) in _MASS
+    )

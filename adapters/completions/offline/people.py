@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from .offline_objects import is_name, is_pets
-from .offline_retractions import Beside, endings
-from .offline_rules import SpokenStatement, capitalised, statements
-from .offline_third_person import without_tail
-from .offline_words import CHILDREN, KIN_PLURALS, MONTHS, NUMBERS, PETS, RELATIONS, ROLES
+from .values import is_name, is_pets
+from .endings import Beside, endings
+from .statements import SpokenStatement, capitalised, statements
+from .wording import without_tail
+from .voice import Setting
+from .words import CHILDREN, KIN_PLURALS, MONTHS, NUMBERS, PETS, RELATIONS, ROLES
 
 _OF_KIN: Final = (
     r"(?:(?:older|younger|little|big|elder|eldest|oldest|youngest|twin|best|good|old|close|new|half|first|second|baby"
@@ -117,8 +118,8 @@ class Talk:
     named: dict[str, str] = field(default_factory=dict)
     """The word for the relation (`sister`, `dog`), by name in small letters."""
     last: Mention | None = None
-    plays: bool = False
-    """True when the speaker has played a role since an earlier message."""
+    setting: Setting = Setting()
+    """What the speaker's messages are a part of."""
 
     def mention(self, kin: str, name: str | None) -> None:
         self.last = Mention(kin, name)

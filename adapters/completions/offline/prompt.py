@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..ports import Message
+from ...ports import Message
 
 USER: Final = "user"
 

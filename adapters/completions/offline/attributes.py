@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
-from .offline_words import NUMBERS
+from .words import NUMBERS
 
 Category = Literal[
     "identity",

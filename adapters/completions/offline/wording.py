@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .offline_words import MONTHS, NUMBERS
+from .words import MONTHS, NUMBERS
 
 MAX_TAILS: Final = 8
 """Maximum number of phrases removed from the end of a clause. People use one or two."""

@@ -14,12 +14,12 @@ from typing import Final, TypeVar
 import structlog
 from pydantic import JsonValue
 
-from ...schemas.errors import Poison
-from ..ports import Completion, CompletionRequest, Usage, UsageSink
-from .offline_consolidator import consolidate
-from .offline_observer import Reading, observe
-from .offline_prompt import read_prompt
-from .offline_upkeep import digest, judge, prune, read_pairs, summary
+from ....schemas.errors import Poison
+from ...ports import Completion, CompletionRequest, Usage, UsageSink
+from .consolidator import consolidate
+from .observer import Reading, observe
+from .prompt import read_prompt
+from .upkeep import digest, judge, prune, read_pairs, summary
 
 A = TypeVar("A")
 
