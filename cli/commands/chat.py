@@ -16,13 +16,14 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from ...memory.policies import MemoryPolicy
 from ...schemas.errors import Poison
 from ...schemas.front_door.turns import read_turn
+from ...schemas.observations import Observed
 from ...schemas.topics import group_of
 from ...streams.senders.turns import TurnSender, user_turn
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..output import console, demo_output
 from ..output.demo_conversation import TENANT, USER
-from ..output.event_feed import Feed, Person, fed
+from ..output.event_feed import Feed, Person, Seen, fed
 from ..process.line_reader import lines
 from ..wiring.local_stages import LocalStages, local_stages
 from ..wiring.settings import OFFLINE, Settings
@@ -32,6 +33,8 @@ WAIT_SECONDS = 5.0
 """Maximum number of seconds to wait for the effects of a line before the next prompt. Later effects appear above the
 prompt."""
 END_SECONDS = 60.0
+EARLIER = 3
+"""Number of earlier lines that decide whether a line belongs to a game or a story: as many as the model sees."""
 
 
 @click.command()
@@ -48,15 +51,41 @@ def chat(context: CommandContext, tenant: str, user: str, session: str | None) -
 async def _chat(settings: Settings, policy: MemoryPolicy, person: Person, session: str) -> None:
     async with local_stages(settings, policy, purpose="chat") as ports:
         await _show_start(ports, settings, person, session)
-        async with fed(ports.log, person, demo_output.show) as feed:
-            await _talk(ports, feed, person, session)
+        lines_read = _LinesRead(offline=settings.model_names == (OFFLINE,) and ports.stages_here)
+        async with fed(ports.log, person, lines_read.show) as feed:
+            await _talk(ports, feed, person, session, lines_read)
             if not await feed.all_done(within=END_SECONDS):
                 console.advice(f"the stages still have work after {END_SECONDS:.0f} s; nothing is lost")
         await demo_output.show_working_set(ports.store, person, session)
         await demo_output.show_facts(ports.store, person)
 
 
-async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) -> None:
+class _LinesRead:
+    """The lines of this chat, to say why a line taught nothing."""
+
+    def __init__(self, *, offline: bool) -> None:
+        self._offline = offline
+        self._earlier: list[str] = []
+        self._reasons: dict[str, str] = {}
+
+    def add(self, turn_id: str, text: str) -> None:
+        """Note the reason for which the offline model would learn nothing from a line. No other model gives a
+        reason."""
+        if self._offline:
+            from ...adapters.completions.offline import why_silent  # a lazy import: its patterns take time to compile
+
+            self._reasons[turn_id] = why_silent(text, self._earlier).value
+            self._earlier = [*self._earlier, text][-EARLIER:]
+
+    def show(self, seen: Seen) -> None:
+        reason = self._reasons.pop(seen.turn_id, None) if isinstance(seen, Observed) else None
+        if isinstance(seen, Observed) and not seen.observations and reason is not None:
+            console.console().print(f"{demo_output.INDENT}[dim]nothing learnt: {reason}[/dim]")
+        else:
+            demo_output.show(seen)
+
+
+async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str, lines_read: _LinesRead) -> None:
     sender = TurnSender(ports.log, "chat")
     number = 0
     stamp = f"{datetime.now(UTC):%H%M%S%f}"
@@ -68,6 +97,7 @@ async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) ->
         value = user_turn(
             tenant_id=person.tenant_id, user_id=person.user_id, session_id=session, turn_id=turn_id, text=text
         )
+        lines_read.add(turn_id, text)
         try:
             await sender.send(read_turn(value).turn, value)
         except Poison as poison:

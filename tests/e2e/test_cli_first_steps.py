@@ -86,6 +86,15 @@ class Terminal:
             time.sleep(0.05)
 
 
+def test_a_chat_says_why_a_line_taught_nothing(tmp_path: Path) -> None:
+    said = "Is Oslo expensive?\nLet's play pretend. I am a knight.\nI have a horse.\nStop it. I live in Oslo.\n"
+    done = InProcess(tmp_path)("chat", input=said)
+    assert done.code == 0, done.err
+    told = done.out + done.err
+    assert re.findall(r"nothing learnt: (.+?)\s*\n", told) == ["question", "made up", "made up"]
+    assert "Lives in Oslo" in told
+
+
 @pytest.mark.long
 def test_what_a_command_writes_is_its_owners_alone(tmp_path: Path) -> None:
     """The folder of a memory holds what people said: nobody else on the machine may read it."""

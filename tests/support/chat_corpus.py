@@ -4,7 +4,8 @@ tests/corpora/chats has one conversation a line: `sessions` with messages, and w
 wanted item when its subject is one of `subject`, each word of `must_contain` begins a word of it, one of `any_of` does,
 and none of `unless`. `active`: must be believed. `fine`: may be. `not_active`: is out of date, unless it is told as
 past. `never`: in no fact. tune.jsonl tunes the rules of the offline
-model, test.jsonl measures. A hash of the id decided the half of w01 to w52; x01 to x20 came later and tune.
+model, test.jsonl measures. A hash of the id decided the half of w01 to w52; x01 to x20 came later and tune. Of y01 to
+y48 the odd ones tune, and the even ones are in unseen.jsonl: nobody reads their faults.
 
 `python -m tests.support.chat_corpus [FILE…]` prints what is missing and wrong, and the figures.
 """

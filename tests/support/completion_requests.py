@@ -58,7 +58,8 @@ def observe(
     """Build an observation request. `turns` are the texts of t1, t2 …; `known` are working entries as (subject,
     content).
     """
-    shown = [*_headed("w", known), *(f"[c{place}] {text}" for place, text in enumerate(context, 1))]
+    earlier = [f"[c{place}] {text}" for place, text in enumerate(context, 1)]
+    shown = [*_headed("w", known), *(["## user"] if earlier else []), *earlier]
     texts = [line for place, text in enumerate(turns, 1) for line in (f"[t{place}]", text)]
     return _request("observations", ["Working set", *shown, "Turns", *texts], tenant_id)
 

@@ -19,8 +19,9 @@ from memstream.adapters.completions.offline import attributes as offline_attribu
 from memstream.adapters.completions.offline import observer as offline_observer
 from memstream.adapters.completions.offline import prompt as offline_prompt
 from memstream.adapters.completions.offline import sentences as offline_sentences
-from memstream.adapters.completions.offline import short_answers as offline_short_answers
+from memstream.adapters.completions.offline import short_answers
 from memstream.adapters.completions.offline import upkeep as offline_upkeep
+from memstream.adapters.completions.offline import voice as offline_voice
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
 from memstream.agents.observer.answer_schema import SCHEMA
@@ -157,9 +158,10 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.recall.context_lines.subject_name": context_lines.subject_name,
     "agents.observer.prompt.recent_messages": _prompt,
     "adapters.completions.offline.observer.observe": _offline,
-    "adapters.completions.offline.sentences.spoken_sentences": lambda each: list(offline_sentences.spoken_sentences(each)),
-    "adapters.completions.offline.sentences.starts_a_play": offline_sentences.starts_a_play,
-    "adapters.completions.offline.short_answers.answered": lambda each: list(offline_short_answers.answered(each, each)),
+    "adapters.completions.offline.sentences.spoken_sentences": offline_sentences.spoken_sentences,
+    "adapters.completions.offline.voice.own_part": lambda each: offline_voice.own_part(each, offline_voice.Setting()),
+    "adapters.completions.offline.observer.why_silent": lambda each: offline_observer.why_silent(each, (each,)),
+    "adapters.completions.offline.short_answers.answered": lambda each: list(short_answers.answered(each, each)),
     "adapters.completions.offline.attributes.canonical": offline_attributes.canonical,
     "adapters.completions.offline.upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
     "adapters.completions.answer_text.read_answer": _decode,
@@ -215,6 +217,7 @@ SHORT: Final = (
     *("adapters.completions.offline.sentences.clauses", "adapters.completions.offline.sentences.sentences"),
     *("adapters.completions.offline.sentences.unfolded", "adapters.completions.offline.upkeep.*"),
     *("adapters.completions.chat_reply.answer_of", "adapters.completions.chat_reply.decode_reply"),
+    *("adapters.completions.offline.voice.asks_*", "adapters.completions.offline.voice.hands_over"),
     "adapters.completions.request_fields.*",
 )
 """Functions of words, of clauses, of statements and sentences with a greatest length, of patterns and of labels."""

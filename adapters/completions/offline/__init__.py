@@ -17,11 +17,13 @@ from pydantic import JsonValue
 from ....schemas.errors import Poison
 from ...ports import Completion, CompletionRequest, Usage, UsageSink
 from .consolidator import consolidate
-from .observer import Reading, observe
+from .observer import Reading, observe, why_silent
 from .prompt import read_prompt
 from .upkeep import digest, judge, prune, read_pairs, summary
 
 A = TypeVar("A")
+
+__all__ = ["NAME", "OfflineCompletions", "why_silent"]
 
 log = structlog.get_logger(__name__)
 

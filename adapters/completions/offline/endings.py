@@ -9,13 +9,13 @@ have stored it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from .attributes import Cardinality, Category, attribute_of
-from .values import is_plausible
 from .statements import SpokenStatement, capitalised, statements
+from .values import is_plausible
 from .wording import third_person, without_tail
 
 _BEGINS: Final = r"(?:i|we) (?:have )?"
@@ -49,7 +49,7 @@ _IN_OWN_WORDS: Final[tuple[tuple[str, str, Category], ...]] = (
         (r"(?:i|we) (?:have )?(?:handed in|gave|given) (?:my )?(?:notice|resignation)(?: (?:at|to) (?P<x>[^,]+))?.*", "Quit their job", "profession"),
         (r"(?:i|we) (?:got|was|were|have been) (?:fired|laid off|made redundant|let go|sacked)\b.*", "Lost their job", "profession"),
         (r"they (?:have )?(?:fired me|let me go|laid me off|sacked me)\b.*", "Lost their job", "profession"),
-        (r"i (?:have )?(?:quit|resigned)", "Quit their job", "profession"),
+        (r"i (?:have )?resigned", "Quit their job", "profession"),
         (r"(?:i|we) (?:have )?(?:quit|resigned from) (?P<x>the (?:[\w'-]+ )?[\w'-]+)", "Quit {x}", "profession"),
         (r"(?:i|we) (?:have )?left (?P<x>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)*) for .+", "Left {x}", "attribute"),
         (r"(?:we|me and (?:him|her)) (?:have )?(?:broke|broken|split) up\b.*", "Broke up with their {partner}", "relationship"),
@@ -81,6 +81,31 @@ facts that the phrase ends."""
 _STOPPED: Final = re.compile(
     rf"{_BEGINS}(?:stopped|quit|given up|gave up) (?P<doing>[a-z]{{2,}})ing(?P<x> .+)?", re.IGNORECASE
 )
+
+
+_BARE: Final = re.compile(
+    rf"{_BEGINS}(?:quit|stopped|gave (?:it |that )?up|given (?:it |that )?up|quit it|stopped it)(?: cold turkey)?", re.I
+)
+_WAS_DONE: Final = re.compile(r"(?:i|we) (?:used to|always|often) (?P<verb>[a-z]+)(?P<x> .+)?", re.IGNORECASE)
+_OF_WORK: Final = re.compile(r"\b(?:job|work|boss|company|office|shift|employer)\b", re.IGNORECASE)
+
+
+def ended_before(clause: str, earlier: Sequence[str]) -> list[SpokenStatement]:
+    """Return what a bare "I quit" ends: the last habit that the clauses before it name, or else the job that they
+    mention. "I used to smoke but I quit" is about smoking."""
+    if not _BARE.fullmatch(without_tail(clause)):
+        return []
+    for text in reversed(earlier):
+        if match := _WAS_DONE.fullmatch(without_tail(text)):
+            for rest in dict.fromkeys((match["x"] or "", "")):
+                if never := statements(f"I do not {match['verb']}{rest}"):
+                    return never
+                if was := statements(f"I {match['verb']}{rest}"):
+                    return [_no_longer(each) for each in was]
+            return []
+    if any(_OF_WORK.search(text) for text in earlier):
+        return [SpokenStatement("user", "Quit their job", "profession")]
+    return []
 
 
 class Beside:

@@ -9,15 +9,15 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .short_answers import answered, noted
 from .attributes import AttributeValue, Cardinality, Category, attribute_of
+from .endings import Beside, ended_before, endings
 from .people import Talk, companions, relations, statements_about_people
 from .prompt import USER, Prompt, SaidMessage, ShownTurnText
 from .requests import to_forget, to_remember
-from .endings import Beside, endings
-from .statements import IMPORTANCE, SpokenStatement, capitalised, statements
 from .sentences import CHANGES, MAX_READ, SpokenClause, spoken_sentences
-from .voice import own_part
+from .short_answers import answered, noted
+from .statements import IMPORTANCE, SpokenStatement, capitalised, statements
+from .voice import Setting, Silence, own_part
 from .wording import third_person, without_tail
 
 _FRAGMENT: Final = re.compile(
@@ -105,6 +105,20 @@ def observe(prompt: Prompt) -> Reading:
     return Reading(answer, statements, read)
 
 
+def why_silent(message: str, earlier: Sequence[str]) -> Silence:
+    """Return the reason why a message teaches nothing. `earlier`: the messages before it in the session."""
+    setting = Setting()
+    for each in earlier:
+        setting = own_part(each, setting)[1]
+    own, _, silence = own_part(message, setting)
+    if silence is not None:
+        return silence
+    reasons = [sentence.silence for sentence in spoken_sentences(own)]
+    if not reasons:
+        return Silence.QUOTED
+    return Silence.UNKNOWN if None in reasons else reasons[0] or Silence.UNKNOWN
+
+
 def _by_speaker(turn: ShownTurnText) -> Iterator[tuple[str, tuple[SaidMessage, ...]]]:
     """Yield the messages of each speaker of a turn."""
     for speaker in dict.fromkeys(message.speaker for message in turn.messages):
@@ -179,8 +193,11 @@ def _of_messages(
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
         shown = {item.clause for item in found if item.ends or item.replaces is not None}
         beside.add(item.statement for item in found[compared:])
-        for clause in parts:
-            if clause not in shown and (over := endings(clause.text, beside=beside)):
+        for place, clause in enumerate(parts):
+            over = endings(clause.text, beside=beside) or ended_before(
+                clause.text, [each.text for each in parts[:place]]
+            )
+            if clause not in shown and over:
                 found += [_Found(statement, clause) for statement in over]
                 beside.add(over)
         compared = len(found)

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from .values import is_name, is_pets
 from .endings import Beside, endings
 from .statements import SpokenStatement, capitalised, statements
-from .wording import without_tail
+from .values import is_name, is_pets
 from .voice import Setting
+from .wording import without_tail
 from .words import CHILDREN, KIN_PLURALS, MONTHS, NUMBERS, PETS, RELATIONS, ROLES
 
 _OF_KIN: Final = (
@@ -25,6 +25,7 @@ _OF_KIN: Final = (
 )
 _KIN: Final = rf"(?P<kin>{_OF_KIN}[\w-]+)"
 _TITLED: Final = r"(?:Mr|Mrs|Ms|Dr|Prof|Professor)\b"
+_TITLES: Final = re.compile(r"^(?:mr|mrs|ms|dr|prof|professor|herr|frau)\.? (?=\w)")
 _TITLE: Final = r"(?:(?:Mr|Mrs|Ms|Dr|Herr|Frau|Professor)\.? )?"
 _CAPITAL: Final = rf"(?-i:{_TITLE}[^\W\d_a-z][^\W_]*(?:['-][^\W\d_]+)*(?<!'s))"
 _NAME: Final = rf"(?P<name>{_CAPITAL})"
@@ -118,8 +119,8 @@ class Talk:
     named: dict[str, str] = field(default_factory=dict)
     """The word for the relation (`sister`, `dog`), by name in small letters."""
     last: Mention | None = None
-    setting: Setting = Setting()
-    """What the speaker's messages are a part of."""
+    setting: Setting = field(default_factory=Setting)
+    """Activity that the speaker's messages belong to."""
 
     def mention(self, kin: str, name: str | None) -> None:
         self.last = Mention(kin, name)
@@ -252,7 +253,9 @@ def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
     beside.add(found)
     found += [said for part in parts for said in endings(part, beside=beside)]
     return [
-        replace(statement, subject=name.lower()) for statement in found if not statement.content.startswith("Name ")
+        replace(statement, subject=_TITLES.sub("", name.lower()))
+        for statement in found
+        if not statement.content.startswith("Name ")
     ]
 
 

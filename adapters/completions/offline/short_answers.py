@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .values import is_diet, is_marital, is_occupation, is_origin, is_pets, is_plain_trade
 from .sentences import sentences
-from .wording import without_tail
 from .spelling import with_names
+from .values import is_diet, is_marital, is_occupation, is_origin, is_pets, is_plain_trade
+from .wording import without_tail
 from .words import CHILDREN, NUMBERS, OCCUPATIONS
 
 _ASKED: Final = tuple(

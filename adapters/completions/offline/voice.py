@@ -1,4 +1,4 @@
-"""Whose words a message has: the speaker's own, or those of a game, a story, a text to work on, another person.
+"""Separation of the speaker's own words from the words of a game, a story, a text to work on or another person.
 
 Only the speaker's own words teach. A game or a story goes on in the next messages until the speaker leaves it.
 """
@@ -75,7 +75,9 @@ _HANDED_OVER: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that hand over to text of another person. The rest of the message is not the speaker's own."""
-_KEEPS: Final = re.compile(r"\b(?:remember|note|keep in mind|bear in mind|forget|save|about (?:me|myself|us))\b[^.!?:]{0,30}:", re.IGNORECASE)
+_KEEPS: Final = re.compile(
+    r"\b(?:remember|note|keep in mind|bear in mind|forget|save|about (?:me|myself|us))\b[^.!?:]{0,30}:", re.IGNORECASE
+)
 _MAKE_BELIEVE: Final = re.compile(
     r"\b(?:imagine|suppose|supposing|assume|assuming|say (?:i|we) (?:had|have|am|was|were)|what if|let us say|let's say|hypothetical\w*|borrowing (?:his|her|their|my)|using (?:his|her|their) account"
     r"|this is [A-Z][a-z]+, [A-Z][a-z]+'s|(?:just |only |was |i am |i'm |im )(?:kidding|joking)|jk|as if i|as though i|make-believe|fictional|joke"
@@ -84,9 +86,7 @@ _MAKE_BELIEVE: Final = re.compile(
     re.IGNORECASE,
 )
 """Signs of fiction, a joke or sarcasm. A message with one of these signs contains no statements."""
-_OTHERS: Final = (
-    r"(?:he|she|they|someone|somebody|people|everyone|everybody|nobody|(?:my|our|the|a|an|one|some|this|that|his|her|their)\s+(?:[\w-]+\s+){1,5}?|(?-i:[A-Z][\w'-]+)\s+)"
-)
+_OTHERS: Final = r"(?:he|she|they|someone|somebody|people|everyone|everybody|nobody|(?:my|our|the|a|an|one|some|this|that|his|her|their)\s+(?:[\w-]+\s+){1,5}?|(?-i:[A-Z][\w'-]+)\s+)"
 _SAYING: Final = (
     r"(?:say|says|said|tell|tells|told|think|thinks|thought|claim|claims|claimed|believe|believes|believed|suggests?|insists?|ask|asks|asked|wrote|writes|reads|joke[sd]?|assumes?"
     r"|swears?|reckons?|heard|keeps? (?:saying|telling)|guess(?:es|ed)?|pretends?|sings?|sang|lied)"
@@ -104,13 +104,14 @@ REPORTED: Final = re.compile(
 )
 """Signs of hearsay and of fiction in one sentence."""
 CONDITIONAL: Final = re.compile(
-    r"\bif (?:i|we|you|he|she|they|my|it)\b|\bwhether\b|\bunless\b|\b(?:wish|guess(?! (?:what|who)\b))\b|\bwhen i (?:grow up|am old|retire|win)\b|\bas soon as\b|\bonce i\b", re.IGNORECASE
+    r"\bif (?:i|we|you|he|she|they|my|it)\b|\bwhether\b|\bunless\b|\b(?:wish|guess(?! (?:what|who)\b))\b|\bwhen i (?:grow up|am old|retire|win)\b|\bas soon as\b|\bonce i\b",
+    re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the speaker's messages are a part of."""
+    """Activity that the speaker's messages belong to."""
 
     fiction: bool = False
     text_work: bool = False

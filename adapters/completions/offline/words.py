@@ -94,21 +94,21 @@ OCCUPATIONS: Final = _words(
     """
     accountant actress agent architect astronaut attorney baker barista biologist businessman businesswoman butcher
     cameraman carpenter cashier chef clerk coach consultant cook dentist detective developer doctor economist
-    electrician farmer firefighter fisherman freelancer gp hairdresser handyman intern janitor judge lecturer librarian
-    locksmith manager masseuse mechanic midwife model monk nanny nurse optician paediatrician paramedic physio sysadmin
-    bartender pediatrician pharmacist physician pilot poet policeman policewoman politician postman priest principal
-    lifeguard bodyguard coastguard guard bookkeeper beekeeper gamekeeper zookeeper innkeeper shopkeeper blacksmith goldsmith
-    joiner mason apprentice trainee intern assistant receptionist dev sommelier luthier jockey nun vicar rabbi imam pastor
-    chaplain ranger shepherd forester gardener docent conductor usher steward stewardess dj mc surveyor au-pair postdoc
-    hygienist radiographer geologist programmer engineer driver cleaner roofer welder bricklayer tiler plasterer glazier
-    courier cop detective diplomat consul notary paralegal barrister solicitor statistician actuary analyst executive
-    manager chairman ceo cto cfo cashier clown magician acrobat stuntman sculptor potter weaver cobbler upholsterer chauffeur
-    caretaker concierge maid housekeeper butler nanny undertaker mortician sailor fisherman captain skipper docker crane-operator
-    operator planner buyer auditor treasurer fundraiser curator archivist restorer scientist researcher mathematician
-    physicist chemist statistician linguist interpreter translator teacher tutor headmaster headmistress headteacher
-    lead specialist coordinator supervisor representative rep salesperson worker midwife veterinarian vet groomer
-    professor psychologist salesman saleswoman seamstress secretary soldier surgeon tailor technician vet veterinarian
-    waitress
+    electrician farmer firefighter fisherman freelancer gp hairdresser handyman intern janitor judge lecturer
+    librarian locksmith manager masseuse mechanic midwife model monk nanny nurse optician paediatrician paramedic
+    physio sysadmin bartender pediatrician pharmacist physician pilot poet policeman policewoman politician postman
+    priest principal lifeguard bodyguard coastguard guard bookkeeper beekeeper gamekeeper zookeeper innkeeper
+    shopkeeper blacksmith goldsmith joiner mason apprentice trainee assistant receptionist dev sommelier luthier
+    jockey nun vicar rabbi imam pastor chaplain ranger shepherd forester gardener docent conductor usher steward
+    stewardess dj mc surveyor au-pair postdoc hygienist radiographer geologist programmer engineer driver cleaner
+    roofer welder bricklayer tiler plasterer glazier courier cop diplomat consul notary paralegal barrister
+    solicitor statistician actuary analyst executive chairman ceo cto cfo clown magician acrobat stuntman sculptor
+    potter weaver cobbler upholsterer chauffeur caretaker concierge maid housekeeper butler undertaker mortician
+    sailor captain skipper docker crane-operator operator planner buyer auditor treasurer fundraiser curator
+    archivist restorer scientist researcher mathematician physicist chemist linguist interpreter translator teacher
+    tutor headmaster headmistress headteacher lead specialist coordinator supervisor representative rep salesperson
+    worker veterinarian vet groomer professor psychologist salesman saleswoman seamstress secretary soldier surgeon
+    tailor technician waitress
     """
 )
 
@@ -163,15 +163,14 @@ PLACES: Final = _words(
 
 ORGANISATIONS: Final = _words(
     """
-    center centre agency bureau call-centre chemist chemist's consultancy contractor dealership dentist's depot distillery
-    federation fund funeral-home ministry mill mine mint nursing-home pool port post-office prison refinery shipyard
-    solicitors studio surgery trust union vineyard winery petrol-station start-ups logistics
-    agency airline airport army brigade bakery bank bar bookshop bookstore brewery business cafe café chain charity
-    church clinic college company consultancy corporation council court embassy enterprise factory farm firm
-    foundation garage government gym hospital hotel institute kindergarten lab laboratory library magazine
-    ministry museum navy newspaper ngo nursery office orchestra parliament pharmacy plant police practice pub
-    publisher restaurant salon school shop start-up startup station store studio supermarket theater theatre
-    university warehouse zoo
+    center centre agency bureau call-centre chemist chemist's consultancy contractor dealership dentist's depot
+    distillery federation fund funeral-home ministry mill mine mint nursing-home pool port post-office prison
+    refinery shipyard solicitors studio surgery trust union vineyard winery petrol-station start-ups logistics
+    airline airport army brigade bakery bank bar bookshop bookstore brewery business cafe café chain charity church
+    clinic college company corporation council court embassy enterprise factory farm firm foundation garage
+    government gym hospital hotel institute kindergarten lab laboratory library magazine museum navy newspaper ngo
+    nursery office orchestra parliament pharmacy plant police practice pub publisher restaurant salon school shop
+    start-up startup station store supermarket theater theatre university warehouse zoo
     """
 )
 

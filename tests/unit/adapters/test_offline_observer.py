@@ -13,8 +13,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.adapters.completions.offline import OfflineCompletions
+from memstream.adapters.completions.offline import OfflineCompletions, why_silent
 from memstream.adapters.completions.offline.prompt import read_prompt
+from memstream.adapters.completions.offline.voice import Silence
 from memstream.adapters.ports import CompletionRequest, Message
 from memstream.agents.observer.answer_schema import SCHEMA, TASK, WHOLE
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn
@@ -282,6 +283,61 @@ async def test_every_statement_of_a_turn_is_an_observation() -> None:
 )
 async def test_silence(text: str) -> None:
     assert await answer(f"user: {text}") == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "said", "contents"),
+    [
+        (("Let's do some role play. I am a pirate.",), "I live on a ship and I have a parrot named Jim.", []),
+        (("Help me write a story.",), "I moved to Oslo and I became a baker.", []),
+        (("You be the interviewer and I am the applicant.",), "I work at Acme.", []),
+        (("Let's practice a job interview.",), "OK stop here. I work at Acme.", ["Works at Acme"]),
+        (("Write me a song about rain.",), "Back to reality: I live in Oslo.", ["Lives in Oslo"]),
+        (('Translate "I am a baker".',), "And now this: I live in Oslo.", []),
+        ((), "In the film the guy goes: I am no hero. I drive a taxi.", []),
+        ((), "My uncle keeps telling everyone I am a lawyer.", []),
+        ((), "I have asthma and the pollen kills me.", ["Has asthma"]),
+        ((), "I live in the Netherlands so I cycle.", ["Lives in the Netherlands"]),
+        ((), "I live in a van now, a red one.", ["Lives in a van"]),
+        ((), "I sell old clocks.", ["Sells old clocks"]),
+        ((), "I fix bugs all day.", []),
+        ((), "I'm Tove, I live in Oslo.", ["Name is Tove", "Lives in Oslo"]),
+    ],
+)
+async def test_only_the_speakers_own_words_teach(earlier: tuple[str, ...], said: str, contents: list[str]) -> None:
+    assert [told["content"] for told in await answer(f"user: {said}", context=earlier)] == contents
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        ("I used to smoke but I quit.", ["Does not smoke"]),
+        ("I used to play the violin but I stopped.", ["No longer plays the violin"]),
+        ("My boss is awful and my job too, so I quit.", ["Quit their job"]),
+        ("I was reading your story but I quit.", []),
+    ],
+)
+async def test_a_bare_end_takes_its_object_from_the_clauses_before(text: str, contents: list[str]) -> None:
+    assert [told["content"] for told in await answer(f"user: {text}")] == contents
+
+
+@pytest.mark.parametrize(
+    ("earlier", "text", "reason"),
+    [
+        ((), "Is Oslo expensive?", Silence.QUESTION),
+        ((), "If I move to Oslo, I need a coat.", Silence.QUESTION),
+        ((), '"I live in Oslo."', Silence.QUOTED),
+        ((), "Translate this for me. I live in Oslo.", Silence.QUOTED),
+        ((), "My sister says I live in a bubble.", Silence.REPORTED),
+        ((), "Maybe I will move to Oslo.", Silence.UNCERTAIN),
+        ((), "Let's play pretend. I am a knight.", Silence.MADE_UP),
+        (("Let's play pretend. I am a knight.",), "I have a horse.", Silence.MADE_UP),
+        ((), "The tram was late again.", Silence.UNKNOWN),
+    ],
+)
+def test_why_a_message_teaches_nothing(earlier: tuple[str, ...], text: str, reason: Silence) -> None:
+    assert why_silent(text, earlier) is reason
+    assert len(reason.value.split()) <= 3
 
 
 # ------------------------------------------------------------------------------------------------ whatever is said
