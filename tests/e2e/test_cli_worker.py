@@ -186,7 +186,7 @@ class TestDemo:
         done = memstream("chat", input="I love chess.\nHello!\n")
         assert done.code == 0, done.err
         assert "learnt      Loves chess" in done.out
-        assert "nothing worth remembering" in done.out
+        assert "nothing learnt: not understood" in done.out
         again = memstream("chat", input="")
         assert "Memory knows about ana" in again.out
 

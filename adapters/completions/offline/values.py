@@ -180,13 +180,6 @@ def is_spoken_name(value: str) -> bool:
     )
 
 
-def is_past_occupation(value: str) -> bool:
-    """Accept a former occupation: "a retired judge"."""
-    _, _, rest = value.partition(" ")
-    past, _, occupation = rest.partition(" ")
-    return past.lower() in ("retired", "former") and is_occupation(occupation)
-
-
 def is_occupation(value: str) -> bool:
     words = value.lower().replace(",", " ").split()
     if not words or len(words) > 5 or words[0] in NO_TRADE:
@@ -301,11 +294,6 @@ _KEPT: Final = re.compile(
     r"|caravan|piano|violin|guitar|cello|bass|drums?|drum kit|trumpet|saxophone|harp|ukulele|accordion|allotment|garden"
     r"|land|cabin|sewing machine|3d printer|telescope|camera|loom|kiln|kayak|canoe)(?: in \w[\w -]+)?$"
 )
-
-
-def is_described_workplace(value: str) -> bool:
-    """Accept "small clinic in Galway" in "I'm at a small clinic in Galway now"."""
-    return _has_word(value, ORGANISATIONS | {"hospital", "clinic", "practice", "surgery", "shop", "restaurant"})
 
 
 def is_workplace(value: str) -> bool:
