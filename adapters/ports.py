@@ -97,6 +97,8 @@ class Completion(Generic[A]):
     value: A
     model: str
     usage: Usage = field(default_factory=Usage)
+    by_rules: bool = False
+    """True when rules gave the answer, and no language model."""
 
 
 class UsageSink(Protocol):

@@ -49,6 +49,7 @@ EVIDENCE_KEPT = 32
 """The first 32 and the last 32 pieces of evidence are stored."""
 APPLIED_KEPT = 64
 WAITS_FOR = "waits_for"
+UNCONFIRMED = "unconfirmed"
 """Metadata key of a pending fact. The value is the id of the fact that the pending fact will be compared with. The
 metadata is a part of the `fact` object, so a fact that is rebuilt from memory.facts still has this id."""
 APPROVED = "approved"
@@ -127,6 +128,11 @@ class Fact(Contract):
         validity."""
         other = self.metadata.get(WAITS_FOR)
         return other if self.state == "pending" and isinstance(other, str) else None
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """True when a pending fact waits until its user says it again, or a person approves it."""
+        return self.state == "pending" and self.metadata.get(UNCONFIRMED) is True
 
     @property
     def is_approved(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Final, Literal, get_args
 
 Task = Literal[
     "observations",
+    "evidence",
     "consolidation",
     "prune",
     "judge",

@@ -13,13 +13,11 @@ from functools import partial
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.facts.routing import is_kept_apart, needs_own_word, trust_of
 from ...memory.language.clean_text import clean_value
-from ...memory.language.locales import locales
 from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import ProtectedTurn
-from ...memory.trust.evidence import TRUST_ORDER, judge_evidence, words_of
+from ...memory.trust.evidence import TRUST_ORDER, words_of
 from ...memory.trust.forget_requests import is_forget_request
-from ...memory.trust.verbatim_quote import verbatim_quote
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn, withdraw
 from ...schemas import ids
 from ...schemas.errors import Poison
@@ -33,6 +31,7 @@ from ..common.structured_output import ParsedItems
 from ..common.turn_routing import TurnReading, occurred_at
 from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
 from .caps import over_cap, within_caps
+from .evidence import Verdicts, judged, placed_items
 from .flush import origins_after
 from .item_protection import with_cut_quotes, without_secrets
 from .observation_cause import applied_policy, cause_of, emotion_of, importance_of, raised
@@ -124,8 +123,9 @@ class ValidObservation:
     spoken: Spoken
     replaces: tuple[str, ...] = ()
     """The short ids that the item or one of its repetitions replaces."""
+    unconfirmed: bool = False
 
-    def repeated(self, place: int, item: ObservationItem, role: Role) -> ValidObservation:
+    def repeated(self, place: int, item: ObservationItem, role: Role, *, unconfirmed: bool = False) -> ValidObservation:
         """Return this observation merged with a repetition.
 
         The merged item has the evidence of the more trusted role; for equal roles, the longer evidence. A missing date
@@ -146,7 +146,8 @@ class ValidObservation:
             }
         )
         replaces = tuple(name for each in best_trusted for name in each.replaces)
-        return ValidObservation((*self.places, place), self.turn, joined, best.role, self.spoken, replaces)
+        doubtful = self.unconfirmed and unconfirmed
+        return ValidObservation((*self.places, place), self.turn, joined, best.role, self.spoken, replaces, doubtful)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +207,14 @@ def conclude(
     *,
     secrets: SecretFilter,
     by_policy: AppliedPolicy | None = None,
+    verdicts: Verdicts | None = None,
 ) -> Batch:
-    """Apply the answer turn by turn: update the working set, build the records, keep context for the next prompt."""
+    """Apply the answer turn by turn: update the working set, build the records, keep context for the next prompt.
+
+    `verdicts`: the results of the blind question about evidence (evidence.py).
+    """
     answer = without_secrets(answer, secrets)
-    checked, counted = _checked(prompt, answer, policy)
+    checked, counted = _checked(prompt, answer, policy, verdicts or {})
     observed: list[Observed] = []
     names = _Names(prompt, session)
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
@@ -231,7 +236,8 @@ def conclude(
         counted += ["retraction"] * len(retractions)
         unheard = [each for each in candidates if each not in orders and _needs_own_word(each.observation)]
         counted += ["own_word"] * len(unheard)
-        kept = [each for each in candidates if each not in (*orders, *retractions, *unheard)]
+        unconfirmed = [each for each in candidates if each.observation.unconfirmed]
+        kept = [each for each in candidates if each not in (*orders, *retractions, *unheard, *unconfirmed)]
         applied = apply_turn(working, kept, policy=policy.working)
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
@@ -282,7 +288,10 @@ def conclude(
 
 
 def _checked(
-    prompt: ObservePrompt, answer: Completion[ParsedItems[ObservationItem]] | None, policy: MemoryPolicy
+    prompt: ObservePrompt,
+    answer: Completion[ParsedItems[ObservationItem]] | None,
+    policy: MemoryPolicy,
+    verdicts: Verdicts,
 ) -> tuple[list[ValidObservation], list[str]]:
     """Return the valid items, and the names of metrics to count.
 
@@ -292,19 +301,12 @@ def _checked(
         return [], []
     counted = ["item_dropped"] * answer.value.dropped
     usable: dict[tuple[str, str, str], ValidObservation] = {}
-    for place, item in answer.value.items:
-        name = item.turn or "t1"
-        if len(prompt.turns) == 1 and name != "t1":  # there is only one turn
-            counted.append("unknown_id")
-            name = "t1"
-        turn = prompt.turn_ids.get(name) if item.turn or len(prompt.turns) == 1 else None
-        if turn is None:
-            counted.append("unknown_turn")
-            continue
-        item = item.model_copy(update={"evidence": verbatim_quote(item.evidence, turn.texts)})
-        role, reason = _judged(prompt, name, item, policy)
-        if reason is not None:
-            counted.append(reason)
+    for placed in placed_items(prompt, answer, counted):
+        place, name, turn = placed.place, placed.turn, prompt.turn_ids[placed.turn]
+        found = judged(prompt, placed, policy, verdicts.get(place))
+        item, role = found.item, found.role
+        if found.reason is not None:
+            counted.append(found.reason)
         if role is None:
             continue
         spoken = spoken_in(item.evidence, role, turn.own_messages, turn.own_texts)
@@ -318,10 +320,12 @@ def _checked(
         statement = next((each for each in reversed(statements) if each not in usable), next(reversed(statements)))
         item = item.model_copy(update={"subject": statement[1]})
         if statement in usable:
-            usable[statement] = usable[statement].repeated(place, item, role)
+            usable[statement] = usable[statement].repeated(place, item, role, unconfirmed=found.unconfirmed)
             counted.append("repeated_observation")
         else:
-            usable[statement] = ValidObservation((place,), name, item, role, statements[statement], _replaced(item))
+            usable[statement] = ValidObservation(
+                (place,), name, item, role, statements[statement], _replaced(item), found.unconfirmed
+            )
     return _ordered(list(usable.values())), counted
 
 
@@ -362,29 +366,6 @@ def _replaced(item: ObservationItem) -> tuple[str, ...]:
 def source_role(turn: ShownTurn, quote: str) -> Role | None:
     """Return the most trusted role whose own words contain the quote, or None when the quote was not shown."""
     return words_of(quote, turn.texts, turn.own_texts)
-
-
-def _judged(
-    prompt: ObservePrompt, name: str, item: ObservationItem, policy: MemoryPolicy
-) -> tuple[Role | None, str | None]:
-    """Return the role that an item is attributed to, and a metric name to count. Without a role the item is dropped.
-
-    An item of the working-only form has no quote. It is attributed to the most trusted shown role.
-    """
-    turn = prompt.turn_ids[name]
-    if not item.evidence:
-        said = {each.role for each in turn.said}
-        return next((role for role in TRUST_ORDER if role in said), None), None
-    judged = judge_evidence(
-        item.evidence,
-        item.content,
-        subject=item.subject,
-        shown=turn.texts,
-        messages=turn.own_texts,
-        earlier=prompt.texts_before(name),
-        packs=locales(policy.conflict.locale),
-    )
-    return judged.role, judged.name
 
 
 class _Names:
@@ -457,6 +438,7 @@ def _candidate(
         emotion=emotion_of(item) if policy.emotion else None,
         source_role=usable.role,
         evidence=item.evidence,
+        unconfirmed=usable.unconfirmed,
         occurred_at=None if usable.spoken.at == pending.occurred_at else usable.spoken.at,
     )
     allowed = [each for each in usable.replaces if names.may_replace(each, usable.role, item.subject)]

@@ -15,8 +15,8 @@ from ...adapters.ports import Message
 from ...memory.language.text import escape_markers, one_line
 from ...memory.policies import CapturePolicy
 from ...memory.recall.prompt_framing import remove_framed
-from ...memory.trust.evidence import SaidText
 from ...memory.trust.rendered_text import safe_name, safe_statement
+from ...memory.trust.said_text import SaidText
 from ...schemas.observations import TurnCut
 from ...schemas.said_at import in_zone
 from ...schemas.turns import Turn, TurnMessage

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Final
 
 from ...memory.language.text import folded, one_line, visible
-from ...memory.trust.evidence import SaidText
 from ...memory.trust.rendered_text import safe_name
+from ...memory.trust.said_text import SaidText
 from ...schemas.base import SUBJECT_MAX
 from ...schemas.turns import Role
 

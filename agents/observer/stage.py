@@ -67,6 +67,7 @@ from .deferral import AheadOf, DeferredSessions
 from .edits.catalogue import EDITS
 from .edits.scope import SessionEditResult, SessionEditScope, refused
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
+from .evidence import confirm
 from .next_action import EventProgress, Surroundings, next_action
 from .rows import SessionRow, Sessions
 from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch, trimmed
@@ -365,8 +366,22 @@ class Observer:
             calls=self._calls,
             patience=self._deployment.observe.patience,
         )
-        batch = conclude(session, turns, prompt, answer, policy, secrets=self._secrets, by_policy=applied)
-        for name in batch.counted:
+        confirmed = await confirm(
+            prompt,
+            answer,
+            policy,
+            tenant_id=first.tenant_id,
+            user_id=first.user_id,
+            secrets=self._secrets,
+            completions=self._completions,
+            calls=self._calls,
+            patience=self._deployment.observe.patience,
+        )
+        answer, verdicts = confirmed.answer, confirmed.verdicts
+        batch = conclude(
+            session, turns, prompt, answer, policy, secrets=self._secrets, by_policy=applied, verdicts=verdicts
+        )
+        for name in (*confirmed.counted, *batch.counted):
             self._metrics.counted(name)
         if answer is not None:
             _report_fallen(answer, batch)

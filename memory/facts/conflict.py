@@ -54,6 +54,7 @@ Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "his
 """
 
 _WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
+_UNCONFIRMED = "it is not certain that the quote says it"
 _WAITS = "its source is less trusted than the fact that it would change"
 
 
@@ -177,7 +178,19 @@ def resolve(
     weighed, equal, confirms = heed_trust(statement, weighed, neighbours.equal)
     case = ConflictCase(statement, makes_fact, replace(neighbours, equal=equal), weighed, now)
     found = next(found for stage in STAGES if (found := stage(case)) is not None)
+    if statement.unconfirmed:
+        return _keep_unconfirmed(found)
     return replace(keep_trust_order(found, statement), confirms=confirms if makes_fact else None)
+
+
+def _keep_unconfirmed(found: Resolution) -> Resolution:
+    """Return the resolution of an unconfirmed statement: it changes no row, and becomes a pending row. A repetition adds
+    evidence to a pending row only."""
+    if found.kind == "nothing" or not found.makes_fact:
+        return replace(found, kind="nothing", closes=())
+    if found.kind == "dedup" and found.into is not None:
+        return found if found.into.state == "pending" else replace(found, kind="nothing", into=None)
+    return replace(found, kind="pending", closes=(), into=None, overtaken_by=(), reason=_UNCONFIRMED)
 
 
 def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:

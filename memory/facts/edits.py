@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...schemas.edits.facts import FactDecision
-from ...schemas.facts import APPROVED, WAITS_FOR, Decision, StoredFact, Trust
+from ...schemas.facts import APPROVED, UNCONFIRMED, WAITS_FOR, Decision, StoredFact, Trust
 from ..policies import MemoryPolicy
 from ..trust.instructions import instruction_rule
 from .conflict import Kind, Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
@@ -99,7 +99,7 @@ def update_fact(
         if refused is not None:
             return refused
     if "metadata" in fields:
-        ours = {name: fact.metadata[name] for name in (WAITS_FOR, APPROVED) if name in fact.metadata}
+        ours = {name: fact.metadata[name] for name in (WAITS_FOR, UNCONFIRMED, APPROVED) if name in fact.metadata}
         fields = {**fields, "metadata": {**_mapping(fields["metadata"]), **ours}}
     changed = {name: value for name, value in fields.items() if getattr(fact, name) != value}
     if statement is None and not changed:

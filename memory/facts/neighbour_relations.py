@@ -20,7 +20,7 @@ from ..policies import ConflictPolicy
 from .relations import ClaimRelation, Relation, relate
 from .similarity import NearFact, similarity_of, zone_of
 from .statements import Statement
-from .trust_order import Trusted, outranks
+from .trust_order import outranks
 from .unread_relations import relate_unread
 
 Verdict = Literal["supersede", "reinforce", "updated", "admit", "pending"]
@@ -129,13 +129,18 @@ def _differ_in_polarity(old: Sequence[Claim], new: Sequence[Claim]) -> bool:
     return any(claim.predicate and (claim.about, claim.predicate, not claim.denied) in said for claim in new)
 
 
-def is_confirmed(known: StoredFact, statement: Trusted) -> bool:
-    """Return whether a repetition by `statement` makes the fact active: the fact is pending and less trusted."""
-    return known.state == "pending" and outranks(statement, known)
+def is_confirmed(known: StoredFact, statement: Statement) -> bool:
+    """Return whether a repetition by `statement` makes the fact active: the fact is pending and believed less."""
+    return known.state == "pending" and _believed_more(statement, known)
+
+
+def _believed_more(statement: Statement, known: StoredFact) -> bool:
+    """Return whether a statement is more trusted than a row, or confirms a row that is not confirmed."""
+    return outranks(statement, known) or (known.is_unconfirmed and not statement.unconfirmed)
 
 
 def heed_trust(
-    statement: Trusted, weighed: tuple[NeighbourRelation, ...], equal: StoredFact | None
+    statement: Statement, weighed: tuple[NeighbourRelation, ...], equal: StoredFact | None
 ) -> tuple[tuple[NeighbourRelation, ...], StoredFact | None, StoredFact | None]:
     """Return the neighbours for the pipeline, the equal fact, and the pending fact that the statement confirms.
 
@@ -149,7 +154,7 @@ def heed_trust(
     for each in weighed:
         if confirmed is not None and each.fact.fact_id == confirmed.fact_id:
             continue
-        if not outranks(statement, each.fact) or each.verdict == "supersede":
+        if not _believed_more(statement, each.fact) or each.verdict == "supersede":
             kept.append(each)
         elif each.relation is Relation.SAME:
             if each.fact.state == "active":

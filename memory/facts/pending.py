@@ -38,13 +38,15 @@ def judge_without_model(
     """Return a judgement that needs no model; None when a model is needed, or when the pending row has not begun.
 
     `known` is the current row that the pending row waits for; None when the pending row waits for no row, or when that
-    row is gone. The rules, in order:
+    row is gone. An unconfirmed row is not judged: it waits for its user or a person. The rules, in order:
 
     1. The known row has the same text: `duplicate`, even before the pending row begins.
     2. There is no known row, or the known row is closed: `coexist`.
     3. The texts alone decide that the pending row replaces the known row: `supersede`. When the known row is more
        trusted, this rule applies only if the known row was also stated later. The pending row then becomes history.
     """
+    if pending.is_unconfirmed:
+        return None
     if known is not None and known.content_hash == pending.content_hash:
         return "duplicate"
     if pending.valid_from > now:

@@ -37,14 +37,14 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
     """Return the route of an observation.
 
     The route is empty in three cases: the importance is below the capture threshold, only the working tier is on, or
-    the observation asks to forget something. An instruction to the assistant is quarantined or dropped, so that it
+    the observation asks to forget something. An unconfirmed observation becomes at most a pending fact. An instruction to the assistant is quarantined or dropped, so that it
     changes no known fact.
     """
     if policy.tiers.working_only or observation.retracts:
         return Route()
     found = _route(observation, policy)
     if not is_kept_apart(observation):
-        return found
+        return Route(semantic=found.semantic) if observation.unconfirmed else found
     lasts = (found.episodic or found.semantic) and policy.tiers.semantic
     kept = lasts and trust_of(observation.source_role) == "user"
     return Route(quarantined=kept, dropped=not kept)

@@ -49,6 +49,8 @@ class Statement:
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     is_correction: bool = False
+    unconfirmed: bool = False
+    """True when it is not certain that the speaker says the statement. It becomes at most a pending row."""
     predicate: str | None = None
     """The predicate of the content; None when the locale pack finds none."""
     typed: TypedValue = UNTYPED
@@ -100,6 +102,7 @@ def statement_from_observation(
         sensitivity=observation.sensitivity,
         trust=trust_of(observation.source_role),
         is_correction=observation.is_correction,
+        unconfirmed=observation.unconfirmed,
         predicate=_predicate(observation.content, subject, policy),
         typed=observation.typed,
         evidence=(

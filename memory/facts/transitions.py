@@ -15,6 +15,7 @@ from ...schemas.base import TAGS_MAX
 from ...schemas.facts import (
     APPLIED_KEPT,
     SOURCE_EPISODES_MAX,
+    UNCONFIRMED,
     WAITS_FOR,
     Decision,
     Evidence,
@@ -35,6 +36,8 @@ REVIEWED: tuple[FactState, ...] = ("quarantined", "pending")
 """States of rows that a person may approve or reject."""
 CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
 """States of rows that were believed earlier."""
+_OF_PENDING = (WAITS_FOR, UNCONFIRMED)
+"""Metadata of pending rows only."""
 QUARANTINE = "quarantine"
 """Name of the decision stage that quarantines an instruction."""
 
@@ -97,10 +100,11 @@ def create_pending(
     """Return a new row that is not believed yet.
 
     The row waits for a judgement that compares it with the fact `waits_for`. With None, the row only waits until it
-    begins.
+    begins, or until an unconfirmed statement is confirmed.
     """
     fact = _new_row(statement, stamp)
     metadata = {**fact.metadata, WAITS_FOR: waits_for} if waits_for else fact.metadata
+    metadata = {**metadata, UNCONFIRMED: True} if statement.unconfirmed else metadata
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
 
 
@@ -454,7 +458,7 @@ def _next_version(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) 
     applied = fact.applied if stamp.cause in fact.applied else (*fact.applied, stamp.cause)[-APPLIED_KEPT:]
     changed = {**fields, "version": fact.version + 1, "applied": applied}
     if fact.state == "pending" and fields.get("state", "pending") != "pending":
-        changed["metadata"] = {name: value for name, value in fact.metadata.items() if name != WAITS_FOR}
+        changed["metadata"] = {name: value for name, value in fact.metadata.items() if name not in _OF_PENDING}
     return fact.model_copy(update=changed)
 
 

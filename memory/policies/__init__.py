@@ -24,6 +24,7 @@ from .observation import (
     CapturePolicy,
     DecayPolicy,
     DecayStrategy,
+    EvidencePolicy,
     ObservePolicy,
     RoutingPolicy,
     SessionLogPolicy,
@@ -58,6 +59,7 @@ __all__ = [
     "DecayPolicy",
     "DecayStrategy",
     "DigestPolicy",
+    "EvidencePolicy",
     "FusionPolicy",
     "GistMaker",
     "GistPolicy",
@@ -95,6 +97,7 @@ class MemoryPolicy:
     working: WorkingSetPolicy = field(default_factory=WorkingSetPolicy)
     blocks: BlocksPolicy = field(default_factory=BlocksPolicy)
     capture: CapturePolicy = field(default_factory=CapturePolicy)
+    evidence: EvidencePolicy = field(default_factory=EvidencePolicy)
     routing: RoutingPolicy = field(default_factory=RoutingPolicy)
     confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)
     conflict: ConflictPolicy = field(default_factory=ConflictPolicy)

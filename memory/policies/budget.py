@@ -22,6 +22,7 @@ PHASES: Final[tuple[Phase, ...]] = ("light", "standard", "deep")
 LINE_OF: Final[Mapping[Task, Line]] = MappingProxyType(
     {
         "observations": "observation",
+        "evidence": "observation",
         "consolidation": "consolidation",
         "prune": "consolidation",
         "judge": "consolidation",
@@ -202,6 +203,7 @@ class ModelsPolicy:
     Empty: MEMSTREAM_MODEL. The table of these settings in the file is `[models]`."""
 
     observations: str = ""
+    evidence: str = ""
     consolidation: str = ""
     prune: str = ""
     judge: str = ""

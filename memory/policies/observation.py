@@ -81,6 +81,18 @@ ROUND_TURNS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
+class EvidencePolicy:
+    """The check that the user said a statement."""
+
+    check: Literal["model", "words"] = "model"
+    """`model`: a model decides, by a blind question, about statements that words cannot decide. `words`: words decide
+    about every statement. The offline model always uses words."""
+
+    def __post_init__(self) -> None:
+        one_of("evidence.check", self.check, Literal["model", "words"])
+
+
+@dataclass(frozen=True, slots=True)
 class ObservePolicy:
     """Observation of a session's turns: batches, waiting times and limits."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import ceil
 from typing import Final
 
@@ -23,15 +23,16 @@ from ..language.locales import Locale
 from ..language.locales.undetermined import FREQUENT_WORDS
 from ..language.text import folded
 from ..language.tokenizer import compared
+from .clauses import UNSPACED, contradicts, plays, speaks_against, states
 from .evidence_words import CONCEPTS, FIRST_PERSON, FUNCTION_WORDS, SHORT_ANSWERS
-from .own_words import count_words, split_quotations
+from .excerpts import Excerpt, excerpt
+from .own_words import count_words
+from .said_text import SaidText
 
 WORDS_MIN: Final = 3
 CHARS_MIN: Final = 12
-UNSPACED_MIN: Final = 4
-"""Minimum length, in characters, of a quote in a script without spaces between words."""
-OCCURRENCES_MAX: Final = 16
-"""Maximum number of occurrences of a quote in one message that are examined."""
+UNSPACED_MIN: Final = 3
+"""Minimum length, in characters, of a quote in a script without spaces between words. An ideograph counts twice."""
 TRUST_ORDER: Final[tuple[Role, ...]] = ("user", "assistant", "tool", "system")
 """Roles, most trusted first."""
 _SAMPLE: Final = 4_000
@@ -56,91 +57,22 @@ _LONGEST_WORD: Final = 64
 _CONCEPT_MAX: Final = 24
 """Maximum length, in letters, of the beginning of a word that is looked up among the concepts."""
 
-_WORD: Final = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
-_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_SENTENCE_END: Final = re.compile(r"(?<![.!?;…。！？])[.!?;…。！？]+(?=\s|$)|[。！？]")
-"""The end of a sentence: a run of punctuation. A match begins only at the first character of the run; otherwise a
-search would read a long run many times."""
+_ASCII_WORD: Final = re.compile(r"\d+(?:[.,:]\d+)*|[A-Za-z]+")
+_WORD: Final = re.compile(rf"\d+(?:[.,:]\d+)*|{UNSPACED.pattern}+|(?:(?!{UNSPACED.pattern})[^\W\d_])+")
+"""A number, or a run of letters of scripts with or without spaces between words."""
+_UNSPACED_RUN: Final = re.compile(f"{UNSPACED.pattern}+")
+_IDEOGRAPH: Final = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _LATIN: Final = "LATIN"
-
-
-@dataclass(frozen=True)
-class SaidText:
-    """A message with the text that the prompt shows. Quotes are compared with this text."""
-
-    role: Role
-    text: str
-
-    @cached_property
-    def passages(self) -> tuple[tuple[str, bool], ...]:
-        """The folded passages of the message. Each has a flag that is True for the sender's own words. The joined
-        passages are the folded message."""
-        parts: list[tuple[str, bool]] = []
-        before = " "
-        for passage in split_quotations(self.text):
-            part = folded(passage.text)
-            if passage.text[:1].isspace() and before != " ":
-                part = f" {part}" if part else " "
-            if passage.text[-1:].isspace() and part and part != " ":
-                part += " "
-            if part:
-                parts.append((part, passage.own))
-                before = part[-1]
-        return tuple(parts)
-
-    @cached_property
-    def folded(self) -> str:
-        return "".join(part for part, _ in self.passages)
-
-    @cached_property
-    def own(self) -> str:
-        """The sender's own words. A tool or system message has none, because no person or assistant wrote it."""
-        return " . ".join(part.strip() for part, own in self.passages if own and part.strip()) if self.speaks else ""
-
-    @property
-    def speaks(self) -> bool:
-        return self.role in ("user", "assistant")
-
-    def occurrences(self, quote: str) -> Iterator[tuple[str, int]]:
-        """Yield the occurrences of a folded quote in the folded message, at most `OCCURRENCES_MAX`.
-
-        Each occurrence has the sender's own words in the quote, and the position of the quote.
-        """
-        start = self.folded.find(quote)
-        for _ in range(OCCURRENCES_MAX):
-            if start < 0:
-                return
-            yield self.own_words_between(start, start + len(quote)), start
-            start = self.folded.find(quote, start + 1)
-
-    def own_words_between(self, start: int, end: int) -> str:
-        """Return the sender's own words between two positions of the folded message."""
-        if not self.speaks:
-            return ""
-        own: list[str] = []
-        for number in range(bisect_right(self._starts, start) - 1, len(self.passages)):
-            place, (part, is_own) = self._starts[number], self.passages[number]
-            if place >= end:
-                break
-            own += [part[max(0, start - place) : end - place]] if is_own else []
-        return "".join(own).strip()
-
-    @cached_property
-    def _starts(self) -> Sequence[int]:
-        """The positions in the folded message at which its passages begin."""
-        return tuple(accumulate((len(part) for part, _ in self.passages), initial=0))
-
-    @cached_property
-    def sentence_ends(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The ends of sentences in the folded message: the positions where the punctuation begins, and the positions
-        where it ends."""
-        found = [each.span() for each in _SENTENCE_END.finditer(self.folded)]
-        return [start for start, _ in found], [end for _, end in found]
+_NO: Final = frozenset(("no", "nope", "not", "never", "neither", "none", "nein", "nee", "non"))
+_ASKED_WORDS_MIN: Final = 2
+"""Minimum number of words of a quote that a model judges."""
+_RIDER: Final = 2
+"""Number of content words from which a part of a statement is a rider: words that only a text of lower trust has."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceJudgement:
-    """The judgement about a statement: the role to which the statement is attributed.
+    """The judgement about a statement: the role to which words attribute the statement.
 
     When `role` is None, the statement is dropped. `name` is the name under which the judgement is counted.
     """
@@ -154,6 +86,17 @@ class EvidenceJudgement:
     - `dictated`: a text of lower trust contains the statement word for word, so the statement has the role of that
       text.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedEvidence:
+    """The judgement about a statement by words, and the question for a model when words are not certain."""
+
+    by_words: EvidenceJudgement
+    asks: Excerpt | None = None
+    """The user's words that contain the quote, when words are not certain; otherwise None."""
+    denied: EvidenceJudgement | None = None
+    """With `asks`: the judgement when the user does not say it."""
 
 
 def words_of(quote: str, shown: Sequence[SaidText], messages: Sequence[SaidText]) -> Role | None:
@@ -172,7 +115,7 @@ def words_of(quote: str, shown: Sequence[SaidText], messages: Sequence[SaidText]
     return "tool"
 
 
-def judge_evidence(
+def weigh_evidence(
     quote: str,
     statement: str,
     *,
@@ -181,29 +124,80 @@ def judge_evidence(
     messages: Sequence[SaidText],
     earlier: Sequence[SaidText],
     packs: tuple[Locale, ...],
-) -> EvidenceJudgement:
-    """Judge a statement by its quote.
+    of_speaker: bool | None = None,
+    closes: str | None = None,
+) -> WeighedEvidence:
+    """Weigh a statement by its quote.
 
     `shown` are the texts of the turn in the prompt. `messages` are the original messages of the turn; a text in `shown`
     differs from its message only when a function of the operator rewrote it. `earlier` are texts of the prompt that are
-    older than the turn.
+    older than the turn. `of_speaker` is True when the statement is about the speaker of the quote; by default, when the
+    subject is `user`. `closes` is the known statement that this statement replaces, or "" for a correction of an
+    unnamed one.
     """
     words = words_of(quote, shown, messages)
     if words is None:
-        return EvidenceJudgement(None, "invented")
-    wanted = folded(quote)
-    claim = _Claim(statement, subject, packs)
-    for role in TRUST_ORDER:
-        for place, text in enumerate(messages):
-            if text.role == role and text.speaks and _carries(claim, wanted, text, [*earlier, *messages[:place]]):
-                source = _dictated_by(claim, text, [*earlier, *messages])
-                return EvidenceJudgement(role) if source is None else EvidenceJudgement(source, "dictated")
-    quoted = next((text for text in (*messages, *shown) if wanted in text.folded), None)
-    if quoted is None or not _long_enough(wanted, quoted.folded):
-        return EvidenceJudgement(None, "weak_evidence")
-    if not claim.shared(wanted) and not claim.incomparable(quoted.folded):
-        return EvidenceJudgement(None, "weak_evidence")
-    return EvidenceJudgement("system" if words == "system" else "tool")
+        return WeighedEvidence(EvidenceJudgement(None, "invented"))
+    case = _Case(_Claim(statement, subject, packs), folded(quote), words, shown, messages, earlier, closes)
+    found = next(((text, before) for text, before in case.of("user") if _is_told(case.quote, text)), None)
+    if found is None:
+        return WeighedEvidence(case.by_words(TRUST_ORDER))
+    text, before = found
+    told = excerpt(quote, text, before)
+    about = "user" if (subject == "user" if of_speaker is None else of_speaker) else subject
+    if told.frame is None and states(statement, about, told.said):
+        return WeighedEvidence(EvidenceJudgement("user"))
+    by_words = case.by_words(TRUST_ORDER)
+    denied = by_words if by_words.name == "dictated" else case.by_words(TRUST_ORDER[1:])
+    refused = told.frame is not None or plays(told.said) or case.refutes(about, told.said)
+    return WeighedEvidence(denied if refused else by_words, told, denied)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A statement, its quote, and the texts to judge it by."""
+
+    claim: _Claim
+    quote: str
+    """The folded quote."""
+    words: Role
+    shown: Sequence[SaidText]
+    messages: Sequence[SaidText]
+    earlier: Sequence[SaidText]
+    closes: str | None
+
+    def of(self, role: Role) -> Iterable[tuple[SaidText, Sequence[SaidText]]]:
+        """Yield the messages of a role, each with the texts before it."""
+        for place, text in enumerate(self.messages):
+            if text.role == role and text.speaks:
+                yield text, (*self.earlier, *self.messages[:place])
+
+    def by_words(self, roles: Sequence[Role]) -> EvidenceJudgement:
+        """Judge by shared words. The statement is attributed to one of `roles`, or to the text that dictates it."""
+        for role in roles:
+            for text, before in self.of(role):
+                if _carries(self.claim, self.quote, text, before, self.closes):
+                    source = _dictated_by(self.claim, text, [*self.earlier, *self.messages])
+                    return EvidenceJudgement(role) if source is None else EvidenceJudgement(source, "dictated")
+        quoted = next((text for text in (*self.messages, *self.shown) if self._lower(text, roles)), None)
+        if quoted is None or not _long_enough(self.quote, quoted.folded):
+            return EvidenceJudgement(None, "weak_evidence")
+        if not self.claim.shared(self.quote) and not self.claim.incomparable(quoted.folded):
+            return EvidenceJudgement(None, "weak_evidence")
+        return EvidenceJudgement("system" if self.words == "system" else "tool")
+
+    def refutes(self, subject: str, said: str) -> bool:
+        """Return whether the speaker's sentences certainly do not make the statement."""
+        statement = self.claim.statement
+        if self.claim.incomparable(folded(said)):
+            return speaks_against(statement, said)
+        return contradicts(statement, subject, said)
+
+    def _lower(self, text: SaidText, roles: Sequence[Role]) -> bool:
+        """Return whether the text contains the quote, and not as own words of a role that is left out."""
+        if self.quote not in text.folded:
+            return False
+        return text.role in roles or any(not own for own, _ in text.occurrences(self.quote))
 
 
 # ------------------------------------------------------------------------------------------------ a statement
@@ -212,11 +206,15 @@ class _Claim:
 
     def __init__(self, statement: str, subject: str, packs: tuple[Locale, ...]) -> None:
         self._packs = packs
+        self.statement = statement
         self._text = folded(statement)
         self._language = _language(self._text)
         about = "" if subject == "user" else f" {subject.replace('-', ' ')}"
         self._words = _content(f"{self._text}{about}", self._language or "en")
         self._said = _content(self._text, self._language or "en")
+        self._unspaced = frozenset(part for run in _UNSPACED_RUN.findall(self._text) for part in _parts(run))
+        """The pairs of neighbouring characters in scripts without spaces, and the single characters between other
+        scripts."""
         self._shared: dict[str, bool] = {}
 
     def shared(self, text: str) -> bool:
@@ -228,22 +226,33 @@ class _Claim:
         return found
 
     def _has_word_of(self, text: str) -> bool:
-        if not text.isascii() and _UNSPACED.search(text) and _UNSPACED.search(self._text):
-            pairs = {one + other for one, other in pairwise(self._text)}
-            return any(text[at : at + 2] in pairs for at in range(len(text) - 1) if _UNSPACED.match(text, at))
+        if not text.isascii() and any(part in text for part in self._unspaced):
+            return True
         words = self._content_of(text)
         return not words.all.isdisjoint(self._words) or any(words.has(one) for one in self._words)
-
-    def covered(self, text: str) -> bool:
-        """Return whether a text contains all content words of the statement."""
-        words = self._content_of(text)
-        return all(words.has(one) for one in self._said)
 
     def held_by(self, text: str) -> bool:
         """Return whether a text contains at least half of the statement's content words."""
         words = self._content_of(text)
         held = sum(words.has(one) for one in self._said)
         return bool(held) and 2 * held >= len(self._said)
+
+    def has_part(self, words: Sequence[str], text: str) -> bool:
+        """Return whether a text contains these content words of the statement side by side."""
+        wanted = " ".join(words)
+        return bool(wanted) and f" {wanted} " in _word_set(text, self._language or "en", self._packs).spaced
+
+    def adds_to(self, closes: str, text: str) -> bool:
+        """Return whether a text contains a content word of the statement that the statement `closes` lacks. Without
+        such a word in the statement, the result is True."""
+        old, words = self._content_of(folded(closes)), self._content_of(text)
+        new = [one for one in self._said if not old.has(one)]
+        return not new or any(words.has(one) for one in new)
+
+    def missing_in(self, text: str) -> Sequence[str]:
+        """Return the content words of the statement that a text lacks, in their order."""
+        words = self._content_of(text)
+        return [one for one in self._said if not words.has(one)]
 
     def incomparable(self, text: str) -> bool:
         """Return whether a text is in another script or language than the statement."""
@@ -356,27 +365,45 @@ def _common_least(word: str) -> int:
 
 
 # ------------------------------------------------------------------------------------------------ a quote
-def _carries(claim: _Claim, quote: str, text: SaidText, before: Sequence[SaidText]) -> bool:
-    return any(_carries_at(claim, quote, own, place, text, before) for own, place in text.occurrences(quote))
+def _is_told(quote: str, text: SaidText) -> bool:
+    """Return whether the sender's own words contain the quote, or a part of it, and the quote is long enough."""
+    enough = count_words(quote) >= _ASKED_WORDS_MIN or _long_enough(quote, text.folded)
+    return enough and any(own for own, _ in text.occurrences(quote))
 
 
-def _carries_at(claim: _Claim, quote: str, own: str, place: int, text: SaidText, before: Sequence[SaidText]) -> bool:
+def _carries(claim: _Claim, quote: str, text: SaidText, before: Sequence[SaidText], closes: str | None) -> bool:
+    return any(_carries_at(claim, quote, own, place, text, before, closes) for own, place in text.occurrences(quote))
+
+
+def _carries_at(
+    claim: _Claim, quote: str, own: str, place: int, text: SaidText, before: Sequence[SaidText], closes: str | None
+) -> bool:
     if not own or not _long_enough(quote, text.folded):
         return False
     if own != quote:  # a part of the quote is a quotation, so the sender's own words alone must support the statement
         return claim.shared(own) or (claim.incomparable(text.own) and count_words(own) >= WORDS_MIN and _in_person(own))
-    if claim.shared(quote) or claim.shared(_around(text, quote, place)):
-        return True
+    around = _around(text, quote, place)
+    if claim.shared(quote) or claim.shared(around):
+        return closes is None or claim.adds_to(closes, around) or claim.incomparable(text.own)
     if claim.incomparable(text.own):
         return not _asks(text, place) and bool(_content(quote, _language(text.own) or "en"))
-    return is_short_answer(text.own) and claim.held_by(" . ".join((*(each.own for each in before), text.own)))
+    if not is_short_answer(text.own) or _denies(text.own):
+        return False
+    asked = excerpt(quote, text, before).question or ""
+    return claim.held_by(f"{folded(asked)} . {text.own}")
 
 
 def _long_enough(quote: str, message: str) -> bool:
-    bare = " ".join(_WORD.findall(quote))
-    if count_words(bare) >= WORDS_MIN or len(bare) >= CHARS_MIN or len(_UNSPACED.findall(bare)) >= UNSPACED_MIN:
+    words = _words_in(quote)
+    bare = " ".join(words)
+    if count_words(bare) >= WORDS_MIN or len(bare) >= CHARS_MIN:
         return True
-    return bool(bare) and bare == " ".join(_WORD.findall(message))
+    unspaced = 0 if bare.isascii() else len(UNSPACED.findall(bare)) + len(_IDEOGRAPH.findall(bare))
+    return unspaced >= UNSPACED_MIN or (bool(bare) and words == _words_in(message))
+
+
+def _words_in(text: str) -> Sequence[str]:
+    return (_ASCII_WORD if text.isascii() else _WORD).findall(text)
 
 
 def _around(text: SaidText, quote: str, place: int) -> str:
@@ -405,21 +432,31 @@ def is_short_answer(own: str) -> bool:
     return words[0] in _answers()
 
 
-def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> Role | None:
-    """Return the role of a text of lower trust that contains the statement word for word; None when there is none.
+def _denies(own: str) -> bool:
+    """Return whether a short answer says no."""
+    return next(iter(_words(own)), "") in _NO
 
-    Also return None when the own words of the speaker contain all content words of the statement.
+
+def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> Role | None:
+    """Return the role of a text of lower trust that contains the statement, or a rider of it, word for word; None when
+    there is none.
+
+    A rider is a part of the statement that the own words of the speaker lack. Also return None when these words contain
+    all content words of the statement.
     """
     said = " . ".join(each.own for each in others if each.role == text.role)
-    if claim.covered(said):
+    missing = claim.missing_in(said)
+    if not missing:
         return None
+    rider = missing if len(missing) >= _RIDER else ()
     found: Role | None = None
     for other in others:
         quoted = " . ".join(part for part, own in other.passages if not own or not other.speaks)
-        if quoted and claim.stands_in(quoted):
+        if quoted and (claim.stands_in(quoted) or (other is not text and claim.has_part(rider, quoted))):
             return "tool"
         lower = TRUST_ORDER.index(other.role) > TRUST_ORDER.index(text.role)
-        if lower and claim.stands_in(other.own) and not is_short_answer(text.own):
+        stands = lower and (claim.stands_in(other.own) or claim.has_part(rider, other.own))
+        if stands and not is_short_answer(text.own):
             found = other.role
     return found
 
@@ -444,8 +481,13 @@ def _words_of_short(text: str) -> Sequence[str]:
 
 def _read_words(text: str) -> Sequence[str]:
     if text.isascii():
-        return _WORD.findall(text.lower())
+        return _ASCII_WORD.findall(text.lower())
     return [_plain(word) for word in _WORD.findall(text)]
+
+
+def _parts(run: str) -> Iterable[str]:
+    """Return the pairs of neighbouring characters of a run; a single character is its own part."""
+    return [run] if len(run) == 1 else [one + other for one, other in pairwise(run)]
 
 
 def _spaced(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from ...schemas.turns import Role
 from ..language.text import folded
-from .evidence import SaidText
+from .said_text import SaidText
 
 _LEAD: Final = re.compile(
     r"(?:(?:please|pls|plz|ok|okay|hey|hi|hello|so|and|but|also|well|now|then|actually|no|oh|wait|sorry|memory|assistant"

@@ -67,6 +67,8 @@ class OfflineCompletions:
                 answer = {"text": digest(prompt)}
             case "summary":
                 answer = {"text": summary(_statements(observe(prompt).observations))}
+            case "evidence":  # the rules do not understand other words than a model's
+                answer = {"answers": []}
             case "insights":  # the rules infer nothing
                 answer = {"insights": []}
             case "procedures":
@@ -76,7 +78,7 @@ class OfflineCompletions:
         usage = Usage(calls=1)
         self._sink.record(tenant_id=request.tenant_id, task=request.task, model=NAME, usage=usage)
         try:
-            return Completion(value=request.parse(answer), model=NAME, usage=usage)
+            return Completion(value=request.parse(answer), model=NAME, usage=usage, by_rules=True)
         except ValueError as error:
             raise Poison("refused_by_model", f"{NAME} gave no usable answer for {request.task}: {error}") from error
 

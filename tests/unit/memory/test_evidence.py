@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memstream.memory.language.locales import locales
-from memstream.memory.trust.evidence import EvidenceJudgement, SaidText, judge_evidence
+from memstream.memory.trust.evidence import EvidenceJudgement, weigh_evidence
+from memstream.memory.trust.said_text import SaidText
 from memstream.schemas.turns import Role
 
 Said = tuple[Role, str]
@@ -15,7 +16,7 @@ def judged(
     statement: str, quote: str, *said: Said, earlier: tuple[Said, ...] = (), subject: str = "user"
 ) -> EvidenceJudgement:
     messages = [SaidText(role, text) for role, text in said]
-    return judge_evidence(
+    return weigh_evidence(
         quote,
         statement,
         subject=subject,
@@ -23,7 +24,7 @@ def judged(
         messages=messages,
         earlier=[SaidText(role, text) for role, text in earlier],
         packs=locales("en"),
-    )
+    ).by_words
 
 
 @pytest.mark.parametrize(

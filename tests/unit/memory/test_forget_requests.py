@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memstream.memory.language.text import folded
-from memstream.memory.trust.evidence import SaidText
 from memstream.memory.trust.forget_requests import asks_to_forget, is_forget_request
+from memstream.memory.trust.said_text import SaidText
 
 REQUESTS = """\
 Forget that I work at St. Mary's

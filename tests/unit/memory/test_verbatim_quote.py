@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.language.text import folded
-from memstream.memory.trust.evidence import SaidText
+from memstream.memory.trust.said_text import SaidText
 from memstream.memory.trust.verbatim_quote import verbatim_quote
 
 SAID = (
