@@ -184,8 +184,10 @@ def resolve(
 
 
 def _keep_unconfirmed(found: Resolution) -> Resolution:
-    """Return the resolution of an unconfirmed statement: it changes no row, and becomes a pending row. A repetition adds
-    evidence to a pending row only."""
+    """Return the resolution of an unconfirmed statement: it changes no row, and becomes a pending row.
+
+    A repetition adds evidence to a pending row only.
+    """
     if found.kind == "nothing" or not found.makes_fact:
         return replace(found, kind="nothing", closes=())
     if found.kind == "dedup" and found.into is not None:

@@ -37,8 +37,8 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
     """Return the route of an observation.
 
     The route is empty in three cases: the importance is below the capture threshold, only the working tier is on, or
-    the observation asks to forget something. An unconfirmed observation becomes at most a pending fact. An instruction to the assistant is quarantined or dropped, so that it
-    changes no known fact.
+    the observation asks to forget something. An unconfirmed observation becomes at most a pending fact. An instruction
+    to the assistant is quarantined or dropped, so that it changes no known fact.
     """
     if policy.tiers.working_only or observation.retracts:
         return Route()

@@ -86,11 +86,6 @@ def plays(text: str) -> bool:
     return _PLAY.search(_plain(folded(text))) is not None
 
 
-def first_person(text: str) -> bool:
-    """Return whether a text has a word of the first person."""
-    return _listed(_tokens(folded(text)), FIRST_PERSON)
-
-
 # ------------------------------------------------------------------------------------------------ certain
 def _begins_with(clause: str, wanted: Sequence[str], *, in_person: bool) -> bool:
     tokens = _tokens(clause)

@@ -307,7 +307,7 @@ async def test_the_cap_is_applied_last() -> None:
     world = ObserverWorld(answering(*items), policy=MemoryPolicy(capture=CapturePolicy(max_per_message=3)))
     await world.deliver(world.turn("a very plain word"))
     assert world.contents() == [["Says 1", "Says 2", "Says 3"]]
-    assert world.counted() == {"invented": 1, "repeated_observation": 1, "over_the_cap": 1}
+    assert world.counted() == {"evidence_asked": 5, "invented": 1, "repeated_observation": 1, "over_the_cap": 1}
 
 
 async def test_with_one_turn_there_is_no_question_which_is_meant() -> None:

@@ -102,4 +102,4 @@ async def test_the_better_evidence_of_a_repeated_item_is_kept() -> None:
         await world.deliver(world.turn(said))
         (only,) = world.observed()[0].observations
         assert (only.evidence, only.source_role) == (long, "user")
-        assert world.counted() == {"repeated_observation": 1}
+        assert world.counted()["repeated_observation"] == 1

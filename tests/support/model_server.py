@@ -30,6 +30,7 @@ from types import TracebackType
 from aiohttp import web
 from pydantic import JsonValue
 
+from tests.support.blind_judge import Judge, always_yes, answers
 from tests.support.openai_bodies import CHARACTERS_A_TOKEN, OBSERVATION, completion
 from tests.support.prompt_view import PromptView, user_text, view
 
@@ -230,8 +231,11 @@ class ModelServer:
         dimension: int = 64,
         refuse_formats: Sequence[str] = (),
         latency: float = 0.0,
+        judge: Judge | None = always_yes,
     ) -> None:
         self.script = script
+        self.judge = judge
+        """Answers blind questions about evidence, which are then not in `asks`. None: the script answers them."""
         self.dimension = dimension
         self.refuse_formats = frozenset(refuse_formats)
         """Response formats (json_schema, json_object) that are answered with 400, before the script is asked."""
@@ -344,7 +348,12 @@ class ModelServer:
         await runner.cleanup()
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        ask = self._note(await request.json(), dict(request.headers), dict(request.query))
+        body = await request.json()
+        last = str(body["messages"][-1]["content"])
+        if self.judge is not None and last.startswith("Items:\n[s1]\n"):
+            blind = Ask(0, "evidence", str(body["model"]), (), "json_schema", view(()), 0, {}, body)
+            return await _send(request, as_reply(answers(last, self.judge)), blind)
+        ask = self._note(body, dict(request.headers), dict(request.query))
         try:
             if ask.response_format in self.refuse_formats:
                 return await _send(request, error(400, f"{ask.response_format} is not supported here"), ask)

@@ -38,6 +38,7 @@ from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import PartitionBacklog, Record
 
+from .blind_judge import Judge, always_yes, answers
 from .model_server import Answer, Ask, Script, nothing
 from .openai_bodies import OBSERVATION
 from .prompt_view import view
@@ -135,9 +136,16 @@ class ScriptedModel:
 
     def __init__(self, script: Script) -> None:
         self.script = script
+        self.judge: Judge = always_yes
+        """Answers blind questions about evidence. It may raise what the port may raise."""
+        self.blind: list[str] = []
+        """The last message of each blind question. They are not in `asks`."""
         self.asks: list[Ask] = []
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
+        if request.task == "evidence":
+            self.blind.append(request.messages[-1].content)
+            return Completion(request.parse(answers(self.blind[-1], self.judge)), self.model, Usage(1, 3, 2))
         messages = tuple((message.role, message.content) for message in request.messages)
         ask = Ask(
             number=len(self.asks) + 1,

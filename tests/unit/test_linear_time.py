@@ -31,7 +31,17 @@ from memstream.memory.policies import MemoryPolicy
 from memstream.memory.recall import context_lines, cue_fit, prompt_framing
 from memstream.memory.secrets import across, protection, quotes, text_view
 from memstream.memory.secrets.secret_filter import SecretFilter
-from memstream.memory.trust import evidence, forget_requests, instructions, own_words, rendered_text, verbatim_quote
+from memstream.memory.trust import (
+    clauses,
+    evidence,
+    excerpts,
+    forget_requests,
+    instructions,
+    own_words,
+    rendered_text,
+    said_text,
+    verbatim_quote,
+)
 from memstream.memory.upkeep import digest, gist
 from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
@@ -65,15 +75,15 @@ SENTENCE_S: Final = 0.5
 """Seconds of processor time for a message of the longest sentences. It takes 0.13 at most."""
 
 
-def _said(message: str) -> tuple[evidence.SaidText, ...]:
-    return (evidence.SaidText("user", message),)
+def _said(message: str) -> tuple[said_text.SaidText, ...]:
+    return (said_text.SaidText("user", message),)
 
 
 def _judge(message: str) -> object:
     said = _said(message)
     quote = message[:300]
     return [
-        evidence.judge_evidence(
+        evidence.weigh_evidence(
             quote, statement, subject="user", shown=said, messages=said, earlier=_said("I am Ana."), packs=PACKS
         )
         for statement in ("Works at Acme", message[:2_000])
@@ -113,7 +123,12 @@ def _frame(message: str) -> object:
 READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.trust.own_words.split_quotations": own_words.split_quotations,
     "memory.trust.own_words.count_words": own_words.count_words,
-    "memory.trust.evidence.judge_evidence": _judge,
+    "memory.trust.evidence.weigh_evidence": _judge,
+    "memory.trust.clauses.states": lambda each: clauses.states("Works at Acme", "user", each),
+    "memory.trust.clauses.contradicts": lambda each: clauses.contradicts("Works at Acme", "user", each),
+    "memory.trust.clauses.speaks_against": lambda each: clauses.speaks_against("Works at Acme", each),
+    "memory.trust.clauses.plays": clauses.plays,
+    "memory.trust.excerpts.excerpt": lambda each: excerpts.excerpt(each[-300:], *_said(each), _said(each)),
     "memory.trust.forget_requests.is_forget_request": lambda each: forget_requests.is_forget_request(
         each[:300], _said(each)
     ),
@@ -177,8 +192,8 @@ COVERED: Final[dict[str, str]] = {
     },
     "memory.secrets.turns.protect_turn": "protect and across_messages",
     "memory.secrets.across.across_parts": "protect",
-    "memory.trust.evidence.is_short_answer": "judge_evidence",
-    "memory.trust.evidence.words_of": "judge_evidence",
+    "memory.trust.evidence.is_short_answer": "weigh_evidence",
+    "memory.trust.evidence.words_of": "weigh_evidence",
     **{
         f"memory.secrets.{module}.{name}": "protect"
         for module, name in (
