@@ -11,7 +11,7 @@ LIGHT_WORDS: Final = """
 i me my mine we us our ours am is are be m s re ve a an the have has user users
 ich mich mir mein meine meinen meinem meiner wir uns unser unsere unseren unserem bin ist sind der die das den dem
 ein eine einen einem einer habe hat haben
-yo mi mis nosotros nosotras nuestro nuestra nuestros soy es somos son el la los las un una tengo tiene
+yo mi mis nosotros nosotras nuestro nuestra nuestros soy es somos el la los las un una tengo tiene
 je j moi mon ma mes nous notre nos suis est sommes le les l une ai
 io mio mia miei mie noi nostro sono il lo gli uno ho ha
 eu meu minha meus minhas nosso nossa sou o os as um uma tenho tem
@@ -41,13 +41,21 @@ SPEAKERS: Final = "i we ich wir yo nosotros je nous io noi eu ik 我 私"
 """The first person as the subject of a clause."""
 
 LEADS: Final = """
-hi hello hey well so and but oh ok okay yes yeah btw fyi also now currently really just actually ps thanks please
-hallo also und aber ja naja ubrigens jetzt gerade
-hola pues y pero bueno si ahora
-salut bonjour et mais oui bon maintenant
+hi hello hey well so and but oh ok okay yes yeah btw fyi ps thanks please
+hallo und aber ja naja ubrigens
+hola pues y pero bueno si
+salut bonjour et mais oui bon
 你 好
 """
-"""Words before a clause, or inside it, that do not change what it states."""
+"""Words before a clause that do not change what it states."""
+
+FILLERS: Final = """
+now also currently really just actually
+jetzt auch gerade
+ahora tambien
+maintenant aussi
+"""
+"""Words inside a clause that do not change what it states."""
 
 JOINTS: Final = """
 at in on for with from to as of by since until till near about during after before around into over under through
@@ -130,7 +138,7 @@ ASKING: Final = """
 what who whom whose which when where why how is are am was were do does did can could should would may might must
 will shall have has had
 was wer wen wem wessen wann wo warum wieso wie ist sind bin kann konnte soll sollte darf muss habe hat wird werde
-que quien cual cuando donde porque como es son soy puede puedo debo tengo hay
+que quien cual cuando donde porque como es soy puede puedo debo tengo hay
 qui quoi quel quelle quand ou pourquoi comment est suis peut peux dois ai combien
 """
 """Words that begin a question."""

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import dropwhile
 from typing import Final
 
 from ..language.text import folded, own_statement
@@ -19,6 +20,7 @@ from .clause_words import (
     CONDITIONS,
     CUES,
     ENDS,
+    FILLERS,
     FIRST_PERSON,
     JOINTS,
     LEADS,
@@ -102,10 +104,11 @@ def _begins_with(clause: str, wanted: Sequence[str], *, in_person: bool) -> bool
 
 def _significant(text: str, *, of_statement: bool = False) -> list[str]:
     """Return the words that carry a statement, in their order."""
-    dropped = _set(LIGHT_WORDS) | _set(LEADS)
+    dropped = _set(LIGHT_WORDS) | _set(FILLERS)
     if of_statement:
         dropped |= _set(STATED_PERSON)
-    return [each for each in _tokens(text) if each not in dropped]
+    kept = [each for each in _tokens(text) if each not in dropped]
+    return list(dropwhile(_set(LEADS).__contains__, kept))
 
 
 def _same(said: str, wanted: str, *, first: bool) -> bool:
