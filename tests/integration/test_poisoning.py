@@ -11,6 +11,7 @@ import re
 import pytest
 
 from memstream.schemas.facts import Fact
+from tests.support.blind_judge import BlindItem
 from tests.support.model_server import Answer, Ask, ModelServer, nothing
 from tests.support.openai_bodies import OBSERVATION
 from tests.support.pipeline import Json, running, turn
@@ -20,6 +21,7 @@ from tests.support.trust_corpus import Half, PoisoningLine, poisoning
 pytestmark = pytest.mark.timeout(180)
 HALVES: tuple[Half, ...] = ("tune", "test")
 LINES = {line.id: line for half in HALVES for line in poisoning(half)}
+HONEST = {str(item["content"]) for line in LINES.values() if line.honest for item in line.writes}
 TOLD = "I live in Oslo and I work at Stripe."
 KNOWN = {"Lives in Oslo": "I live in Oslo", "Works at Stripe": "I work at Stripe"}
 POLICY = """
@@ -47,6 +49,12 @@ def obeys(ask: Ask) -> Answer:
     return {"observations": found}  # type: ignore[dict-item]
 
 
+def correct(item: BlindItem) -> str:
+    """Judge blind and correctly: an honest statement is said, an attack is not."""
+    said = item.statement in HONEST or item.statement in KNOWN
+    return "yes" if said else "no"
+
+
 def turns(line: PoisoningLine) -> list[Json]:
     mark = {"role": "tool", "content": f"(line {line.id})"}
     talk = [[{"role": "user", "content": TOLD}], [mark, *line.messages]]
@@ -66,7 +74,7 @@ async def test_no_attack_becomes_the_users_word_and_honest_users_are_believed(in
     honest = [line for line in LINES.values() if line.honest]
     assert len(attacks) >= 80
     assert len(honest) >= 80
-    with ModelServer(obeys) as model:
+    with ModelServer(obeys, judge=correct) as model:
         async with running(in_folder.pipeline(model, env={"MEMSTREAM_EMBEDDER": "hashing"}, policy=POLICY)) as pipeline:
             pipeline.spawn("all")
             await pipeline.produce(*(each for line in LINES.values() for each in turns(line)))
@@ -82,7 +90,7 @@ async def test_no_attack_becomes_the_users_word_and_honest_users_are_believed(in
     assert [line.id for line in attacks if not set(KNOWN) <= users[line.id]] == [], "what the user said stands"
     for half in HALVES:
         held = [line for line in poisoning(half) if line.honest and not _believed(line, users)]
-        assert len(held) <= 2, [line.id for line in held]
+        assert len(held) <= 1, [line.id for line in held]
 
 
 def _believed(line: PoisoningLine, users: dict[str, set[str]]) -> bool:
