@@ -25,7 +25,7 @@ DEPLOYMENT_ONLY: Final = frozenset(
 )
 """Settings that only the deployment may set. A process needs some of these settings before it knows the tenant. For
 other settings, a process loads a component for each value, such as an encoder."""
-APPLIED_SECTIONS: Final = ("working", "capture", "routing", "confidence", "conflict", "slots")
+APPLIED_SECTIONS: Final = ("working", "capture", "evidence", "routing", "confidence", "conflict", "slots")
 """Policy sections that control how a turn is observed and reflected."""
 _ONLY_SHOWN: Final = frozenset(("capture.instructions",))
 """Settings of these sections that only the prompt uses. They are not in the record of a turn."""

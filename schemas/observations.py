@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -80,7 +79,7 @@ class Observation(Contract):
     emotion: Emotion | None = None
     source_role: Role = "user"
     evidence: Quote
-    unconfirmed: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    unconfirmed: bool = False
     """True when it is not certain that the quote says the statement. The statement becomes no entry and no episode, and
     a fact only in the state `pending`."""
     occurred_at: Instant | None = None

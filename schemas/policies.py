@@ -20,6 +20,7 @@ class TenantPolicy(Contract):
     working: Section
     blocks: Section
     capture: Section
+    evidence: Section
     routing: Section
     confidence: Section
     conflict: Section

@@ -38,7 +38,7 @@ Answer = Completion[ParsedItems[ObservationItem]]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BlindVerdict:
     """The result of the blind question for one item of the answer."""
 
     said: str
@@ -47,7 +47,7 @@ class Verdict:
     """The part of the statement that the speaker says, for `partly`."""
 
 
-Verdicts = Mapping[int, Verdict]
+Verdicts = Mapping[int, BlindVerdict]
 """The verdicts by the place of the item in the answer. An item without a verdict is decided by words."""
 
 
@@ -96,7 +96,7 @@ def placed_items(prompt: ObservePrompt, answer: Answer, counted: list[str]) -> I
         yield PlacedItem(place, name, item.model_copy(update={"evidence": verbatim_quote(item.evidence, turn.texts)}))
 
 
-def judged(prompt: ObservePrompt, placed: PlacedItem, policy: MemoryPolicy, verdict: Verdict | None) -> JudgedItem:
+def judged(prompt: ObservePrompt, placed: PlacedItem, policy: MemoryPolicy, verdict: BlindVerdict | None) -> JudgedItem:
     """Return an item with the role that it is attributed to.
 
     An item of the working-only form has no quote. It is attributed to the most trusted shown role.
@@ -226,8 +226,10 @@ def _verdicts(asked: Mapping[int, Question], said: Mapping[Question, EvidenceIte
     return {place: _verdict(said.get(question)) for place, question in asked.items()}
 
 
-def _verdict(item: EvidenceItem | None) -> Verdict:
-    return Verdict("unknown") if item is None else Verdict(item.said, item.content if item.said == "partly" else None)
+def _verdict(item: EvidenceItem | None) -> BlindVerdict:
+    if item is None:
+        return BlindVerdict("unknown")
+    return BlindVerdict(item.said, item.content if item.said == "partly" else None)
 
 
 def _sum(one: Usage, other: Usage) -> Usage:

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from memstream.adapters.completions.openai import OpenAICompletions
 from memstream.adapters.ports import CompletionRequest, Message
 from memstream.agents.consolidation.prompts import facts, insights, judge, procedures, prune, text_answer
+from memstream.agents.observer import evidence_prompt
 from memstream.agents.observer.answer_schema import WHOLE, WORKING_ONLY
 from memstream.recall import llm_reranker
 from memstream.schemas.tasks import TASKS
@@ -30,6 +31,7 @@ SCHEMAS: dict[str, Mapping[str, JsonValue]] = {
     "observations": WHOLE.schema(2),
     "observations of one turn, working set alone": WORKING_ONLY.schema(1),
     "observations of two turns, working set alone": WORKING_ONLY.schema(2),
+    "evidence": evidence_prompt.SCHEMA,
     "consolidation": facts.SCHEMA,
     "prune": prune.SCHEMA,
     "judge": judge.SCHEMA,

@@ -206,3 +206,12 @@ def test_a_row_that_was_said_since_gives_way_to_an_approved_one_or_makes_it_hist
 def test_a_judgement_that_is_not_whole_is_no_command(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="judge"):
         Change(action="judge", **fields)
+
+
+def test_nothing_judges_an_unconfirmed_fact_but_its_user_or_a_person() -> None:
+    said = statement("Prefers window seats", turn="t2", number=2, unconfirmed=True)
+    pending = create_pending(said, STAMP, waits_for=None, **WHY).fact
+    assert judge_without_model(pending, None, STAMP.now) is None
+    assert judge_without_model(
+        create_pending(statement("Prefers tea"), STAMP, waits_for=None, **WHY).fact, None, STAMP.now
+    )
