@@ -26,7 +26,7 @@ from memstream.memory.secrets import BuiltInDetector
 from memstream.memory.secrets.quotes import cut_quote
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.secrets.turns import protect_turn
-from memstream.memory.trust.evidence import weigh_evidence
+from memstream.memory.trust.evidence import judge_evidence
 from memstream.memory.trust.forget_requests import is_forget_request
 from memstream.memory.trust.instructions import _order_patterns, instruction_rule
 from memstream.memory.trust.own_words import split_quotations
@@ -119,7 +119,7 @@ def _observation(sample: Sample, at: int) -> Observation:
 
 def _judge(sample: Sample, at: int) -> object:
     said = (SaidText("user", sample.text),)
-    return weigh_evidence(
+    return judge_evidence(
         sample.text[:300], sample.statement, subject="user", shown=said, messages=said, earlier=EARLIER, packs=PACKS
     )
 
@@ -140,7 +140,7 @@ FUNCTIONS: dict[str, Callable[[Sample, int], object]] = {
     "BuiltInDetector.find": lambda sample, at: DETECTOR.find(sample.text),
     "protect_turn": lambda sample, at: protect_turn(_turn(sample, at), SECRETS),
     "split_quotations": lambda sample, at: split_quotations(sample.text),
-    "weigh_evidence": _judge,
+    "judge_evidence": _judge,
     "is_forget_request": _forget,
     "cut_quote": lambda sample, at: cut_quote(sample.text[:300], sample.statement, SECRETS),
     "pack_of": lambda sample, at: pack_of(sample.text[:500], POLICY.conflict.locale),
@@ -161,7 +161,7 @@ class Observing:
         SECRETS.label(sample.statement, "user")
         said = (SaidText("user", turn.messages[0].text),)
         quote = sample.text[:300]
-        weigh_evidence(
+        judge_evidence(
             quote, content.text, subject=subject.text, shown=said, messages=said, earlier=EARLIER, packs=PACKS
         )
         is_forget_request(quote, said)

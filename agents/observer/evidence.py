@@ -17,7 +17,7 @@ from ...memory.language.locales import locales
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.trust.clauses import states
-from ...memory.trust.evidence import TRUST_ORDER, WeighedEvidence, weigh_evidence
+from ...memory.trust.evidence import TRUST_ORDER, WeighedEvidence, judge_evidence
 from ...memory.trust.forget_requests import is_forget_request
 from ...memory.trust.rendered_text import observed_rule
 from ...memory.trust.verbatim_quote import verbatim_quote
@@ -121,7 +121,7 @@ def judged(prompt: ObservePrompt, placed: PlacedItem, policy: MemoryPolicy, verd
 
 def _weighed(prompt: ObservePrompt, placed: PlacedItem, policy: MemoryPolicy) -> WeighedEvidence:
     turn, item = prompt.turn_ids[placed.turn], placed.item
-    return weigh_evidence(
+    return judge_evidence(
         item.evidence,
         item.content,
         subject=item.subject,

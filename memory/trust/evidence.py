@@ -115,7 +115,7 @@ def words_of(quote: str, shown: Sequence[SaidText], messages: Sequence[SaidText]
     return "tool"
 
 
-def weigh_evidence(
+def judge_evidence(
     quote: str,
     statement: str,
     *,
@@ -127,7 +127,7 @@ def weigh_evidence(
     of_speaker: bool | None = None,
     closes: str | None = None,
 ) -> WeighedEvidence:
-    """Weigh a statement by its quote.
+    """Judge a statement by its quote.
 
     `shown` are the texts of the turn in the prompt. `messages` are the original messages of the turn; a text in `shown`
     differs from its message only when a function of the operator rewrote it. `earlier` are texts of the prompt that are

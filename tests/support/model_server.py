@@ -349,7 +349,7 @@ class ModelServer:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        last = str(body["messages"][-1]["content"])
+        last = next((str(each["content"]) for each in body["messages"][-1:]), "")
         if self.judge is not None and last.startswith("Items:\n[s1]\n"):
             blind = Ask(0, "evidence", str(body["model"]), (), "json_schema", view(()), 0, {}, body)
             return await _send(request, as_reply(answers(last, self.judge)), blind)

@@ -83,7 +83,7 @@ def _judge(message: str) -> object:
     said = _said(message)
     quote = message[:300]
     return [
-        evidence.weigh_evidence(
+        evidence.judge_evidence(
             quote, statement, subject="user", shown=said, messages=said, earlier=_said("I am Ana."), packs=PACKS
         )
         for statement in ("Works at Acme", message[:2_000])
@@ -123,7 +123,7 @@ def _frame(message: str) -> object:
 READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.trust.own_words.split_quotations": own_words.split_quotations,
     "memory.trust.own_words.count_words": own_words.count_words,
-    "memory.trust.evidence.weigh_evidence": _judge,
+    "memory.trust.evidence.judge_evidence": _judge,
     "memory.trust.clauses.states": lambda each: clauses.states("Works at Acme", "user", each),
     "memory.trust.clauses.contradicts": lambda each: clauses.contradicts("Works at Acme", "user", each),
     "memory.trust.clauses.speaks_against": lambda each: clauses.speaks_against("Works at Acme", each),
@@ -192,8 +192,8 @@ COVERED: Final[dict[str, str]] = {
     },
     "memory.secrets.turns.protect_turn": "protect and across_messages",
     "memory.secrets.across.across_parts": "protect",
-    "memory.trust.evidence.is_short_answer": "weigh_evidence",
-    "memory.trust.evidence.words_of": "weigh_evidence",
+    "memory.trust.evidence.is_short_answer": "judge_evidence",
+    "memory.trust.evidence.words_of": "judge_evidence",
     **{
         f"memory.secrets.{module}.{name}": "protect"
         for module, name in (

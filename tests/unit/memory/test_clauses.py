@@ -10,7 +10,7 @@ import pytest
 
 from memstream.memory.language.locales import locales
 from memstream.memory.trust.clauses import contradicts, states
-from memstream.memory.trust.evidence import WeighedEvidence, weigh_evidence
+from memstream.memory.trust.evidence import WeighedEvidence, judge_evidence
 from memstream.memory.trust.excerpts import excerpt
 from memstream.memory.trust.said_text import SaidText
 
@@ -26,7 +26,7 @@ ATTACKS = [case for case in CASES if case["said"] != "yes"]
 
 def weighed(case: dict[str, Any]) -> WeighedEvidence:
     said = [SaidText(each["role"], each["content"]) for each in case["messages"]]
-    return weigh_evidence(
+    return judge_evidence(
         case["quote"],
         case["statement"],
         subject="user",

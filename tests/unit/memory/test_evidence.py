@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstream.memory.language.locales import locales
-from memstream.memory.trust.evidence import EvidenceJudgement, weigh_evidence
+from memstream.memory.trust.evidence import EvidenceJudgement, judge_evidence
 from memstream.memory.trust.said_text import SaidText
 from memstream.schemas.turns import Role
 
@@ -16,7 +16,7 @@ def judged(
     statement: str, quote: str, *said: Said, earlier: tuple[Said, ...] = (), subject: str = "user"
 ) -> EvidenceJudgement:
     messages = [SaidText(role, text) for role, text in said]
-    return weigh_evidence(
+    return judge_evidence(
         quote,
         statement,
         subject=subject,
