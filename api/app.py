@@ -14,6 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from .. import __version__
 from ..recall.context import ContextService
+from ..recall.profile import ProfileReader
 from ..recall.provenance import FactTracer
 from ..recall.record_reader import RecordReader
 from ..recall.service import RecallPort
@@ -33,6 +34,7 @@ from . import (
     maintenance,
     openapi,
     problems,
+    profile,
     recall,
     records,
     reviews,
@@ -73,6 +75,7 @@ class Services:
     recall: RecallPort
     contexts: ContextService
     record_reader: RecordReader
+    profiles: ProfileReader
     fact_tracer: FactTracer
     verbatim_reader: VerbatimReader
     editor: MemoryEditor
@@ -136,6 +139,7 @@ def create_app(
     app.include_router(
         recall.router(
             recall=services.recall,
+            profiles=services.profiles,
             memberships=services.record_reader,
             credentials=credentials,
             limits=limits,
@@ -157,6 +161,14 @@ def create_app(
     )
     app.include_router(
         records.router(record_reader=services.record_reader, fact_tracer=services.fact_tracer, credentials=credentials)
+    )
+    app.include_router(
+        profile.router(
+            profiles=services.profiles,
+            memberships=services.record_reader,
+            credentials=credentials,
+            now=services.now,
+        )
     )
     app.include_router(
         verbatim.router(verbatim_reader=services.verbatim_reader, credentials=credentials, now=services.now)

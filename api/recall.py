@@ -12,21 +12,28 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.policies.recall import LIMIT_MAX
 from ..memory.recall.fusion import Rank
+from ..recall.profile import ProfileReader
 from ..recall.record_reader import RecordReader
 from ..recall.request import CUE_MAX, GROUPS_MAX, ReadSession, RecallRequest
 from ..recall.service import RecalledMemory, RecallPort
+from ..recall.slots import SLOTS_ASKED_MAX, SlotSelection, tiers_with_slots
 from ..schemas.base import Subject
 from ..schemas.observations import Category
 from ..schemas.recall import TIERS, RecalledItem, Tier
+from ..schemas.slots import SlotName
 from ..schemas.turns import Owner, Sensitivity
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .memberships import check_groups
 from .openapi import body_of
 from .owner_params import Ceiling, Id, Moment, SessionHeader, ShortSession, Whose, bounded, one_of, session_of
-from .problems import MissingPart, forbidden, missing_parts, silent
+from .problems import MissingPart, forbidden, invalid_field, missing_parts, silent
 from .request_body import decode_model, read_body
 
+Slots = Annotated[
+    tuple[SlotName, ...],
+    Field(max_length=SLOTS_ASKED_MAX, description="Only facts of these slots; repeat the parameter."),
+]
 LimitOf = Callable[[str, str | None], int]
 """Function of tenant and agent that returns the number of items for a request without a limit."""
 
@@ -84,12 +91,18 @@ class RecallQuery(MemoryQuery):
     ] = TIERS
     subject: Subject | None = None
     category: Category | None = None
+    slot: Slots = ()
     agent_id: Annotated[
         Id | None, Field(description="The agent that asks. Its persona may change the default limit.")
     ] = None
     mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
 
-    def request(self, about: About, *, limit: LimitOf) -> RecallRequest:
+    def request(self, about: About, *, limit: LimitOf, profiles: ProfileReader) -> RecallRequest:
+        slots = selected(about.tenant_id, self.slot, profiles)
+        try:
+            tiers = tiers_with_slots(self.tiers, slots)
+        except ValueError as error:
+            raise invalid_field("slot", str(error)) from None
         agent_id = about.owner.id if self.agent_id is None and about.owner.scope == "agent" else self.agent_id
         return bounded(
             lambda: RecallRequest(
@@ -99,9 +112,10 @@ class RecallQuery(MemoryQuery):
                 groups=self.groups,
                 cue=self.cue,
                 limit=limit(about.tenant_id, agent_id) if self.limit is None else self.limit,
-                tiers=self.tiers,
+                tiers=tiers,
                 subject=self.subject,
                 category=self.category,
+                slots=slots,
                 ceiling=self.ceiling,
                 as_of=self.as_of,
                 known_at=self.known_at,
@@ -157,6 +171,7 @@ class RecallAnswer(BaseModel):
 def router(
     *,
     recall: RecallPort,
+    profiles: ProfileReader,
     memberships: RecordReader,
     credentials: Credentials,
     limits: Limits,
@@ -169,7 +184,7 @@ def router(
 
     async def answer(query: RecallQuery, caller: Caller, session: str | None) -> RecallAnswer:
         about = await checked(query, caller, session, memberships)
-        recalled = await recall.recall(query.request(about, limit=limit), now=now())
+        recalled = await recall.recall(query.request(about, limit=limit, profiles=profiles), now=now())
         missing = missing_parts(recalled.missing)
         if recalled.silent:
             raise silent(missing, retry_after=limits.retry_seconds)
@@ -189,6 +204,14 @@ def router(
         return await answer(query, caller, session)
 
     return routes
+
+
+def selected(tenant_id: str, names: tuple[str, ...], profiles: ProfileReader) -> SlotSelection | None:
+    """Return the selection of these slots. Raises Problem (422) for a name that the tenant's policy does not define."""
+    try:
+        return profiles.select(tenant_id, names)
+    except ValueError as error:
+        raise invalid_field("slot", str(error)) from None
 
 
 async def checked(query: MemoryQuery, caller: Caller, header: str | None, memberships: RecordReader) -> About:

@@ -31,6 +31,7 @@ COMMANDS = {
     "watch": "Print changes of facts as they happen.",
     "show": "Show facts, episodes, the working set, the digest, or turns.",
     "recall": "Recall memory for a cue, best item first.",
+    "profile": "Show the current values of a user's slots: employer, residence, likes …",
     "rehydrate": "Show the original text of an episode that was reduced to a gist.",
     "trace": "Show why memory believes a fact, or what memory learnt from a turn.",
     "remember": "Remember a statement.",

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
+from ..schemas.profile import Profile
 from ..schemas.turns import Owner
 from ..streams.log.kafka_security import KafkaSecurity
 from ..streams.log.port import Position
@@ -73,6 +74,9 @@ class BlockingMemory:
 
     def digest(self, **fields: JsonValue) -> Digest | None:
         return self._wait(self._memory.api.digest(**fields))
+
+    def profile(self, **fields: JsonValue) -> Profile:
+        return self._wait(self._memory.api.profile(**fields))
 
     def facts(self, **fields: JsonValue) -> list[Fact]:
         async def collect() -> list[Fact]:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, JsonValue
 
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
+from ..schemas.profile import Profile
 from ..schemas.recall import RecalledItem
 from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Position
@@ -139,6 +140,13 @@ class Api(Edits):
         except NotFound:
             return None
         return decode(Digest, answer)
+
+    async def profile(self, **fields: JsonValue) -> Profile:
+        """Read the current values of a subject's slots, each with the id of its fact.
+
+        `fields` are the parameters of `GET /v1/profile`: tenant_id, user_id, subject, slot, as_of …
+        """
+        return decode(Profile, await self.call("GET", "/v1/profile", params=long_names(fields)))
 
     async def facts(self, **fields: JsonValue) -> AsyncGenerator[Fact]:
         """Yield facts, page by page; by default active facts.

@@ -15,7 +15,7 @@ from .request import RecallRequest
 
 def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter | None:
     """Return the filter for a tier, or None when the request reads nothing from it."""
-    if tier not in request.tiers:
+    if tier not in request.tiers or (request.slots is not None and tier != "semantic"):
         return None
     match tier:
         case "semantic":
@@ -35,6 +35,8 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     do not match, because they were never true. With `known_at`, `believed` decides.
     """
     conditions = _of_owners(request, shared=request.shared_facts) + _about(request)
+    if request.slots is not None:
+        conditions.append(request.slots.condition())
     if request.known_at is not None:
         conditions += believed(request.known_at, valid=request.as_of or request.known_at)
     elif request.as_of is not None:

@@ -10,6 +10,7 @@ from ..schemas.base import CONTENT_MAX
 from ..schemas.observations import Category
 from ..schemas.recall import TIERS, Tier
 from ..schemas.turns import Owner, Sensitivity
+from .slots import SlotSelection
 
 GROUPS_MAX = 32
 SHARED_MAX = 1_000
@@ -43,6 +44,8 @@ class RecallRequest:
     tiers: tuple[Tier, ...] = TIERS
     subject: str | None = None
     category: Category | None = None
+    slots: SlotSelection | None = None
+    """The slots of the facts to read, or None for every fact. With slots, no other tier is read."""
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that may be read."""
     as_of: datetime | None = None

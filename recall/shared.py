@@ -45,13 +45,13 @@ class SharedRecall:
         if owner.scope not in MEMBERS:
             return await self._inner.recall(request, now=now)
         parts = DeadlineReads(patience=PATIENCE)
-        expected = _with(request, self._last.get((tenant_id, owner), ()))
+        expected = with_groups(request, self._last.get((tenant_id, owner), ()))
         reading = asyncio.create_task(self._inner.recall(expected, now=now))
         try:
             groups = await parts.ask(PART, lambda: self._groups.groups_of(tenant_id, owner))
             if groups is not None:
                 self._remember((tenant_id, owner), groups)
-            wanted = _with(request, groups or ())
+            wanted = with_groups(request, groups or ())
             if wanted != expected:
                 reading.cancel()
                 reading = asyncio.create_task(self._inner.recall(wanted, now=now))
@@ -69,7 +69,8 @@ class SharedRecall:
             del self._last[next(iter(self._last))]
 
 
-def _with(request: RecallRequest, groups: Sequence[MemoryGroup]) -> RecallRequest:
+def with_groups(request: RecallRequest, groups: Sequence[MemoryGroup]) -> RecallRequest:
+    """Add groups, and the facts that they share, to a request."""
     if not groups:
         return request
     named = dict.fromkeys((*request.groups, *(group.group_id for group in groups)))

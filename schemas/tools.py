@@ -18,6 +18,7 @@ from .edits.common import MERGED_MAX, Name
 from .edits.facts import FactDecision
 from .observations import Category
 from .procedures import ProcedureText
+from .slots import SlotName
 
 SideEffect = Literal["read", "write", "destructive"]
 Guard = Literal["free", "confirm", "admin"]
@@ -30,6 +31,7 @@ TRACE_PREFIX: Final = "mt_"
 TraceId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Query = Annotated[str, StringConstraints(min_length=1, max_length=CONTENT_MAX)]
 Limit = Annotated[int, Field(ge=1, le=100)]
+Slots = Annotated[tuple[SlotName, ...], Field(max_length=128)]
 BlockText = Annotated[str, StringConstraints(max_length=BLOCK_LIMIT_MAX)]
 
 
@@ -101,7 +103,7 @@ class ToolFactRemember(ToolArguments):
     content: Content
     """One statement in the third person: `Works at Stripe`."""
     subject: Subject = "user"
-    """Whom it is about: `user`, or a lower-case name."""
+    """The subject: `user`, or a lower-case name."""
     category: Category | None = None
     valid_from: Instant | None = None
     """Since when it holds, if that was said."""
@@ -112,7 +114,16 @@ class FactSearch(ToolArguments):
     query: Query
     subject: Subject | None = None
     category: Category | None = None
+    slots: Slots = ()
+    """Only facts of these slots: employer, residence, diet …"""
     limit: Limit = 10
+
+
+class ProfileTool(ToolArguments):
+    subject: Subject = "user"
+    """The subject: `user`, or a lower-case name."""
+    slots: Slots = ()
+    """Only these: employer, residence, diet … Left out: all."""
 
 
 class ToolFactSupersede(ToolArguments):
@@ -229,6 +240,27 @@ class RecalledTraces(Contract):
     items: tuple[RecalledTrace, ...]
     missing: tuple[str, ...] = ()
     """Parts of memory that did not answer."""
+
+
+class KnownValue(Contract):
+    id: TraceId
+    content: str
+    value: str | None = None
+    qualifier: str | None = None
+    since: Instant
+    inverse_of: str | None = None
+
+
+class KnownSlot(Contract):
+    slot: str
+    values: tuple[KnownValue, ...]
+    denied: tuple[KnownValue, ...] = ()
+
+
+class KnownProfile(Contract):
+    subject: str
+    slots: tuple[KnownSlot, ...]
+    truncated: bool = False
 
 
 class FoundMessage(Contract):
@@ -380,6 +412,14 @@ def _specs() -> Iterable[ToolSpec]:
         "Find facts, each with its id. Use it before you change a fact, or to see what is known about somebody.",
         FactSearch,
         FoundTraces,
+        "read",
+    )
+    yield ToolSpec(
+        "profile",
+        "Read what is known about somebody now, by slot: employer, residence, family, likes. Each value has the id of "
+        "its fact. Use it for an overview of a person. To answer a question use recall.",
+        ProfileTool,
+        KnownProfile,
         "read",
     )
     yield ToolSpec(

@@ -10,12 +10,14 @@ from typing import Final, Protocol, TypeVar
 from ..memory.recall.word_query import WordQuery
 from ..memory.tenant_policies import TenantPolicies
 from ..recall.paging import PAGE_MAX, Page
+from ..recall.profile import ProfileReader, ProfileRequest
 from ..recall.record_filters import RecordSelection
 from ..recall.record_reader import RecordReader
 from ..recall.request import ReadSession, RecallRequest
 from ..recall.service import RecalledMemory, RecallPort, RecallResult
 from ..recall.verbatim import EpisodeRef, VerbatimReader
 from ..schemas.facts import Fact
+from ..schemas.profile import ProfileValue
 from ..schemas.recall import Tier
 from ..schemas.tools import (
     ConversationSearch,
@@ -24,11 +26,15 @@ from ..schemas.tools import (
     FoundMessages,
     FoundTrace,
     FoundTraces,
+    KnownProfile,
+    KnownSlot,
+    KnownValue,
     ListedProcedure,
     ListedProcedures,
     MemoryScope,
     MemoryType,
     ProcedureList,
+    ProfileTool,
     RecalledTrace,
     RecalledTraces,
     RecallEpisodes,
@@ -71,6 +77,7 @@ class ToolReads:
 
     recall: RecallPort
     records: RecordReader
+    profiles: ProfileReader
     verbatim: VerbatimReader
     now: Callable[[], datetime]
     policies: TenantPolicies
@@ -109,6 +116,7 @@ class ToolReads:
             tiers=("semantic",),
             subject=args.subject,
             category=args.category,
+            slots=self.profiles.select(call.identity.tenant_id, args.slots),
             ceiling=call.identity.ceiling,
         )
         found = await self.recall.recall(request, now=self.now())
@@ -122,6 +130,26 @@ class ToolReads:
         )
         facts = [known[each.item.id] for each in found.items if each.item.id in known]
         return FoundTraces(results=tuple(_found_fact(each) for each in facts))
+
+    async def read_profile(self, args: ProfileTool, call: Call) -> KnownProfile:
+        identity = call.identity
+        request = ProfileRequest(
+            tenant_id=identity.tenant_id,
+            owner=identity.user,
+            subject=args.subject,
+            slots=args.slots,
+            ceiling=identity.ceiling,
+        )
+        found = await self.profiles.profile(request, now=self.now())
+        slots = (
+            KnownSlot(
+                slot=each.slot,
+                values=tuple(_known_value(value) for value in each.values),
+                denied=tuple(_known_value(value) for value in each.denied),
+            )
+            for each in found.slots
+        )
+        return KnownProfile(subject=found.subject, slots=tuple(slots), truncated=found.truncated)
 
     async def search_memory(self, args: TraceSearch, call: Call) -> FoundTraces:
         """Search facts, episodes, procedures and tasks by words."""
@@ -229,6 +257,17 @@ def _found(record: str, found: _Searched, kind: MemoryType, scope: MemoryScope) 
     content = found.content if found.subject == "user" else f"{found.subject}: {found.content}"
     return FoundTrace(
         id=trace_id(record), content=content, type=kind, scope=scope, strength=found.strength, tags=found.tags
+    )
+
+
+def _known_value(value: ProfileValue) -> KnownValue:
+    return KnownValue(
+        id=trace_id(value.fact_id),
+        content=value.content,
+        value=value.value,
+        qualifier=value.qualifier,
+        since=value.valid_from,
+        inverse_of=value.inverse_of,
     )
 
 

@@ -88,6 +88,7 @@ class ToolBox:
             "block_rethink": writes.rethink_block,
             "fact_remember": writes.remember_fact,
             "fact_search": reads.search_facts,
+            "profile": reads.read_profile,
             "fact_supersede": writes.supersede_fact,
             "fact_forget": writes.forget_fact,
             "recall_episodes": reads.recall_episodes,

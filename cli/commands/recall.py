@@ -21,8 +21,10 @@ from ...recall.request import ReadSession, RecallRequest
 from ...recall.search import COLLECTION_OF
 from ...recall.service import RecalledMemory, RecallResult, RecallService, TierFilter
 from ...recall.shared import SharedRecall
+from ...recall.slots import select_slots, tiers_with_slots
 from ...schemas.cloudevents import rfc3339
 from ...schemas.errors import Fatal, Transient
+from ...schemas.recall import TIERS
 from ...schemas.topics import RECALLED
 from ...schemas.turns import Owner
 from .. import options
@@ -50,6 +52,7 @@ COLUMNS = ("score", "tier", "subject", "content", "parts")
 @click.option("--user", type=options.GIVEN_ID, required=True, help="The user whose memory is read.")
 @click.option("--session", type=options.GIVEN_ID, help="Include the working set of this session.")
 @click.option("--cue", help="Text to search for. [default: the most significant items]")
+@click.option("--slot", "slots", multiple=True, help="Only facts of this slot; may be repeated.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), help="Return at most N items. [default: 10]")
 @click.option(
     "--as-of",
@@ -70,6 +73,7 @@ def recall(
     user: str,
     session: str | None,
     cue: str | None,
+    slots: tuple[str, ...],
     limit: int | None,
     as_of: datetime | None,
     known_at: datetime | None,
@@ -80,14 +84,17 @@ def recall(
 
     Exit 1 if a part of memory did not answer; stderr names the part.
     """
-    policy = run(_policy(context.settings, context.policy, tenant, agent))
+    policy = run(tenant_policy(context.settings, context.policy, tenant, agent))
     try:
+        selection = select_slots(slots, policy)
         request = RecallRequest(
             tenant_id=tenant,
             owner=Owner(scope="user", id=user),
             session=None if session is None else ReadSession(user, session),
             cue=cue,
             limit=policy.recall.limit if limit is None else limit,
+            tiers=tiers_with_slots(TIERS, selection),
+            slots=selection,
             as_of=as_of,
             known_at=known_at,
         )
@@ -107,7 +114,7 @@ def recall(
         raise CommandFailed(Exit.PARTLY, _missing_lines(recalled.missing))
 
 
-async def _policy(settings: Settings, policy: MemoryPolicy, tenant_id: str, agent_id: str | None) -> MemoryPolicy:
+async def tenant_policy(settings: Settings, policy: MemoryPolicy, tenant_id: str, agent_id: str | None) -> MemoryPolicy:
     """Return the tenant's policy with the effects of the agent's persona.
 
     If the log does not answer in time, print a warning and return the deployment's policy.

@@ -11,6 +11,7 @@ from ...memory.tenant_policies import TenantPolicies
 from ...recall.context import ContextService
 from ...recall.llm_reranker import LlmReranker
 from ...recall.model_choice import ModelChoice
+from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer
 from ...recall.recall_events import PublishingRecall, RecallPublisher
 from ...recall.record_reader import RecordReader
@@ -35,6 +36,7 @@ class MemoryServices:
     recall: RecallPort
     contexts: ContextService
     record_reader: RecordReader
+    profiles: ProfileReader
     fact_tracer: FactTracer
     verbatim_reader: VerbatimReader
     commands: CommandPort
@@ -81,6 +83,7 @@ def memory_services(
         return SharedRecall(inner=TierFilter(TenantRecall(policies=policies, make=make), tiers), groups=reading)
 
     reading = RecordReader(store=store)
+    profiles = ProfileReader(store=store, policies=policies)
     kept = shared(service)
     published = PublishingRecall(inner=kept, publisher=publisher)
     chosen = None if selector is None else PublishingRecall(inner=shared(choice), publisher=publisher)
@@ -99,6 +102,7 @@ def memory_services(
             publisher=publisher,
         ),
         record_reader=reading,
+        profiles=profiles,
         fact_tracer=FactTracer(store=store, log=log),
         verbatim_reader=verbatim,
         commands=commands,
@@ -107,6 +111,7 @@ def memory_services(
             reads=ToolReads(
                 recall=published,
                 records=reading,
+                profiles=profiles,
                 verbatim=verbatim,
                 now=utc_now,
                 policies=policies,

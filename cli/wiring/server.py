@@ -278,6 +278,7 @@ class HttpServer:
             recall=memory.recall,
             contexts=memory.contexts,
             record_reader=memory.record_reader,
+            profiles=memory.profiles,
             editor=memory.editor,
             tools=memory.tools,
             mcp=McpServices(

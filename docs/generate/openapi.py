@@ -26,6 +26,7 @@ def bare_app() -> FastAPI:
         recall=nothing,
         contexts=nothing,
         record_reader=nothing,
+        profiles=nothing,
         fact_tracer=nothing,
         verbatim_reader=nothing,
         editor=nothing,

@@ -23,6 +23,7 @@ from memstream.cli.wiring.stages import utc_now
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.context import ContextService
+from memstream.recall.profile import ProfileReader
 from memstream.recall.provenance import FactTracer
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import RecallRequest
@@ -148,11 +149,12 @@ def app_over(
         sender=TurnSender(client, SOURCE),
         commands=sender,
         editor=editor,
-        tools=tools or _tools(recaller, reading, editor, sender),
+        tools=tools or _tools(recaller, backing, editor, sender),
         followers=followers or new_followers(client, limits),
         recall=recaller,
         contexts=ContextService(recall=recaller, digests=reading if store else None),
         record_reader=reading,
+        profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),
         verbatim_reader=VerbatimReader(store=backing, log=client, policies=TenantPolicies(MemoryPolicy())),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
@@ -162,9 +164,17 @@ def app_over(
     return create_app(services, credentials=credentials, limits=limits, publication=publication)
 
 
-def _tools(recaller: Any, reading: RecordReader, editor: MemoryEditor, sender: NoCommands | CommandsOfTest) -> ToolBox:
+def _tools(recaller: Any, store: VectorStore, editor: MemoryEditor, sender: NoCommands | CommandsOfTest) -> ToolBox:
     policies = TenantPolicies(MemoryPolicy())
-    reads = ToolReads(recall=recaller, records=reading, verbatim=cast(Any, None), now=utc_now, policies=policies)
+    reading = RecordReader(store=store)
+    reads = ToolReads(
+        recall=recaller,
+        records=reading,
+        profiles=ProfileReader(store=store, policies=policies),
+        verbatim=cast(Any, None),
+        now=utc_now,
+        policies=policies,
+    )
     writes = ToolWrites(editor=editor, commands=sender, records=reading, now=utc_now)
     return ToolBox(reads=reads, writes=writes, policies=policies)
 

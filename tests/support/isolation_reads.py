@@ -16,11 +16,13 @@ from memstream.adapters.ports import Completion, CompletionRequest, Completions,
 from memstream.api.credentials import Credentials
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
-from memstream.memory.policies import RecallPolicy, RecallToolPolicy
+from memstream.memory.policies import MemoryPolicy, RecallPolicy, RecallToolPolicy
+from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.context import ContextRequest, ContextService
 from memstream.recall.llm_reranker import LlmReranker
 from memstream.recall.model_choice import ModelChoice
 from memstream.recall.paging import Page
+from memstream.recall.profile import ProfileReader, ProfileRequest
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import ReadSession
 from memstream.recall.shared import SharedRecall
@@ -98,6 +100,22 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
         recall=world.recall(store, asked.profile), digests=RecordReader(store=store), held=RecordReader(store=store)
     ).context(request, now=NOW)
     return world.of(each for shown in context.shown.values() for each in shown)
+
+
+async def profile(world: World, store: VectorStore, asked: Asked) -> Told:
+    request = ProfileRequest(
+        asked.who.tenant,
+        asked.who.owner,
+        asked.groups,
+        asked.subject or "user",
+        ("other",),
+        ceiling=asked.ceiling,
+        as_of=asked.as_of,
+        known_at=asked.known_at,
+    )
+    reader = ProfileReader(store=store, policies=TenantPolicies(MemoryPolicy()))
+    found = await reader.profile(request, now=NOW)
+    return world.of(value.fact_id for slot in found.slots for value in (*slot.values, *slot.denied))
 
 
 def pages(read: str, told: Callable[[Any], Iterable[tuple[str, str]]]) -> Read:
@@ -300,6 +318,7 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
             "ceiling": asked.ceiling,
             "cursor": asked.cursor,
             "preset": "full",
+            "slot": "other",
         }
         asking = {name: given[name] for name in takes.split() if given[name] is not None}
         where = path.format(
@@ -373,6 +392,7 @@ READS: dict[str, Read] = {
     "RecallService.recall": recalled,
     "ModelChoice.recall": chosen,
     "ContextService.context": contexts,
+    "ProfileReader.profile": profile,
     "RecordReader.facts": pages("facts", lambda fact: [fact_told(fact)]),
     "RecordReader.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
     "RecordReader.working": pages("working", lambda row: [row_told(row)]),
@@ -411,6 +431,7 @@ READS: dict[str, Read] = {
     "POST /v1/context": over_http(
         "/v1/context", told="shown", takes="user session cue as_of known_at ceiling preset", method="POST"
     ),
+    "GET /v1/profile": over_http("/v1/profile", told="fact_id", takes="user subject as_of known_at ceiling slot"),
     "GET /v1/facts": over_http("/v1/facts", told="fact_id", takes=f"{RECORDS} state", all_owners=True),
     "GET /v1/facts/{fact_id}": over_http("/v1/facts/{fact_id}", told="fact_id", takes="ceiling"),
     "GET /v1/facts/{fact_id}/history": over_http("/v1/facts/{fact_id}/history", told="fact_id", takes="ceiling limit"),

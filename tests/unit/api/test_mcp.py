@@ -60,7 +60,7 @@ async def test_identity_comes_from_the_token_and_the_headers(mode: str) -> None:
     tools = scripted()
     headers = bearer(JAKES) | {"X-Memstream-Session": "s%201", "X-Memstream-Agent": "a1"}
     async with mcp_server(tools) as url, connected(url, headers, mode) as client:
-        assert len((await client.list_tools()).tools) == 19
+        assert len((await client.list_tools()).tools) == 20
         await client.call_tool("recall", {"query": "work"})
         read = await client.read_resource("memory://facts")
     ((_, _, identity, _),) = tools.calls

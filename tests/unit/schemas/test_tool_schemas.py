@@ -23,8 +23,8 @@ def objects(node: Any) -> Iterator[dict[str, Any]]:
             yield from objects(each)
 
 
-def test_there_are_nineteen_tools_with_names_of_their_own() -> None:
-    assert len(TOOLS) == len(TOOLS_BY_NAME) == 19
+def test_there_are_twenty_tools_with_names_of_their_own() -> None:
+    assert len(TOOLS) == len(TOOLS_BY_NAME) == 20
 
 
 @for_each("spec", TOOLS, ids=lambda spec: spec.name)

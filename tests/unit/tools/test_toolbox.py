@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from memstream.adapters.ports import VectorStore
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.tenant_policies import TenantPolicies
+from memstream.recall.profile import ProfileReader
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallResult
@@ -81,6 +83,7 @@ class Box:
             reads=ToolReads(
                 recall=self.recall,
                 records=records,
+                profiles=ProfileReader(store=cast(VectorStore, None), policies=policies),
                 verbatim=cast(VerbatimReader, None),
                 now=lambda: AT,
                 policies=policies,
