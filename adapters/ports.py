@@ -20,7 +20,6 @@ from ..schemas.recall import Tier
 
 Payload = dict[str, JsonValue]
 A = TypeVar("A")
-W = TypeVar("W")
 
 
 # ------------------------------------------------------------------------------------------------ embedders
@@ -113,45 +112,6 @@ class Places(Protocol):
     def place(self, tenant_id: str) -> AbstractAsyncContextManager[None]:
         """Wait for a place, and hold it during the block."""
         ...
-
-
-class FairShares(Protocol[W]):
-    """Queued work of many tenants, and the places that each tenant uses. The implementation decides which tenant is
-    next. streams/engine/fair_queue.py is the only implementation. This Protocol exists because adapters may not import
-    streams."""
-
-    def push(self, tenant: str, work: W) -> None:
-        """Add work to the queue of a tenant."""
-        ...
-
-    def pop(self) -> tuple[str, W] | None:
-        """Assign a place to the next tenant. Return the tenant and its work; None when no work is queued."""
-        ...
-
-    def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
-        """Take more of the tenant's queued work, while `fits` returns True. The tenant has a place already."""
-        ...
-
-    def release(self, tenant: str) -> None:
-        """Give back a place of the tenant."""
-        ...
-
-
-class Completions(Protocol):
-    @property
-    def model(self) -> str:
-        """The name of the model. Stored rows record it in `cause.model`."""
-        ...
-
-    @property
-    def costs_money(self) -> bool: ...
-
-    async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Return the parsed answer. Raise `Transient` (also for 401, 403, 404: `remedy` names the setting), or
-        `Poison("refused_by_model")` when the answer is still unusable after one repair."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 # ------------------------------------------------------------------------------------------------ rerankers

@@ -17,13 +17,18 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from ...schemas.errors import Fatal, Poison, StageError, Transient
-from ..ports import FairShares
 
 T = TypeVar("T")
 A = TypeVar("A")
 log = structlog.get_logger(__name__)
 
 NO_KEYS: Final[frozenset[Hashable]] = frozenset()
+SHARED_SECONDS: Final = 1.0
+"""Seconds for which a queue counts as shared after items of two tenants were in it. A tenant's next request usually
+follows within this time."""
+LOOKED_AT: Final = 1_024
+"""Maximum number of a tenant's waiting items that one batch passes over. The limit keeps a batch cheap when thousands
+of items wait that cannot join it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,15 @@ class CoalescePolicy:
     """Maximum seconds that the first member of a batch waits while other calls are running."""
     at_once: int = 4
     """Maximum number of concurrent calls. With 1, `linger` has no effect."""
+    tenant_items: int | None = None
+    """Maximum number of one tenant's items in a batch while the queue is shared. Thus a call with a flooding tenant's
+    items is short for the other tenants, which wait for its end. None: no limit."""
 
     def __post_init__(self) -> None:
         if self.items < 1 or self.weight < 1 or self.linger < 0 or self.at_once < 1:
             raise ValueError("items, weight and at_once must be at least 1, linger at least 0")
+        if self.tenant_items is not None and self.tenant_items < 1:
+            raise ValueError("tenant_items must be at least 1")
 
 
 @dataclass(eq=False, slots=True)
@@ -49,13 +59,23 @@ class Member(Generic[T, A]):
     """One item that waits for its batch or is in a running call."""
 
     item: T
+    tenant: str
     kind: Hashable
     keys: frozenset[Hashable]
     size: int
     weight: int
     since: float
     answer: asyncio.Future[A] = field(repr=False)
-    gone_out: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class TenantLine(Generic[T, A]):
+    """Waiting members of one tenant in arrival order, and the number of running calls that have its members."""
+
+    waiting: deque[Member[T, A]] = field(default_factory=deque)
+    running: int = 0
+    lined_up: int = 0
+    """Serial number of the moment since which the tenant waits with its present number of running calls."""
 
 
 class Coalescer(Generic[T, A]):
@@ -65,21 +85,22 @@ class Coalescer(Generic[T, A]):
     `run` raises `Poison` or `Fatal`, each half of the batch is tried separately, so that only the faulty member fails.
     `Transient` goes to all members. Because of the halving, `run` may get an item again after a call that failed.
 
-    Items are sent in arrival order. With `shares`, the next batch belongs to the tenant with the fewest running calls.
-    In this case, `kind` must be the tenant, and `keys` must be empty.
+    Tenants share the batches. The first place of a batch, and with it the kind, belongs to the tenant with the fewest
+    running calls; among equals, to the tenant that has waited longest with this number of calls. The tenants with
+    waiting items then take turns, one item each, until the batch is full. So whatever one tenant queues, an item of
+    another tenant waits only for the running calls and at most one batch. Within a tenant, items are sent in arrival
+    order.
     """
 
-    def __init__(
-        self,
-        *,
-        run: Callable[[Sequence[T]], Awaitable[Sequence[A]]],
-        policy: CoalescePolicy,
-        shares: FairShares[Member[T, A]] | None = None,
-    ) -> None:
+    def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: CoalescePolicy) -> None:
         self._run = run
         self._policy = policy
-        self._shares = shares
-        self._waiting: deque[Member[T, A]] = deque()
+        self._lines: dict[str, TenantLine[T, A]] = {}
+        """Tenants with a waiting member or a running call."""
+        self._lined_up = 0
+        self._size = 0
+        """Total size of the waiting members."""
+        self._shared_until = 0.0
         self._busy: set[Hashable] = set()
         self._calls: set[asyncio.Task[list[A | StageError]]] = set()
         self._soon: asyncio.Handle | None = None
@@ -89,24 +110,29 @@ class Coalescer(Generic[T, A]):
         self,
         item: T,
         *,
+        tenant: str,
         kind: Hashable = None,
         keys: frozenset[Hashable] = NO_KEYS,
         size: int = 1,
         weight: int = 0,
     ) -> A:
         """Return the answer for one item. Only items of one `kind` share a batch. Items with a common key in `keys`
-        never run at the same time; they are sent in arrival order.
+        never run at the same time; a tenant's items with a common key are sent in arrival order.
 
         When a caller is cancelled before its item is sent, the item is not sent.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
-        member = Member(item, kind, keys, size, weight, loop.time(), future)
-        self._waiting.append(member)
-        if self._shares is not None:
-            assert isinstance(kind, str)
-            assert not keys
-            self._shares.push(kind, member)
+        member = Member(item, tenant, kind, keys, size, weight, loop.time(), future)
+        line = self._lines.get(tenant)
+        if line is None:
+            line = self._lines[tenant] = TenantLine()
+        if not line.waiting:
+            self._line_up(line)
+        line.waiting.append(member)
+        self._size += size
+        if len(self._lines) > 1:
+            self._shared_until = member.since + SHARED_SECONDS
         self._look_soon(loop)
         answer: A = await member.answer
         return answer
@@ -117,7 +143,8 @@ class Coalescer(Generic[T, A]):
             await asyncio.wait(under_way)
 
     def _under_way(self) -> list[asyncio.Future[Any]]:
-        return [*(each.answer for each in self._waiting if not each.answer.done()), *self._calls]
+        waiting = (each.answer for line in self._lines.values() for each in line.waiting)
+        return [*(answer for answer in waiting if not answer.done()), *self._calls]
 
     # ------------------------------------------------------------------------------------------------ scheduling
     def _look_soon(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -130,11 +157,12 @@ class Coalescer(Generic[T, A]):
         if self._later is not None:
             self._later.cancel()
             self._later = None
-        while self._waiting and len(self._calls) < self._policy.at_once:
-            if not self._due(loop.time()):
-                self._later = loop.call_at(self._waiting[0].since + self._policy.linger, self._look, loop)
+        while self._size and len(self._calls) < self._policy.at_once:
+            due = self._due_at()
+            if loop.time() < due:
+                self._later = loop.call_at(due, self._look, loop)
                 return
-            batch = self._take() if self._shares is None else self._take_turn(self._shares)
+            batch = self._take(loop.time())
             if not batch:
                 return  # the other items wait for a key; the end of the running call triggers the next check
             self._busy.update(*(member.keys for member in batch))
@@ -142,60 +170,40 @@ class Coalescer(Generic[T, A]):
             self._calls.add(call)
             call.add_done_callback(partial(self._ended, loop, batch))
 
-    def _due(self, now: float) -> bool:
-        if not self._calls or now >= self._waiting[0].since + self._policy.linger:
-            return True
-        return sum(member.size for member in self._waiting) >= self._policy.items
+    def _due_at(self) -> float:
+        """Return the time at which the next batch is due; 0 means now."""
+        if not self._calls or self._size >= self._policy.items:
+            return 0.0
+        oldest = min(line.waiting[0].since for line in self._lines.values() if line.waiting)
+        return oldest + self._policy.linger
 
-    def _take(self) -> list[Member[T, A]]:
-        """Take the next batch: the first member that may be sent, and the members that fit with it. A member never
-        overtakes an earlier member with the same key."""
-        batch: list[Member[T, A]] = []
-        rest: deque[Member[T, A]] = deque()
-        closed = set(self._busy)
-        size = weight = 0
-        for member in self._waiting:
-            if member.answer.cancelled():
-                continue
-            fits = not batch or (
-                member.kind == batch[0].kind
-                and size + member.size <= self._policy.items
-                and weight + member.weight <= self._policy.weight
-            )
-            if fits and closed.isdisjoint(member.keys):
-                batch.append(member)
-                size, weight = size + member.size, weight + member.weight
-            else:
-                rest.append(member)
-            closed |= member.keys
-        self._waiting = rest
-        return batch
+    def _line_up(self, line: TenantLine[T, A]) -> None:
+        self._lined_up += 1
+        line.lined_up = self._lined_up
 
-    def _take_turn(self, shares: FairShares[Member[T, A]]) -> list[Member[T, A]]:
-        """Take the next batch, for the tenant that `shares` selects."""
-        batch: list[Member[T, A]] = []
-        while not batch and (turn := shares.pop()) is not None:
-            tenant, first = turn
-            size, weight = first.size, first.weight
+    def _take(self, now: float) -> list[Member[T, A]]:
+        """Take the next batch. A member never overtakes an earlier member of its tenant with the same key."""
+        draft: BatchDraft[T, A] = BatchDraft(self._policy, self._busy, is_shared=now < self._shared_until)
+        waiting = [(tenant, line) for tenant, line in self._lines.items() if line.waiting]
+        waiting.sort(key=lambda each: (each[1].running, each[1].lined_up))
+        turns = deque(TenantTurns(line.waiting) for _, line in waiting)
+        in_turn = deque(turns)
+        while in_turn and not draft.is_full():
+            turn = in_turn.popleft()
+            if draft.add_next(turn):
+                in_turn.append(turn)
+        self._size -= sum(turn.removed for turn in turns)
+        for (tenant, line), turn in zip(waiting, turns, strict=True):
+            turn.put_back()
+            if turn.taken:
+                line.running += 1
+                self._line_up(line)
+            self._forget_idle(tenant, line)
+        return draft.members
 
-            def fits(member: Member[T, A]) -> bool:
-                nonlocal size, weight
-                if member.answer.cancelled():
-                    return True
-                more = size + member.size, weight + member.weight
-                if more[0] > self._policy.items or more[1] > self._policy.weight:
-                    return False
-                size, weight = more
-                return True
-
-            taken = [first, *shares.join(tenant, fits)]
-            for member in taken:
-                member.gone_out = True
-            batch = [member for member in taken if not member.answer.cancelled()]
-            if not batch:
-                shares.release(tenant)
-        self._waiting = deque(member for member in self._waiting if not member.gone_out)
-        return batch
+    def _forget_idle(self, tenant: str, line: TenantLine[T, A]) -> None:
+        if not line.waiting and not line.running:
+            del self._lines[tenant]
 
     # ------------------------------------------------------------------------------------------------ calls
     async def _outcomes(self, batch: Sequence[Member[T, A]]) -> list[A | StageError]:
@@ -218,8 +226,11 @@ class Coalescer(Generic[T, A]):
     ) -> None:
         self._calls.discard(call)
         self._busy.difference_update(*(member.keys for member in batch))
-        if self._shares is not None:
-            self._shares.release(str(batch[0].kind))
+        for tenant in {member.tenant for member in batch}:
+            line = self._lines[tenant]
+            line.running -= 1
+            self._line_up(line)
+            self._forget_idle(tenant, line)
         for place, member in enumerate(batch):
             if member.answer.done():
                 continue  # its caller was cancelled
@@ -232,6 +243,71 @@ class Coalescer(Generic[T, A]):
             else:
                 member.answer.set_result(outcome)
         self._look_soon(loop)  # after the callers have continued: their next items may join the batch
+
+
+class TenantTurns(Generic[T, A]):
+    """The turns of one tenant in the making of a batch."""
+
+    def __init__(self, waiting: deque[Member[T, A]]) -> None:
+        self.waiting = waiting
+        self.taken = 0
+        """Total size of the tenant's members in the batch."""
+        self.removed = 0
+        """Total size of the members that no longer wait."""
+        self.passed_over: list[Member[T, A]] = []
+        self.closed: set[Hashable] = set()
+        """Keys of the members that were passed over."""
+
+    def put_back(self) -> None:
+        """Let the members that were passed over wait again, in their order."""
+        self.waiting.extendleft(reversed(self.passed_over))
+
+
+class BatchDraft(Generic[T, A]):
+    """A batch in the making."""
+
+    def __init__(self, policy: CoalescePolicy, busy: set[Hashable], *, is_shared: bool) -> None:
+        self.members: list[Member[T, A]] = []
+        self._policy = policy
+        self._of_tenant = policy.tenant_items if is_shared and policy.tenant_items is not None else policy.items
+        self._closed = set(busy)
+        self._size = self._weight = 0
+
+    def is_full(self) -> bool:
+        return self._size >= self._policy.items
+
+    def add_next(self, turn: TenantTurns[T, A]) -> bool:
+        """Add the tenant's first member that fits. Return False when the tenant has no further turn."""
+        while turn.waiting and turn.taken < self._of_tenant and len(turn.passed_over) < LOOKED_AT:
+            member = turn.waiting.popleft()
+            if member.answer.cancelled():
+                turn.removed += member.size
+            elif self._fits(member, turn) and not self._is_closed(member, turn):
+                self._add(member, turn)
+                return True
+            else:
+                turn.passed_over.append(member)
+                turn.closed |= member.keys
+        return False
+
+    def _fits(self, member: Member[T, A], turn: TenantTurns[T, A]) -> bool:
+        return not self.members or (
+            member.kind == self.members[0].kind
+            and self._size + member.size <= self._policy.items
+            and self._weight + member.weight <= self._policy.weight
+            and (not turn.taken or turn.taken + member.size <= self._of_tenant)
+        )
+
+    def _is_closed(self, member: Member[T, A], turn: TenantTurns[T, A]) -> bool:
+        return not (self._closed.isdisjoint(member.keys) and turn.closed.isdisjoint(member.keys))
+
+    def _add(self, member: Member[T, A], turn: TenantTurns[T, A]) -> None:
+        self.members.append(member)
+        self._size += member.size
+        self._weight += member.weight
+        self._closed |= member.keys
+        turn.taken += member.size
+        turn.removed += member.size
 
 
 def _own(error: StageError) -> StageError:

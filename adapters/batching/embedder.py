@@ -7,35 +7,27 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from ..ports import Embedder, EmbedderIdentity, FairShares
-from .coalescer import CoalescePolicy, Coalescer, Member
-
-EmbedderMember = Member[tuple[str, tuple[str, ...]], list[list[float]]]
-"""Texts of one tenant in the queue."""
+from ..ports import Embedder, EmbedderIdentity
+from .coalescer import CoalescePolicy, Coalescer
 
 CHARACTERS: Final = 200_000
 """Maximum characters in one batch: about 50 000 tokens. The largest servers accept 300 000 tokens in one call."""
 REMOTE: Final = CoalescePolicy(items=32, weight=CHARACTERS, linger=0.01, at_once=16)
 """Policy for a server, with concurrent calls. Every common server accepts 32 texts in one call."""
-LOCAL: Final = CoalescePolicy(items=64, weight=CHARACTERS, at_once=1)
+LOCAL: Final = CoalescePolicy(items=64, weight=CHARACTERS, at_once=1, tenant_items=16)
 """Policy for a model in this process, on one thread. Texts that arrive during a call form the next batch."""
 
 
 class BatchingEmbedder:
     """`Embedder` that batches the calls to another embedder. Texts of two tenants never share a call, because usage is
     counted by tenant. Thus a server that confuses the vectors of a call cannot give a tenant another tenant's vector.
-
-    `shares` selects the tenant of the next call. Without it, texts are sent in arrival order, for a program that serves
-    one tenant at a time.
     """
 
-    def __init__(
-        self, *, embedder: Embedder, policy: CoalescePolicy, shares: FairShares[EmbedderMember] | None = None
-    ) -> None:
+    def __init__(self, *, embedder: Embedder, policy: CoalescePolicy) -> None:
         self._embedder = embedder
         self._policy = policy
         self._gatherer: Coalescer[tuple[str, tuple[str, ...]], list[list[float]]] = Coalescer(
-            run=self._run, policy=policy, shares=shares
+            run=self._run, policy=policy
         )
 
     @property
@@ -62,7 +54,7 @@ class BatchingEmbedder:
 
     async def _embed_piece(self, texts: tuple[str, ...], tenant_id: str) -> list[list[float]]:
         return await self._gatherer.ask(
-            (tenant_id, texts), kind=tenant_id, size=len(texts), weight=sum(map(len, texts))
+            (tenant_id, texts), tenant=tenant_id, kind=tenant_id, size=len(texts), weight=sum(map(len, texts))
         )
 
     async def close(self) -> None:

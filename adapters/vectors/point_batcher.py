@@ -1,8 +1,8 @@
 """Batches of reads by id and of writes from concurrent events, for each collection.
 
 Each method call serves one caller; `RequestBatcher` converts a batch into requests. Writes to the same point of a
-collection are sent one after the other, in call order. Reads are batched separately. A caller's read comes after the
-writes that the caller has awaited.
+collection are sent one after the other, in call order. Reads are batched separately. Tenants share the batches. A
+caller's read comes after the writes that the caller has awaited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .batch_requests import (
     VectorUpdate,
 )
 
-POLICY: Final = CoalescePolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2)
+POLICY: Final = CoalescePolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2, tenant_items=16)
 """Policy for the writes and for the reads of each collection."""
 
 
@@ -79,7 +79,7 @@ class PointBatcher:
                 return await self._bulk.read(collection, [each for each, _ in requests], with_dense=requests[0][1])
 
             queue = self._reads[collection] = Coalescer(run=run, policy=self._policy)
-        return await queue.ask((named, with_dense), kind=with_dense, size=len(named.ids))
+        return await queue.ask((named, with_dense), tenant=named.tenant_id, kind=with_dense, size=len(named.ids))
 
     async def query(self, collection: str, filter_query: FilterQuery) -> list[StoredPoint]:
         queue = self._queries.get(collection)
@@ -89,7 +89,7 @@ class PointBatcher:
                 return await self._bulk.query(collection, together)
 
             queue = self._queries[collection] = Coalescer(run=run, policy=self._policy)
-        return await queue.ask(filter_query)
+        return await queue.ask(filter_query, tenant=filter_query.tenant_id)
 
     async def insert(self, collection: str, points: Sequence[EncodedPoint]) -> None:
         await self._write_points(collection, _Insert(tuple(points)))
@@ -103,6 +103,7 @@ class PointBatcher:
         if named.ids:
             await self._queue(collection).ask(
                 _SetFields(named, fields),
+                tenant=named.tenant_id,
                 kind=kind,
                 keys=frozenset(named.ids),
                 size=len(named.ids),
@@ -113,6 +114,7 @@ class PointBatcher:
         if points:
             await self._queue(collection).ask(
                 _NewVectors(tuple(points)),
+                tenant=points[0].tenant_id,
                 kind="vectors",
                 keys=frozenset(each.id for each in points),
                 size=len(points),
@@ -122,12 +124,16 @@ class PointBatcher:
     async def delete(self, collection: str, named: PointIds) -> None:
         if named.ids:
             await self._queue(collection).ask(
-                _Delete(named), kind="delete", keys=frozenset(named.ids), size=len(named.ids)
+                _Delete(named),
+                tenant=named.tenant_id,
+                kind="delete",
+                keys=frozenset(named.ids),
+                size=len(named.ids),
             )
 
     async def compare_and_set(self, collection: str, swap: CompareAndSet) -> CasResult:
         result = await self._queue(collection).ask(
-            swap, kind="swap", keys=frozenset((swap.new.id,)), weight=swap.new.size
+            swap, tenant=swap.new.tenant_id, kind="swap", keys=frozenset((swap.new.id,)), weight=swap.new.size
         )
         assert result is not None
         return result
@@ -144,6 +150,7 @@ class PointBatcher:
         if write.points:
             await self._queue(collection).ask(
                 write,
+                tenant=write.points[0].tenant_id,
                 kind="insert" if isinstance(write, _Insert) else "put",
                 keys=frozenset(each.id for each in write.points),
                 size=len(write.points),

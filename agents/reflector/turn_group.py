@@ -41,6 +41,9 @@ waits for the effects of all turns."""
 TOGETHER_BYTES: Final = MAX_VALUE // 8
 """Size in bytes of the owner's row above which fewer turns are decided together, because the owner's next event must
 read the row."""
+TOGETHER_RECORD_BYTES: Final = TOGETHER_BYTES // 8
+"""Size in bytes of the records above which no further turn is decided together. An outcome has six to eight times the
+bytes of its record. Without this limit, a group of large turns is decided several times, because it does not fit."""
 TurnRecord = tuple[ObservedTurn, Record]
 Counting = Callable[[str], None]
 """Function that adds one to the metric with this name."""
@@ -58,8 +61,11 @@ class DecidedTurns:
 
 
 def turns_together(work: ObservedTurn, record: Record, queued: QueuedEvents[ReflectorEvent]) -> list[TurnRecord]:
-    """Return the current turn and the queued turns behind it, up to a command or another turn with the same id."""
-    found = [(work, record)]
+    """Return the current turn and the queued turns behind it, up to a command or another turn with the same id.
+
+    The records have at most `TOGETHER_RECORD_BYTES` together, or the current turn is alone.
+    """
+    found, size = [(work, record)], record.size()
     numbers = {(work.session_key, work.event_id): work.observed.number}
     for next_record, each in queued.next(TOGETHER_MAX):
         if not isinstance(each, ObservedTurn):
@@ -67,6 +73,9 @@ def turns_together(work: ObservedTurn, record: Record, queued: QueuedEvents[Refl
         number = each.observed.number
         if numbers.setdefault((each.session_key, each.event_id), number) != number:
             break  # both turns have the same observation ids, so the first turn must be stored before
+        size += next_record.size()
+        if size > TOGETHER_RECORD_BYTES:
+            break
         found.append((each, next_record))
     return found
 
@@ -101,7 +110,7 @@ class TurnDecider:
         tenant_id, owner_key = work.observed.tenant_id, work.owner_key
         overlay = FactOverlay(store=self.store, calls=self.calls, tenant_id=tenant_id, owner_key=owner_key)
         counted: Counter[str] = Counter()
-        routed, after = self._route(turns, rows, overlay, counted)
+        routed, after = await self._route(turns, rows, overlay, counted)
         vectors = await self.embed(tenant_id, list(dict.fromkeys(text for turn in routed for text in turn.texts())))
         looks = [look for turn in routed for look in turn.looks(vectors)]
         await overlay.look(looks, may_be_new=row.changes == 0)
@@ -153,7 +162,7 @@ class TurnDecider:
         decision = replace(row.decision(owner_key, outcome), covers=len(turns) - 1)
         return DecidedTurns(decision, tuple(changes), counted)
 
-    def _route(
+    async def _route(
         self, turns: Sequence[TurnRecord], rows: Rows, overlay: FactOverlay, counted: Counter[str]
     ) -> tuple[list[RoutedObservations], dict[str, bytes]]:
         """Return the turns that are not yet reflected, with their routes, and the rows of their sessions."""
@@ -169,7 +178,7 @@ class TurnDecider:
                 continue
             reflected[key] = self.sessions.added(reflected[key], observed.number, record)
             facts = self.facts(observed, overlay, lambda name: counted.update({name: 1}))
-            routed.append(RoutedObservations.of(observed, facts))
+            routed.append(await RoutedObservations.of(observed, facts))
         after: dict[str, bytes] = {}
         for key, changed in reflected.items():
             if changed is not before[key]:

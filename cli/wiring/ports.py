@@ -21,7 +21,6 @@ from ...adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
 from ...adapters.vectors.factory import open_store
 from ...adapters.vectors.periods.period_store import PeriodStore
 from ...schemas.errors import Transient
-from ...streams.engine.fair_queue import FairQueue
 from ...streams.log.port import Log
 from ..errors import CommandFailed, unreachable, usage
 from .broker import opened_log, require_memory
@@ -62,7 +61,7 @@ def batching(embedder: Embedder, name: str) -> Embedder:
     The hashing embedder gains nothing from batches and is returned unchanged.
     """
     policy = {"openai": REMOTE, "fastembed": LOCAL}.get(name.partition(":")[0])
-    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy, shares=FairQueue())
+    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy)
 
 
 # ------------------------------------------------------------------------------------------------ folders

@@ -15,7 +15,6 @@ These rules always hold, and a property test checks them:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Generic, TypeVar
 
@@ -77,21 +76,6 @@ class FairQueue(Generic[W]):
         else:
             del self._waiting[tenant]
         return tenant, work
-
-    def join(self, tenant: str, fits: Callable[[W], bool]) -> list[W]:
-        """Remove and return the tenant's next pieces of work, as long as `fits` accepts them.
-
-        The returned work uses the place of the work that `pop` returned before.
-        """
-        waiting = self._waiting.get(tenant)
-        joined: list[W] = []
-        while waiting and fits(waiting[0]):
-            joined.append(waiting.popleft())
-        self._length -= len(joined)
-        if waiting is not None and not waiting:
-            self._leave(tenant)
-            del self._waiting[tenant]
-        return joined
 
     def release(self, tenant: str) -> None:
         """Free a place of a tenant."""

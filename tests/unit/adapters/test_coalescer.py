@@ -37,8 +37,15 @@ class Calls:
                 await self.changed.wait()
 
 
-def gatherer(run: Any, **policy: Any) -> Coalescer[int, int]:
-    return Coalescer(run=run, policy=CoalescePolicy(**{"linger": NEVER, **policy}))
+class OneTenant(Coalescer[int, int]):
+    """A queue whose items are of one tenant by default."""
+
+    async def ask(self, item: int, *, tenant: str = "acme", **options: Any) -> int:
+        return await super().ask(item, tenant=tenant, **options)
+
+
+def gatherer(run: Any, **policy: Any) -> OneTenant:
+    return OneTenant(run=run, policy=CoalescePolicy(**{"linger": NEVER, **policy}))
 
 
 def start(*coroutines: Any) -> list[asyncio.Task[Any]]:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from memstream.adapters.batching.coalescer import CoalescePolicy
 from memstream.adapters.batching.embedder import BatchingEmbedder
 from memstream.adapters.ports import EmbedderIdentity
-from memstream.streams.engine.fair_queue import FairQueue
 
 TENANTS = "abc"
 
@@ -52,7 +51,6 @@ def batching(steps: Steps, **policy: float) -> BatchingEmbedder:
     return BatchingEmbedder(
         embedder=steps,
         policy=CoalescePolicy(**{"linger": 3_600.0, **policy}),  # type: ignore[arg-type]
-        shares=FairQueue(),
     )
 
 

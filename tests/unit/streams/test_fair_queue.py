@@ -58,18 +58,6 @@ class Model:
             tenant = self.held.pop(which % len(self.held))
             self.queue.release(tenant)
 
-    def _join(self, tenant: str, most: int) -> None:
-        """Take up to so many more pieces into the place."""
-        left = most
-
-        def fits(_: int) -> bool:
-            nonlocal left
-            left -= 1
-            return left >= 0
-
-        waiting = self.waiting[tenant]
-        assert self.queue.join(tenant, fits) == [waiting.popleft() for _ in range(min(most, len(waiting)))]
-
     def _use(self, tenant: str, held: Counter[str], candidates: list[str]) -> None:
         """Use the processor, and check that nobody who waits without a place is passed over by one who used more."""
         cost = self.costs[self.turns % len(self.costs)]
@@ -93,7 +81,6 @@ class Model:
             tenant, work = found
             held = Counter(self.held)
             assert work == self.waiting[tenant].popleft(), "the order within a tenant"
-            self._join(tenant, work % 3)
             candidates = [each for each, waiting in self.waiting.items() if waiting or each == tenant]
             assert held[tenant] == min(held[each] for each in candidates), "another tenant held fewer places"
             self.held.append(tenant)
