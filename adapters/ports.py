@@ -114,6 +114,23 @@ class Places(Protocol):
         ...
 
 
+class Completions(Protocol):
+    @property
+    def model(self) -> str:
+        """The name of the model. Stored rows record it in `cause.model`."""
+        ...
+
+    @property
+    def costs_money(self) -> bool: ...
+
+    async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
+        """Return the parsed answer. Raise `Transient` (also for 401, 403, 404: `remedy` names the setting), or
+        `Poison("refused_by_model")` when the answer is still unusable after one repair."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 # ------------------------------------------------------------------------------------------------ rerankers
 @dataclass(frozen=True, slots=True)
 class RerankCandidate:

@@ -304,6 +304,26 @@ async def test_at_most_so_many_are_taken(bench: Bench) -> None:
     assert bench.covered == turns[1 : turn_group.TOGETHER_MAX + 1]
 
 
+async def test_large_turns_are_decided_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group is limited by the bytes of its records, so that it need not be decided again with fewer turns."""
+    talk, groups = Talk(bench), []
+    decide = turn_group.TurnDecider._decide
+
+    async def counted(self: Any, turns: Any, row: Any, rows: Any) -> Any:
+        groups.append(len(turns))
+        return await decide(self, turns, row, rows)
+
+    monkeypatch.setattr(turn_group.TurnDecider, "_decide", counted)
+    turns = []
+    for n in range(8):
+        texts = [f"Likes tea {n}/{part} " + f"word{n}x{part} " * 100 for part in range(8)]
+        said = [talk.says(text, evidence=text[:400]) for text in texts]
+        turns.append(talk.turn(*said))
+    await bench.run_together(turns)
+    assert sum(groups) == len(turns), groups
+    assert max(groups) > 1
+
+
 async def test_an_outcome_that_is_too_large_together_has_fewer_turns(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memstream.adapters.batching.coalescer import CoalescePolicy, Coalescer
 from memstream.schemas.errors import Fatal, Poison, StageError, Transient
@@ -131,6 +133,60 @@ async def test_what_shares_a_key_goes_one_after_the_other_in_its_order() -> None
     assert calls.seen == [[0, 1, 4], [2], [3, 5]]
 
 
+# ------------------------------------------------------------------------------------------------ tenants
+async def test_a_request_is_in_the_next_batch_whatever_another_tenant_has_queued() -> None:
+    calls = Calls(opened=False)
+    queue = gatherer(calls, items=64, at_once=1, tenant_items=16)
+    tasks = start(*(queue.ask(n, tenant="flood") for n in range(5_000)))
+    await calls.wait(1)
+    tasks += start(queue.ask(-1, tenant="calm"))
+    await ticks()
+    assert len(calls.seen[0]) == 64, "a tenant alone fills its batches"
+    calls.gate.set()
+    await calls.wait(2)
+    assert calls.seen[1] == [-1, *range(64, 80)]
+    assert await asyncio.gather(*tasks) == [*(2 * n for n in range(5_000)), -2]
+    assert [item for batch in calls.seen for item in batch if item >= 0] == [*range(5_000)]
+
+
+async def test_many_tenants_fill_one_batch() -> None:
+    calls = Calls()
+    queue = gatherer(calls, items=64, at_once=1, tenant_items=16)
+    await asyncio.gather(*(queue.ask(n, tenant=f"t{n}") for n in range(64)))
+    assert calls.seen == [[*range(64)]]
+
+
+ASKED = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 9)), min_size=1, max_size=80)
+
+
+@given(asked=ASKED, items=st.integers(1, 8), of_tenant=st.integers(1, 8))
+async def test_an_item_waits_for_at_most_one_batch_of_the_other_tenant(
+    asked: list[tuple[str, str, int]], items: int, of_tenant: int
+) -> None:
+    """Each item of the tenant `a` or `b` has a kind and a key. One call runs at a time."""
+    calls = Calls()
+    queue = gatherer(calls, items=items, at_once=1, tenant_items=of_tenant)
+    await asyncio.gather(
+        *(queue.ask(n, tenant=who, kind=kind, keys=frozenset({(who, key)})) for n, (who, kind, key) in enumerate(asked))
+    )
+    left = {who: [n for n, (each, _, _) in enumerate(asked) if each == who] for who in "ab"}
+    without = dict.fromkeys("ab", 0)
+    for batch in calls.seen:
+        assert len(batch) <= items
+        assert len({asked[n][1] for n in batch}) == 1
+        assert len({(asked[n][0], asked[n][2]) for n in batch}) == len(batch), "a key twice in one call"
+        for who, waiting in left.items():
+            mine = [n for n in batch if asked[n][0] == who]
+            assert len(mine) <= of_tenant or not any(each[0] != who for each in asked)
+            without[who] = without[who] + 1 if waiting and not mine else 0
+            assert without[who] <= 1, "two batches in a row of the other tenant"
+            left[who] = [n for n in waiting if n not in mine]
+    for key in {(who, key) for who, _, key in asked}:
+        sent = [n for batch in calls.seen for n in batch if (asked[n][0], asked[n][2]) == key]
+        assert sent == sorted(sent), "the order of a key"
+    assert not any(left.values())
+
+
 # ------------------------------------------------------------------------------------------------ whose error
 async def test_a_refused_member_is_refused_alone() -> None:
     batches: list[list[int]] = []
@@ -224,7 +280,7 @@ async def test_draining_waits_for_what_is_under_way_and_what_waits() -> None:
     assert await tasks[0] == 0
 
 
-@pytest.mark.parametrize("wrong", [{"items": 0}, {"weight": 0}, {"linger": -1.0}, {"at_once": 0}])
+@pytest.mark.parametrize("wrong", [{"items": 0}, {"weight": 0}, {"linger": -1.0}, {"at_once": 0}, {"tenant_items": 0}])
 def test_a_policy_that_would_never_send_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at least"):
         CoalescePolicy(**wrong)
