@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -44,8 +44,8 @@ class CoalescePolicy:
     at_once: int = 4
     """Maximum number of concurrent calls. With 1, `linger` has no effect."""
     tenant_items: int | None = None
-    """Maximum number of one tenant's items in a batch while the queue is shared. Thus a call with a flooding tenant's
-    items is short for the other tenants, which wait for its end. None: no limit."""
+    """Maximum number of one tenant's items in a batch while several tenants use the queue and more items wait than one
+    batch has. Other tenants wait for the end of a call, so a flooding tenant's calls must be short. None: no limit."""
 
     def __post_init__(self) -> None:
         if self.items < 1 or self.weight < 1 or self.linger < 0 or self.at_once < 1:
@@ -66,6 +66,7 @@ class Member(Generic[T, A]):
     weight: int
     since: float
     answer: asyncio.Future[A] = field(repr=False)
+    is_sent: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -74,6 +75,8 @@ class TenantLine(Generic[T, A]):
 
     waiting: deque[Member[T, A]] = field(default_factory=deque)
     running: int = 0
+    cancelled: int = 0
+    """Number of cancelled members that may still be in `waiting`."""
     lined_up: int = 0
     """Serial number of the moment since which the tenant waits with its present number of running calls."""
 
@@ -89,7 +92,7 @@ class Coalescer(Generic[T, A]):
     running calls; among equals, to the tenant that has waited longest with this number of calls. The tenants with
     waiting items then take turns, one item each, until the batch is full. So whatever one tenant queues, an item of
     another tenant waits only for the running calls and at most one batch. Within a tenant, items are sent in arrival
-    order.
+    order. Items with a common key are sent in arrival order, also those of different tenants.
     """
 
     def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: CoalescePolicy) -> None:
@@ -101,7 +104,8 @@ class Coalescer(Generic[T, A]):
         self._size = 0
         """Total size of the waiting members."""
         self._shared_until = 0.0
-        self._busy: set[Hashable] = set()
+        self._order: dict[Hashable, deque[Member[T, A]]] = {}
+        """Waiting and running members by key, in arrival order. Only the first member of a key may be sent."""
         self._calls: set[asyncio.Task[list[A | StageError]]] = set()
         self._soon: asyncio.Handle | None = None
         self._later: asyncio.TimerHandle | None = None
@@ -117,7 +121,7 @@ class Coalescer(Generic[T, A]):
         weight: int = 0,
     ) -> A:
         """Return the answer for one item. Only items of one `kind` share a batch. Items with a common key in `keys`
-        never run at the same time; a tenant's items with a common key are sent in arrival order.
+        never run at the same time; they are sent in arrival order.
 
         When a caller is cancelled before its item is sent, the item is not sent.
         """
@@ -130,12 +134,19 @@ class Coalescer(Generic[T, A]):
         if not line.waiting:
             self._line_up(line)
         line.waiting.append(member)
+        for key in keys:
+            self._order.setdefault(key, deque()).append(member)
         self._size += size
         if len(self._lines) > 1:
             self._shared_until = member.since + SHARED_SECONDS
         self._look_soon(loop)
-        answer: A = await member.answer
-        return answer
+        try:
+            return await member.answer
+        except asyncio.CancelledError:
+            if not member.is_sent:
+                line.cancelled += 1
+                self._look_soon(loop)
+            raise
 
     async def drain(self) -> None:
         """Wait until no item is queued and no call is running."""
@@ -165,7 +176,6 @@ class Coalescer(Generic[T, A]):
             batch = self._take(loop.time())
             if not batch:
                 return  # the other items wait for a key; the end of the running call triggers the next check
-            self._busy.update(*(member.keys for member in batch))
             call = loop.create_task(self._outcomes(batch))
             self._calls.add(call)
             call.add_done_callback(partial(self._ended, loop, batch))
@@ -182,8 +192,12 @@ class Coalescer(Generic[T, A]):
         line.lined_up = self._lined_up
 
     def _take(self, now: float) -> list[Member[T, A]]:
-        """Take the next batch. A member never overtakes an earlier member of its tenant with the same key."""
-        draft: BatchDraft[T, A] = BatchDraft(self._policy, self._busy, is_shared=now < self._shared_until)
+        """Take the next batch. A member never overtakes an earlier member with the same key."""
+        for tenant, line in list(self._lines.items()):
+            self._drop_cancelled(line)
+            self._forget_idle(tenant, line)
+        is_shared = now < self._shared_until and self._size > self._policy.items
+        draft: BatchDraft[T, A] = BatchDraft(self._policy, self._order, is_shared=is_shared)
         waiting = [(tenant, line) for tenant, line in self._lines.items() if line.waiting]
         waiting.sort(key=lambda each: (each[1].running, each[1].lined_up))
         turns = deque(TenantTurns(line.waiting) for _, line in waiting)
@@ -192,7 +206,7 @@ class Coalescer(Generic[T, A]):
             turn = in_turn.popleft()
             if draft.add_next(turn):
                 in_turn.append(turn)
-        self._size -= sum(turn.removed for turn in turns)
+        self._size -= sum(turn.taken for turn in turns)
         for (tenant, line), turn in zip(waiting, turns, strict=True):
             turn.put_back()
             if turn.taken:
@@ -200,6 +214,24 @@ class Coalescer(Generic[T, A]):
                 self._line_up(line)
             self._forget_idle(tenant, line)
         return draft.members
+
+    def _drop_cancelled(self, line: TenantLine[T, A]) -> None:
+        """Drop the waiting members whose callers were cancelled, so that they block no key."""
+        if not line.cancelled:
+            return
+        line.cancelled = 0
+        for member in line.waiting:
+            if member.answer.cancelled():
+                self._size -= member.size
+                self._free_keys(member)
+        line.waiting = deque(member for member in line.waiting if not member.answer.cancelled())
+
+    def _free_keys(self, member: Member[T, A]) -> None:
+        for key in member.keys:
+            members = self._order[key]
+            members.remove(member)
+            if not members:
+                del self._order[key]
 
     def _forget_idle(self, tenant: str, line: TenantLine[T, A]) -> None:
         if not line.waiting and not line.running:
@@ -225,7 +257,8 @@ class Coalescer(Generic[T, A]):
         self, loop: asyncio.AbstractEventLoop, batch: Sequence[Member[T, A]], call: asyncio.Task[list[A | StageError]]
     ) -> None:
         self._calls.discard(call)
-        self._busy.difference_update(*(member.keys for member in batch))
+        for member in batch:
+            self._free_keys(member)
         for tenant in {member.tenant for member in batch}:
             line = self._lines[tenant]
             line.running -= 1
@@ -252,11 +285,7 @@ class TenantTurns(Generic[T, A]):
         self.waiting = waiting
         self.taken = 0
         """Total size of the tenant's members in the batch."""
-        self.removed = 0
-        """Total size of the members that no longer wait."""
         self.passed_over: list[Member[T, A]] = []
-        self.closed: set[Hashable] = set()
-        """Keys of the members that were passed over."""
 
     def put_back(self) -> None:
         """Let the members that were passed over wait again, in their order."""
@@ -266,11 +295,13 @@ class TenantTurns(Generic[T, A]):
 class BatchDraft(Generic[T, A]):
     """A batch in the making."""
 
-    def __init__(self, policy: CoalescePolicy, busy: set[Hashable], *, is_shared: bool) -> None:
+    def __init__(
+        self, policy: CoalescePolicy, order: Mapping[Hashable, Sequence[Member[T, A]]], *, is_shared: bool
+    ) -> None:
         self.members: list[Member[T, A]] = []
         self._policy = policy
         self._of_tenant = policy.tenant_items if is_shared and policy.tenant_items is not None else policy.items
-        self._closed = set(busy)
+        self._order = order
         self._size = self._weight = 0
 
     def is_full(self) -> bool:
@@ -280,14 +311,10 @@ class BatchDraft(Generic[T, A]):
         """Add the tenant's first member that fits. Return False when the tenant has no further turn."""
         while turn.waiting and turn.taken < self._of_tenant and len(turn.passed_over) < LOOKED_AT:
             member = turn.waiting.popleft()
-            if member.answer.cancelled():
-                turn.removed += member.size
-            elif self._fits(member, turn) and not self._is_closed(member, turn):
+            if self._fits(member, turn) and all(self._order[key][0] is member for key in member.keys):
                 self._add(member, turn)
                 return True
-            else:
-                turn.passed_over.append(member)
-                turn.closed |= member.keys
+            turn.passed_over.append(member)
         return False
 
     def _fits(self, member: Member[T, A], turn: TenantTurns[T, A]) -> bool:
@@ -298,16 +325,12 @@ class BatchDraft(Generic[T, A]):
             and (not turn.taken or turn.taken + member.size <= self._of_tenant)
         )
 
-    def _is_closed(self, member: Member[T, A], turn: TenantTurns[T, A]) -> bool:
-        return not (self._closed.isdisjoint(member.keys) and turn.closed.isdisjoint(member.keys))
-
     def _add(self, member: Member[T, A], turn: TenantTurns[T, A]) -> None:
         self.members.append(member)
         self._size += member.size
         self._weight += member.weight
-        self._closed |= member.keys
+        member.is_sent = True
         turn.taken += member.size
-        turn.removed += member.size
 
 
 def _own(error: StageError) -> StageError:
