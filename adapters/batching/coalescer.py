@@ -92,7 +92,7 @@ class Coalescer(Generic[T, A]):
     running calls; among equals, to the tenant that has waited longest with this number of calls. The tenants with
     waiting items then take turns, one item each, until the batch is full. So whatever one tenant queues, an item of
     another tenant waits only for the running calls and at most one batch. Within a tenant, items are sent in arrival
-    order. Items with a common key are sent in arrival order, also those of different tenants.
+    order. Items with a common key are sent in arrival order, even if they belong to different tenants.
     """
 
     def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: CoalescePolicy) -> None:
