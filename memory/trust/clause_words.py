@@ -124,6 +124,22 @@ PLAY: Final = (
 )
 """Words that open a role play, a story or a song."""
 
+PLAY_ENDS: Final = (
+    r"^(?:(?:ok|okay|yes|no|now|please|so|and|well|alright),? )*(?:let'?s )?(?:stop|end|quit|leave|drop) "
+    r"(?:it|this|that|here|now|(?:the |this |our |my )?(?:\w+ )?(?:game|story|play|scene|role ?-?play|act|song|dream"
+    r"|pretending|playing))\b"
+    r"|\b(?:game over|end of (?:the |this |our )?(?:\w+ )?(?:game|story|play|scene|role ?-?play|song)|out of character"
+    r"|back (?:to|in) (?:reality|real life|the real world)"
+    r"|(?:jokes?|kidding|games?|fiction) aside|in (?:reality|real life)|irl"
+    r"|for real now|seriously now|(?:the |this |our )?(?:game|story|play|scene|role ?-?play|song) is over"
+    r"|(?:spass|scherz) beiseite|genug gespielt|ende (?:der geschichte|des spiels|vom spiel)|in wirklichkeit|im ernst"
+    r"|(?:das spiel|die geschichte) ist (?:aus|vorbei|zu ende)|hor(?:en wir)? (?:jetzt )?auf damit"
+    r"|fuera de broma|bromas aparte|fin del (?:juego|cuento)|en (?:realidad|la vida real)|se acabo el juego"
+    r"|blague a part|fin (?:du jeu|de l'histoire)|en realite|dans la vraie vie)\b"
+    r"|(?:游戏|遊戲|故事)(?:结束|結束)|说真的|說真的|現実では|本当は"
+)
+"""Words that end it."""
+
 NEGATIONS: Final = """
 not no never cannot none nobody nothing neither nor without
 nicht kein keine keinen keinem keiner nie niemals ohne

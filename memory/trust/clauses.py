@@ -28,6 +28,7 @@ from .clause_words import (
     NEGATIONS,
     OTHERS,
     PLAY,
+    PLAY_ENDS,
     SPEAKERS,
     STATED_PERSON,
     UNSPACED_CUES,
@@ -43,6 +44,7 @@ _QUESTION: Final = re.compile(r"[?？]")
 _QUOTED: Final = re.compile(r"[\"“”„«»「」『』]")
 _NOT: Final = re.compile(r"n't\b")
 _PLAY: Final = re.compile(PLAY)
+_PLAY_ENDS: Final = re.compile(PLAY_ENDS)
 _STEM_MIN: Final = 3
 _PERSON_ENDINGS: Final = frozenset("aeiot")
 
@@ -86,6 +88,12 @@ def speaks_against(statement: str, sentence: str) -> bool:
 def plays(text: str) -> bool:
     """Return whether a text opens a role play, a story or a song."""
     return _PLAY.search(_plain(folded(text))) is not None
+
+
+def stops_playing(text: str) -> bool:
+    """Return whether a text ends a role play, a story or a song, and opens no other."""
+    rest, ends = _PLAY_ENDS.subn(" ", _plain(folded(text)).strip())
+    return ends > 0 and _PLAY.search(rest) is None
 
 
 # ------------------------------------------------------------------------------------------------ certain

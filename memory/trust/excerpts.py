@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Final
 
 from ..language.text import folded, one_line
-from .clauses import plays
+from .clauses import plays, stops_playing
 from .said_text import SaidText
 
 SAID_MAX: Final = 600
@@ -79,10 +79,11 @@ def _last_question(text: SaidText, before: Sequence[SaidText]) -> str | None:
 
 
 def _frame(pieces: Sequence[str], before: Sequence[SaidText]) -> str | None:
-    """Return the last earlier sentence of the user that opens a role play; None when there is none."""
+    """Return the last earlier sentence of the user that opens a role play; None when there is none, or when a later
+    sentence ends it."""
     said = [each for text in before if text.role == "user" for each in _sentences(text.own_text)]
-    opening = next((each for each in reversed([*said, *pieces]) if plays(each)), None)
-    return None if opening is None else one_line(opening)[:FRAME_MAX]
+    turning = next((each for each in reversed([*said, *pieces]) if plays(each) or stops_playing(each)), None)
+    return None if turning is None or stops_playing(turning) else one_line(turning)[:FRAME_MAX]
 
 
 def _sentences(text: str) -> list[str]:

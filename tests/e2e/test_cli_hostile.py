@@ -38,6 +38,8 @@ LINES = (
     ("show", "turns", *TENANT),
     ("recall", *USER, "--cue", "where"),
     ("recall", *USER, "--json"),
+    ("profile", *USER),
+    ("profile", *USER, "--json"),
     ("trace", "FACT", *TENANT),
     ("trace", "FACT", *TENANT, "--json"),
     ("rehydrate", "episode", *TENANT),

@@ -128,6 +128,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.trust.clauses.contradicts": lambda each: clauses.contradicts("Works at Acme", "user", each),
     "memory.trust.clauses.speaks_against": lambda each: clauses.speaks_against("Works at Acme", each),
     "memory.trust.clauses.plays": clauses.plays,
+    "memory.trust.clauses.stops_playing": clauses.stops_playing,
     "memory.trust.excerpts.excerpt": lambda each: excerpts.excerpt(each[-300:], *_said(each), _said(each)),
     "memory.trust.forget_requests.is_forget_request": lambda each: forget_requests.is_forget_request(
         each[:300], _said(each)

@@ -136,3 +136,31 @@ def test_an_excerpt_of_a_short_answer_has_the_last_question_only() -> None:
 def test_an_excerpt_names_the_role_play_that_it_is_in() -> None:
     before = [SaidText("user", "Let's play a game.")]
     assert excerpt("I am a king", SaidText("user", "I am a king."), before).frame == "Let's play a game."
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "Stop it.",
+        "OK, let's stop the game.",
+        "Jokes aside.",
+        "Game over!",
+        "Spaß beiseite.",
+        "Fin del juego.",
+        "Blague à part.",
+    ],
+)
+def test_a_role_play_ends_where_the_speaker_ends_it(ends: str) -> None:
+    before = [SaidText("user", "Let's play a game. I am a knight."), SaidText("user", ends)]
+    said = SaidText("user", "I live in Oslo.")
+    assert excerpt("I live in Oslo", said, before).frame is None
+    assert excerpt("I live in Oslo", SaidText("user", f"{ends} I live in Oslo."), before[:1]).frame is None
+    assert excerpt("I live in Oslo", said, [before[1], before[0]]).frame == "Let's play a game."
+
+
+@pytest.mark.parametrize(
+    "goes_on", ["Stop the horse.", "I end the war.", "In this story, back in reality, I am a king."]
+)
+def test_a_role_play_goes_on(goes_on: str) -> None:
+    before = [SaidText("user", "Let's play a game."), SaidText("user", goes_on)]
+    assert excerpt("I live in Oslo", SaidText("user", "I live in Oslo."), before).frame is not None
