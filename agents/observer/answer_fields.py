@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, get_args
 
+from ...memory.language.text import one_line
 from ...schemas.base import QUOTE_MAX
 from ...schemas.observations import Category, Durability
 from ...schemas.turns import SENSITIVITIES
@@ -73,8 +74,16 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
     "valid_until": "valid_to",
 }
 """Alternative field names that models use. Other spellings of a field's own name need no entry here."""
+USUAL_IMPORTANCE: Final[Mapping[Category, float]] = {
+    **dict.fromkeys(("identity", "profession", "relationship", "goal", "task"), 0.7),
+    **dict.fromkeys(("preference", "belief", "pattern", "event"), 0.6),
+}
+"""Importance by category, for a statement without a slot and without an importance. Other categories: the default of
+the field."""
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
+_NAME_PARTS: Final = re.compile(r"[a-z0-9]+")
+_NO_PHRASE: Final = frozenset({"", "null", "none", "n/a", "-", "unknown"})
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*")
 _USERS: Final = frozenset(
     {"the user", "the person the assistant serves", "users", "user's", "the user's", "current user", "this user"}
@@ -85,6 +94,23 @@ _USERS: Final = frozenset(
 def category(value: object) -> object:
     """Parse a category such as `Profession`, `employment`, `work/career`. The first known word counts."""
     return _first_known(value, CATEGORIES)
+
+
+def slot(value: object) -> object:
+    """Parse the name of a slot such as `Birth date`, `birth-date`."""
+    return "_".join(_NAME_PARTS.findall(value[:200].lower())) if isinstance(value, str) else value
+
+
+def phrase(value: object) -> object:
+    """Parse a value or a qualifier: a text, a number, or a list with one of them. Return None for an empty one."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        return value
+    value = one_line(value).strip()
+    return None if value.lower() in _NO_PHRASE else value
 
 
 def durability(value: object) -> object:

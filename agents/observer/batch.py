@@ -22,6 +22,7 @@ from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, appl
 from ...schemas import ids
 from ...schemas.errors import Poison
 from ...schemas.observations import AppliedPolicy, Observation, Observed
+from ...schemas.slots import OTHER
 from ...schemas.turns import SENSITIVITIES, Owner, Role, Sensitivity, Turn
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.retry import Calls
@@ -29,7 +30,7 @@ from ...streams.log.port import Record
 from ..common.model_call import model_breaker
 from ..common.structured_output import ParsedItems
 from ..common.turn_routing import TurnReading, occurred_at
-from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
+from .answer_schema import TASK, ObservationItem, form_for
 from .caps import over_cap, within_caps
 from .evidence import Verdicts, judged, placed_items
 from .flush import origins_after
@@ -129,14 +130,16 @@ class ValidObservation:
         """Return this observation merged with a repetition.
 
         The merged item has the evidence of the more trusted role; for equal roles, the longer evidence. A missing date
-        is taken from the repetition. The fields `replaces`, `is_correction` and `pinned` are taken only from the more
-        trusted role.
+        is taken from the repetition. The fields `replaces`, `is_correction`, `pinned` and the slot with its value are
+        taken only from the more trusted role. The first item with a slot gives the slot.
         """
         other = ValidObservation((place,), self.turn, item, role, self.spoken, _replaced(item))
         best = min((self, other), key=lambda each: (TRUST_ORDER.index(each.role), -len(each.item.evidence)))
         best_trusted = [each for each in (self, other) if each.role == best.role]
+        typed = next((each.item for each in best_trusted if each.item.slot != OTHER), best.item)
         joined = self.item.model_copy(
             update={
+                **typed.typed,
                 "evidence": best.item.evidence,
                 "is_correction": any(each.item.is_correction for each in best_trusted),
                 "pinned": any(each.item.pinned for each in best_trusted),
@@ -165,7 +168,7 @@ def prompt_for(session: SessionRow, pending: Sequence[BatchTurn], policy: Memory
         working=session.working,
         recent=session.recent,
         policy=policy.capture,
-        form=WORKING_ONLY if policy.tiers.working_only else WHOLE,
+        form=form_for(policy),
     )
 
 
@@ -174,7 +177,7 @@ def request_for(prompt: ObservePrompt, *, tenant_id: str) -> CompletionRequest[P
         task=TASK,
         tenant_id=tenant_id,
         messages=prompt.messages(),
-        json_schema=prompt.form.schema(len(prompt.turns)),
+        json_schema=prompt.schema,
         parse=lambda answer: prompt.form.parse(prompt.with_offsets(clean_value(answer))),
     )
 
@@ -426,6 +429,7 @@ def _candidate(
         entry_id=observation_id,
         subject=item.subject,
         content=item.content,
+        **item.typed,
         importance=importance_of(item, policy),
         durability=item.durability,
         category=item.category,

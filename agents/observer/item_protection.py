@@ -8,8 +8,10 @@ from dataclasses import replace
 from ...adapters.ports import Completion
 from ...memory.secrets.quotes import cut_quote
 from ...memory.secrets.secret_filter import SecretFilter, at_least
+from ...memory.trust.rendered_text import unsafe_text
 from ...memory.working_set.entries import EntryCandidate
 from ...schemas.base import CONTENT_MAX, SUBJECT_MAX
+from ...schemas.slots import QUALIFIER_MAX, VALUE_MAX
 from ..common.structured_output import ParsedItems
 from .answer_schema import ObservationItem
 
@@ -27,15 +29,23 @@ def without_secrets(answer: Answer | None, secrets: SecretFilter) -> Answer | No
     for place, item in answer.value.items:
         content, subject = secrets.text(item.content), secrets.text(item.subject)
         if content.text.strip() and subject.text.strip():
-            label = secrets.label(item.content, item.subject)
+            label = secrets.label(item.content, item.subject, item.value, item.qualifier)
             update = {
                 "content": content.text[:CONTENT_MAX],
                 "subject": subject.text[:SUBJECT_MAX],
+                "value": _shown(item.value, secrets, VALUE_MAX),
+                "qualifier": _shown(item.qualifier, secrets, QUALIFIER_MAX),
                 "sensitivity": at_least(item.sensitivity, label),
             }
             kept.append((place, item.model_copy(update=update)))
     dropped = answer.value.dropped + len(answer.value.items) - len(kept)
     return replace(answer, value=ParsedItems(tuple(kept), dropped, answer.value.faults))
+
+
+def _shown(text: str | None, secrets: SecretFilter, most: int) -> str | None:
+    """Return a value or a qualifier with masked secrets, or None when it must not be shown or is too long."""
+    masked = "" if text is None else secrets.text(text).text.strip()
+    return masked if 0 < len(masked) <= most and unsafe_text("statement", masked) is None else None
 
 
 def with_cut_quotes(candidates: Sequence[EntryCandidate], secrets: SecretFilter) -> list[EntryCandidate]:

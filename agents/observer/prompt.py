@@ -29,6 +29,8 @@ from .turn_cut import CHARACTERS_A_TOKEN, cut_to_size
 from .turn_source import TurnSource, text_of
 
 _TIMES: Final = ("due_at", "valid_from", "valid_to")
+ITEMS_MAX: Final = 256
+"""Maximum number of items that the schema of an answer allows."""
 _SHOWN_FROM: Final = timedelta(hours=1)
 """Time difference between message and turn from which the prompt shows the message's own time."""
 
@@ -140,22 +142,33 @@ class ObservePrompt:
 
     @cached_property
     def _rules(self) -> str:
-        return self.form.rules.format(max_per_message=self.policy.max_per_message)
+        return self.form.text(self.policy.max_per_message, self.policy.instructions)
 
-    def with_offsets(self, answer: JsonValue) -> JsonValue:
+    @property
+    def schema(self) -> dict[str, JsonValue]:
+        """The schema of the answer. The maximum number of items follows from the number of the users' messages.
+
+        This number is rounded up to a power of two, so that a server sees few schemas and can keep what it compiled.
+        """
+        messages = sum(max(1, sum(each.role == USER for each in turn.said)) for turn in self.turns)
+        most = self.form.most_of(self.policy.max_per_message) * (1 << (messages - 1).bit_length())
+        return self.form.schema(len(self.turns), most=min(most, ITEMS_MAX))
+
+    def with_offsets(self, answer: JsonValue, zone: tzinfo | None = None) -> JsonValue:
         """Return the answer with the turn's UTC offset added to every time without an offset.
 
-        A model writes times by the turn's clock and may leave out the offset.
+        A model writes times by the turn's clock and may leave out the offset. `zone`: the zone of the item that the
+        value is in.
         """
         if isinstance(answer, list):
-            return [self.with_offsets(each) for each in answer]
+            return [self.with_offsets(each, zone) for each in answer]
         if not isinstance(answer, dict):
             return answer
         named = self.turn_ids.get(short_id(answer.get("turn")) or "")
         turn = self.turns[0] if len(self.turns) == 1 else named
-        zone = None if turn is None else turn.occurred_at.tzinfo
+        zone = zone if turn is None else turn.occurred_at.tzinfo
         return {
-            name: _with_offset(value, zone) if name in _TIMES else self.with_offsets(value)
+            name: _with_offset(value, zone) if name in _TIMES else self.with_offsets(value, zone)
             for name, value in answer.items()
         }
 

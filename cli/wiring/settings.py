@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -30,10 +30,11 @@ from pydantic import (
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ...adapters.addresses import without_credentials
+from ...adapters.completions.factory import names_in
 from ...adapters.completions.request_fields import RequestFields, request_fields
 from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
-from ...memory.policies.budget import TASKS_OF, Tier
+from ...memory.policies.budget import TASKS_OF, Form, Tier
 from ...memory.policies.parsing import policy_from
 from ...schemas.collections import Consistency, Sharding
 from ...schemas.errors import Fatal
@@ -395,12 +396,16 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     except ValidationError as error:
         problems += [_problem(item["loc"], item["msg"], file) for item in error.errors(include_url=False)]
     policy, wrong = policy_from(MemoryPolicy, policy_table, path="memory")
+    form_problems = _form_problems(models_table)
     models, wrong_models = policy_from(ModelsPolicy, models_table, path="models")
     requests, wrong_requests = _requests_of(request_tables)
-    problems += [f"{file}: {line}" for line in (*wrong, *wrong_models, *wrong_requests)]
+    problems += [f"{file}: {line}" for line in (*wrong, *wrong_models, *form_problems, *wrong_requests)]
     if policy is not None and policy.models != ModelsPolicy():
         problems.append(f"{file}: memory.models: move the models of tasks to the table [models]")
     if settings is not None and policy is not None and models is not None:
+        observer = (names_in(models.observations) or settings.model_names)[0]
+        form = request_tables.get(observer, {}).get("form", models.form)
+        models = replace(models, form="short" if form == "short" else "full")
         policy = without_disabled_tiers(replace(policy, models=models))
         problems += _tier_problems(settings, policy)
     if settings is not None:
@@ -420,6 +425,12 @@ def _models(table: object) -> tuple[object, dict[str, Mapping[str, object]]]:
     return {name: value for name, value in table.items() if str(name) not in of_models}, of_models
 
 
+def _form_problems(table: object) -> list[str]:
+    if not isinstance(table, Mapping) or "form" not in table:
+        return []
+    return ["models.form: write it in the table of a model, [models.NAME]"]
+
+
 def _requests_of(tables: Mapping[str, Mapping[str, object]]) -> tuple[dict[str, RequestFields], list[str]]:
     """Read the tables `[models.NAME.request]`. Return the fields by model, and the problems."""
     requests: dict[str, RequestFields] = {}
@@ -427,11 +438,13 @@ def _requests_of(tables: Mapping[str, Mapping[str, object]]) -> tuple[dict[str, 
     for model, table in tables.items():
         path = f'models."{model}"'
         problems += [
-            f"{path}.{name}: there is no such setting{_perhaps(name, ['request'])}; quote a model name with dots: "
-            '[models."gpt-4.1".request]'
+            f"{path}.{name}: there is no such setting{_perhaps(name, ['request', 'form'])}; quote a model name with "
+            'dots: [models."gpt-4.1".request]'
             for name in table
-            if name != "request"
+            if name not in ("request", "form")
         ]
+        if table.get("form", "full") not in get_args(Form):
+            problems.append(f"{path}.form must be one of {', '.join(get_args(Form))}, not {table['form']!r}")
         if "request" in table:
             requests[model], wrong = request_fields(table["request"], path=f"{path}.request")
             problems += wrong

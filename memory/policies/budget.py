@@ -197,6 +197,9 @@ class BudgetPolicy:
         return TierPolicy(custom.phases, Ceiling(custom.tokens, custom.cost, custom.on_exceed))
 
 
+Form = Literal["full", "short"]
+
+
 @dataclass(frozen=True, slots=True)
 class ModelsPolicy:
     """The model of each task, or several models with commas: the first model is used, the others are its fallbacks.
@@ -213,8 +216,12 @@ class ModelsPolicy:
     insights: str = ""
     procedures: str = ""
     selection: str = ""
+    form: Form = "full"
+    """Form of the question about observations: `full`, or `short` for small models. `form` in the table of a model,
+    `[models.NAME]`, sets it for this model."""
 
     def __post_init__(self) -> None:
+        one_of("models.form", self.form, Form)
         for task, names in self.given.items():
             each_named = all(name.strip() for name in names.split(","))
             require(each_named, f"models.{task} must be a model's name, or several with commas, not {names!r}")

@@ -56,7 +56,7 @@ async def test_a_turn_becomes_a_record_a_working_entry_and_its_projection() -> N
     assert record.occurred_at.isoformat() == "2026-11-20T10:00:00+00:00"
     assert record.cause.model == "scripted"
     assert record.cause.usage is not None
-    assert (record.cause.prompt or "").startswith("observe/v1:sha256")
+    assert (record.cause.prompt or "").startswith("observe/v2:sha256")
     assert world.working() == world.projected() == ["Works at Google"]
     (entry,) = world.row().working.entries
     assert entry.salience == pytest.approx(0.7 * 2**-0.5)

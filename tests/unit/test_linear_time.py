@@ -24,7 +24,7 @@ from memstream.adapters.completions.offline import upkeep as offline_upkeep
 from memstream.adapters.completions.offline import voice as offline_voice
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
-from memstream.agents.observer.answer_schema import SCHEMA
+from memstream.agents.observer.answer_schema import WHOLE
 from memstream.memory.language import clean_text, identification, parsing, questions, text, tokenizer
 from memstream.memory.language.locales import locales
 from memstream.memory.policies import MemoryPolicy
@@ -112,7 +112,7 @@ def _offline(message: str) -> object:
 def _decode(message: str) -> object:
     for answer in (f"```{message}", f"<think>{message}", f"{{'observations': [{{'content': '{message}'}}]}}"):
         with suppress(answer_text.UnusableReply):
-            answer_text.read_answer([answer], SCHEMA)
+            answer_text.read_answer([answer], WHOLE.one)
     return None
 
 

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from memstream.adapters.completions.answer_text import MAX_REPAIRED, UnusableReply, read_answer
 from memstream.agents.consolidation.prompts import judge, prune, text_answer
-from memstream.agents.observer.answer_schema import SCHEMA
+from memstream.agents.observer.answer_schema import WHOLE
 from memstream.recall import llm_reranker
 
 ITEM: Final[dict[str, JsonValue]] = {
@@ -91,47 +91,47 @@ FORMS: Final[dict[str, str]] = {
     "damaged after reasoning": f"<think>{DRAFT}</think>{GOOD.replace('}]', ',}]')}",
 }
 OTHER_SHAPES: Final[dict[str, tuple[str, Mapping[str, JsonValue], JsonValue]]] = {
-    "JSON Lines": (f"{ONE}\n{json.dumps(OTHER)}", SCHEMA, {"observations": [ITEM, OTHER]}),
+    "JSON Lines": (f"{ONE}\n{json.dumps(OTHER)}", WHOLE.one, {"observations": [ITEM, OTHER]}),
     "answers line by line": (
-        f"{GOOD}\n{json.dumps({'observations': [OTHER]})}", SCHEMA, {"observations": [ITEM, OTHER]},
+        f"{GOOD}\n{json.dumps({'observations': [OTHER]})}", WHOLE.one, {"observations": [ITEM, OTHER]},
     ),
     "items by name, without a list": (
-        json.dumps({"o1": ITEM, "o2": OTHER}), SCHEMA, {"observations": [ITEM, OTHER]},
+        json.dumps({"o1": ITEM, "o2": OTHER}), WHOLE.one, {"observations": [ITEM, OTHER]},
     ),
-    "an empty answer on the next line": (f'{GOOD}\n{{"observations": []}}', SCHEMA, {"observations": [ITEM]}),
-    "an empty list in a JSON string": ('{"observations": "[]"}', SCHEMA, {"observations": []}),
+    "an empty answer on the next line": (f'{GOOD}\n{{"observations": []}}', WHOLE.one, {"observations": [ITEM]}),
+    "an empty list in a JSON string": ('{"observations": "[]"}', WHOLE.one, {"observations": []}),
     "no number in an item": (
-        GOOD.replace("0.5", "NaN").replace("0.1", "-Infinity"), SCHEMA,
+        GOOD.replace("0.5", "NaN").replace("0.1", "-Infinity"), WHOLE.one,
         {"observations": [{**ITEM, "emotion": {"valence": None, "arousal": None}}]},
     ),
     "names in capitals": (
-        json.dumps([{"Content": "Likes tea", "Evidence": "tea"}]), SCHEMA,
+        json.dumps([{"Content": "Likes tea", "Evidence": "tea"}]), WHOLE.one,
         {"observations": [{"Content": "Likes tea", "Evidence": "tea"}]},
     ),
-    "a numbered list": (f"1. {ONE}\n2. {json.dumps(OTHER)}", SCHEMA, {"observations": [ITEM, OTHER]}),
+    "a numbered list": (f"1. {ONE}\n2. {json.dumps(OTHER)}", WHOLE.one, {"observations": [ITEM, OTHER]}),
     "two items by name": (
-        json.dumps({"observations": {"o1": ITEM, "o2": OTHER}}), SCHEMA, {"observations": [ITEM, OTHER]},
+        json.dumps({"observations": {"o1": ITEM, "o2": OTHER}}), WHOLE.one, {"observations": [ITEM, OTHER]},
     ),
     "a line break in a string": (
-        GOOD.replace("at Fix", "at\nFix"), SCHEMA,
+        GOOD.replace("at Fix", "at\nFix"), WHOLE.one,
         {"observations": [{**ITEM, "content": "Works at\nFixpoint", "evidence": "I work at\nFixpoint"}]},
     ),
     "quotes in a string": (
-        GOOD.replace("at Fixpoint", 'at "Fixpoint" now'), SCHEMA,
+        GOOD.replace("at Fixpoint", 'at "Fixpoint" now'), WHOLE.one,
         {"observations": [{**ITEM, "content": 'Works at "Fixpoint" now', "evidence": 'I work at "Fixpoint" now'}]},
     ),
     "a statement about marks": (
-        json.dumps({"observations": [{**ITEM, "content": "Writes </think> after ```"}]}), SCHEMA,
+        json.dumps({"observations": [{**ITEM, "content": "Writes </think> after ```"}]}), WHOLE.one,
         {"observations": [{**ITEM, "content": "Writes </think> after ```"}]},
     ),
     "a statement about an opening mark, after reasoning": (
-        f"<think>hm</think>{json.dumps({'observations': [{**ITEM, 'evidence': 'I use <thoughts> a lot'}]})}", SCHEMA,
+        f"<think>hm</think>{json.dumps({'observations': [{**ITEM, 'evidence': 'I use <thoughts> a lot'}]})}", WHOLE.one,
         {"observations": [{**ITEM, "evidence": "I use <thoughts> a lot"}]},
     ),
-    "a string among the items": (f'{{"observations": ["x", {ONE}]}}', SCHEMA, {"observations": ["x", ITEM]}),
-    "nothing": ('{"observations": []}', SCHEMA, {"observations": []}),
-    "nothing, as a bare list": ("[]", SCHEMA, {"observations": []}),
-    "nothing, in a fence": ("Nothing to note.\n```json\n[]\n```", SCHEMA, {"observations": []}),
+    "a string among the items": (f'{{"observations": ["x", {ONE}]}}', WHOLE.one, {"observations": ["x", ITEM]}),
+    "nothing": ('{"observations": []}', WHOLE.one, {"observations": []}),
+    "nothing, as a bare list": ("[]", WHOLE.one, {"observations": []}),
+    "nothing, in a fence": ("Nothing to note.\n```json\n[]\n```", WHOLE.one, {"observations": []}),
     "bare ids": ('["e1", "f2"]', llm_reranker.SCHEMA, {"ids": ["e1", "f2"]}),
     "other ids": ('{"selected": ["e1", "f2"]}', llm_reranker.SCHEMA, {"ids": ["e1", "f2"]}),
     "a text by another name": ('{"summary": "Ana moved."}', text_answer.SCHEMA, {"text": "Ana moved."}),
@@ -140,7 +140,7 @@ OTHER_SHAPES: Final[dict[str, tuple[str, Mapping[str, JsonValue], JsonValue]]] =
         {"merges": [{"source_fact_ids": ["f1", "f2"], "merged_content": "x"}]},
     ),
     "an object without its list": ("{}", judge.SCHEMA, {}),
-    "another object, which the task's parser judges": ('{"notes": []}', SCHEMA, {"notes": []}),
+    "another object, which the task's parser judges": ('{"notes": []}', WHOLE.one, {"notes": []}),
 }  # fmt: skip
 UNUSABLE: Final[dict[str, str]] = {
     "empty": "",
@@ -149,7 +149,7 @@ UNUSABLE: Final[dict[str, str]] = {
     "a number": "3",
     "a list of numbers": "[1, 2]",
     "a bare list of strings": '["Works at Fixpoint"]',
-    "the schema": json.dumps(SCHEMA),
+    "the schema": json.dumps(WHOLE.one),
     "an opening mark alone": f"<think>{GOOD}",
     "reasoning alone": f"<think>{GOOD}</think> I cannot help with that.",
     "the analysis channel alone": f"<|channel|>analysis<|message|>{GOOD}",
@@ -167,7 +167,7 @@ UNUSABLE: Final[dict[str, str]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_of_an_answer_is_read(form: str) -> None:
-    assert read_answer([FORMS[form]], SCHEMA) == {"observations": [ITEM]}
+    assert read_answer([FORMS[form]], WHOLE.one) == {"observations": [ITEM]}
 
 
 @pytest.mark.parametrize("name", OTHER_SHAPES)
@@ -179,13 +179,13 @@ def test_an_answer_of_another_shape_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_no_answer_is_made_of(name: str) -> None:
     with pytest.raises(UnusableReply):
-        read_answer([UNUSABLE[name]], SCHEMA)
+        read_answer([UNUSABLE[name]], WHOLE.one)
 
 
 def test_the_first_text_with_an_answer_counts() -> None:
-    assert read_answer(["I call the tool.", GOOD, DRAFT], SCHEMA) == {"observations": [ITEM]}
+    assert read_answer(["I call the tool.", GOOD, DRAFT], WHOLE.one) == {"observations": [ITEM]}
     with pytest.raises(UnusableReply, match="not JSON"):
-        read_answer(["Sorry.", ""], SCHEMA)
+        read_answer(["Sorry.", ""], WHOLE.one)
 
 
 # ------------------------------------------------------------------------------------------------ any text
@@ -234,7 +234,7 @@ def test_a_cut_answer_gives_whole_items_or_none(given_items: list[dict[str, Json
     brackets = len("\n ]\n}" if lines else "]}")
     not_cut = sum(len(text) >= len(whole(count)) - brackets for count in range(1, len(given_items) + 1))
     try:
-        found = read_answer([text], SCHEMA)
+        found = read_answer([text], WHOLE.one)
     except UnusableReply:
         return
     assert isinstance(found, dict)
@@ -264,7 +264,7 @@ def test_what_is_around_an_answer_changes_nothing(given_items: list[dict[str, Js
     text = json.dumps({"observations": given_items})
     if "<" in wrapper and re.search(r"[<>|]", text):
         return  # marks in a statement
-    assert read_answer([wrapper.replace("{}", text)], SCHEMA) == {"observations": given_items}
+    assert read_answer([wrapper.replace("{}", text)], WHOLE.one) == {"observations": given_items}
 
 
 @given(items(PLAIN), st.sampled_from(["python", "commas", "names", "lines"]), st.sampled_from(WRAPPERS))
@@ -278,7 +278,7 @@ def test_a_repaired_answer_has_the_same_items(
         "names": re.sub(r'"(\w+)":', r"\1:", json.dumps(answer, ensure_ascii=False)),
         "lines": json.dumps(answer, indent=4, ensure_ascii=False).replace("\n", "\r\n\r\n"),
     }[damage]
-    read = read_answer([wrapper.replace("{}", text)], SCHEMA)
+    read = read_answer([wrapper.replace("{}", text)], WHOLE.one)
     assert read == answer
 
 
@@ -296,7 +296,7 @@ def test_a_damaged_answer_never_raises_and_invents_nothing(
         at = place % (len(text) + 1)
         text = text[:at] + sign + text[at + 1 :]
     try:
-        read = read_answer([text], SCHEMA)
+        read = read_answer([text], WHOLE.one)
     except UnusableReply:
         return
     inner = read.get("observations", read) if isinstance(read, dict) else read  # the name of the list may be damaged
@@ -306,7 +306,7 @@ def test_a_damaged_answer_never_raises_and_invents_nothing(
 @given(st.text(alphabet=st.characters(exclude_characters='{["')))
 def test_a_text_without_an_object_is_no_answer(text: str) -> None:
     with pytest.raises(UnusableReply):
-        read_answer([text], SCHEMA)
+        read_answer([text], WHOLE.one)
 
 
 def _words(text: str) -> set[str]:

@@ -17,7 +17,7 @@ from memstream.adapters.completions.offline import OfflineCompletions, why_silen
 from memstream.adapters.completions.offline.prompt import read_prompt
 from memstream.adapters.completions.offline.voice import Silence
 from memstream.adapters.ports import CompletionRequest, Message
-from memstream.agents.observer.answer_schema import SCHEMA, TASK, WHOLE
+from memstream.agents.observer.answer_schema import TASK, WHOLE
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn
 from memstream.agents.observer.speakers import ShownMessage
 from memstream.memory.policies import CapturePolicy
@@ -99,7 +99,7 @@ async def test_the_observers_own_prompt_is_understood() -> None:
     working = WorkingSet(entries=tuple(_entry(subject, content) for subject, content in entries))
     shown = ObservePrompt(turns=(turn,), working=working, recent=(), policy=CapturePolicy())
     request = CompletionRequest(
-        task=TASK, tenant_id="acme", messages=shown.messages(), json_schema=SCHEMA, parse=WHOLE.parse
+        task=TASK, tenant_id="acme", messages=shown.messages(), json_schema=WHOLE.one, parse=WHOLE.parse
     )
     prompt = read_prompt(request.messages)
     assert [(known.subject, known.content) for known in prompt.working] == entries

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from memstream.adapters.completions.request_fields import RequestFields
 from memstream.cli.wiring.checks import Check
@@ -12,7 +14,7 @@ from memstream.cli.wiring.model_trial import SAID, try_observer
 from memstream.cli.wiring.settings import Settings
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import Price
-from tests.support.model_server import ModelServer, Script, error, observing
+from tests.support.model_server import Answer, Ask, ModelServer, Script, error, observing
 
 POLICY = MemoryPolicy()
 GOOD = observing({"I work at Fixpoint": [{"content": "Works at Fixpoint", "category": "Employment"}]})
@@ -77,3 +79,30 @@ async def test_what_is_missing_is_named() -> None:
     [check] = await try_observer(Settings(model="m"), POLICY)
     assert not check.ok
     assert "OPENAI_API_KEY" in check.detail
+
+
+def of_a_small_model(ask: Ask) -> Answer:
+    """Passing statements in the full form, and lasting ones in the short form."""
+    schema: Any = ask.body["response_format"]
+    fields = schema["json_schema"]["schema"]["properties"]["observations"]["items"]["properties"]
+    item: dict[str, JsonValue] = {"evidence": "I work at Fixpoint as a nurse", "content": "Works at Fixpoint"}
+    passing: dict[str, JsonValue] = {"durability": "transient", "importance": 0} if "details" in fields else {}
+    return {"observations": [{**item, **passing, "slot": "employer", "subject": "user", "replaces": None}]}
+
+
+async def test_it_recommends_the_short_form_when_the_full_form_yields_no_fact() -> None:
+    check, server = await tried(of_a_small_model)
+    assert check.ok
+    assert 'and 1 of the short form would: write form = "short" under [models."m"]' in check.detail
+    assert len(server.asks) == 2
+    short = replace(POLICY, models=replace(POLICY.models, form="short"))
+    check, server = await tried(of_a_small_model, short)
+    assert "form = " not in check.detail
+    assert len(server.asks) == 1
+
+
+async def test_it_recommends_no_form_when_both_fail_or_the_full_form_works() -> None:
+    check, server = await tried(lambda ask: {"observations": []})
+    assert ("form = " in check.detail, len(server.asks)) == (False, 2)
+    check, server = await tried(GOOD)
+    assert ("form = " in check.detail, len(server.asks)) == (False, 1)

@@ -499,6 +499,21 @@ region = "eu"
 """
 
 
+@pytest.mark.parametrize(
+    ("lines", "form"),
+    [
+        ('[models]\nobservations = "m, big"\n[models.m]\nform = "short"', "short"),
+        ('[models]\nobservations = "big, m"\n[models.m]\nform = "short"', "full"),
+        ('model = "m"\n[models.m]\nform = "short"', "short"),
+        ('model = "m"\n[models.m.request]\nseed = 7', "full"),
+        ('[models.m]\nform = "short"', "full"),
+    ],
+)
+def test_the_form_is_the_one_of_the_first_model_of_observations(tmp_path: Path, lines: str, form: str) -> None:
+    (tmp_path / "memstream.toml").write_text(lines)
+    assert load()[1].models.form == form
+
+
 def test_request_fields_of_a_model(tmp_path: Path) -> None:
     (tmp_path / "memstream.toml").write_text(REQUESTS)
     settings, policy = load()
@@ -525,6 +540,8 @@ def test_request_fields_of_a_model(tmp_path: Path) -> None:
         ('[models.m.request.headers]\nX-A = "a\\nb"', "X-A: expected the name and the value of an HTTP header"),
         ("[models.m.request.headers]\nHost = 'b'", "Host: memstream sets this header"),
         ("[models.m.request.headers]\nAPI-Key = 'geheim'", "secrets belong in the environment, as OPENAI_API_KEY"),
+        ("[models.m]\nform = 'tiny'", "models.\"m\".form must be one of full, short, not 'tiny'"),
+        ("[models]\nform = 'short'", "models.form: write it in the table of a model, [models.NAME]"),
         ("[models.m]\nrequest = 3", 'models."m".request: expected a table [models."m".request]'),
         ("[models.m]\nreqest = {}", 'models."m".reqest: there is no such setting (did you mean request?)'),
         ("[models.gpt-4.1.request]\na = 1", 'quote a model name with dots: [models."gpt-4.1".request]'),
