@@ -19,3 +19,8 @@ Task = Literal[
 ]
 
 TASKS: Final[tuple[Task, ...]] = get_args(Task)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Split a comma-separated list of models' names. Drop duplicates, keep the order."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from ...schemas.tasks import Task
+from ...schemas.tasks import Task, names_in
 from ..addresses import without_credentials
 from ..ports import Completions, Places, UsageSink
 from ..spend_meter import Meter
@@ -91,11 +91,6 @@ def create_completions(
             note="it knows only simple English sentences; set OPENAI_API_KEY for a real model",
         )
     return CompletionsByTask(default=completions, by_task=by_task, made=tuple(made.values()))
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """Split a comma-separated list of names. Drop duplicates, keep the order."""
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _offline(sink: UsageSink) -> Completions:

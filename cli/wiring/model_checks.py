@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import httpx
 
-from ...adapters.completions.factory import OFFLINE, names_in
+from ...adapters.completions.factory import OFFLINE
 from ...client.errors import Misconfigured
 from ...client.proxies import open_http
-from ...schemas.tasks import Task
+from ...schemas.tasks import Task, names_in
 from .broker import COMMAND_TIMEOUT
 from .checks import Check
 from .ports import secret

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from ...adapters.completions.factory import OFFLINE, create_completions, names_in
+from ...adapters.completions.factory import OFFLINE, create_completions
 from ...adapters.completions.openai import OpenAICompletions
 from ...adapters.ports import Completion
 from ...agents.common.structured_output import ParsedItems
@@ -24,6 +24,7 @@ from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.trust.evidence import words_of
 from ...memory.trust.verbatim_quote import verbatim_quote
 from ...schemas.errors import StageError
+from ...schemas.tasks import names_in
 from ...schemas.topics import TURNS
 from ...schemas.turns import Owner, Turn
 from ...schemas.working_set import WorkingSet

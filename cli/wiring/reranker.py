@@ -7,6 +7,7 @@ import importlib
 from ...adapters.ports import Reranker, UsageSink
 from ...memory.policies import MemoryPolicy
 from ...recall.llm_reranker import LlmReranker
+from ...schemas.tasks import names_in
 from ..errors import usage
 from .settings import OFFLINE, Settings
 
@@ -48,7 +49,7 @@ def new_selector(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -
 
 
 def _selector(settings: Settings, policy: MemoryPolicy, sink: UsageSink, *, needed_by: str) -> LlmReranker:
-    from ...adapters.completions.factory import create_completions, names_in
+    from ...adapters.completions.factory import create_completions
     from .ports import secret
 
     if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:

@@ -30,7 +30,6 @@ from pydantic import (
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ...adapters.addresses import without_credentials
-from ...adapters.completions.factory import names_in
 from ...adapters.completions.request_fields import RequestFields, request_fields
 from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
@@ -38,6 +37,7 @@ from ...memory.policies.budget import TASKS_OF, Form, Tier
 from ...memory.policies.parsing import policy_from
 from ...schemas.collections import Consistency, Sharding
 from ...schemas.errors import Fatal
+from ...schemas.tasks import names_in
 from ...schemas.text_files import toml_of
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint
