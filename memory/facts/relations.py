@@ -190,7 +190,7 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
         first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
         if first and _names_differ(denial, claim, pack):
             return False  # denial: was married to Ruth; claim: is married to Selma
-        said = tuple(word for word in denial.said if not tells_when(word, pack))
+        said = tuple(word for word in denial.said if not tells_when(word, pack)) or denial.said
         return first or _names(said, claim, pack)
     return bool(denial.words) and _names(denial.words, claim, pack)
 

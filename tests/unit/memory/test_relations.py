@@ -44,6 +44,9 @@ def related(old: str, new: str) -> ClaimRelation:
         ("Has a small dog named Rex", "Has a dog", Relation.LESS),
         ("Likes tea", "Likes tea towels", Relation.BESIDE),
         ("Likes olives", "Doesn't like anchovies", Relation.APART),
+        ("Dislikes mornings", "Loves jazz", Relation.APART),  # a time may be what is disliked
+        ("Likes jazz", "Dislikes Mondays", Relation.APART),
+        ("Loves mornings", "Dislikes mornings", Relation.DENIED),
         ("Likes tea", "No longer likes tea", Relation.DENIED),
         ("No longer likes tea", "Likes tea", Relation.DENIED),
         ("Drinks black coffee", "No longer drinks coffee", Relation.DENIED),
