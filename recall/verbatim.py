@@ -90,7 +90,7 @@ class VerbatimReader:
         if not is_whole(row, episode):
             log.error("archive_damaged", tenant_id=ref.tenant_id, episode_id=ref.episode_id, sha256=row.sha256)
             return VerbatimResult(ref.episode_id, None, "damaged", episode.archived_at)
-        if not await self._may_be_shown(row):
+        if not await self.may_be_shown(row):
             return None
         told = RecallReport(
             recall_id=str(uuid.uuid4()),
@@ -105,6 +105,24 @@ class VerbatimReader:
         accessed = row.model_copy(update={"accessed_at": max(row.accessed_at, now)})
         until = archive_expiry(accessed, self._policies.of(ref.tenant_id).gist)
         return VerbatimResult(ref.episode_id, row.content, None, episode.archived_at, row.sha256, until)
+
+    async def may_be_shown(self, row: ArchivedText) -> bool:
+        """Return whether the text may be shown. The text is withheld when facts have the same statement and all these
+        facts are in a state of `WITHHELD`."""
+        if not await self._existing.has(FACTS):
+            return True
+        found = await self._store.select(
+            FACTS,
+            tenant_id=row.tenant_id,
+            where=models.Filter(
+                must=[equals("owner_key", row.owner_key), any_of("evidence[].observation_id", (row.observation_id,))]
+            ),
+        )
+        facts = (StoredFact.from_payload(each.payload) for each in found)
+        sayings = [
+            FactClaim(each.content, frozenset((row.observation_id,)), each.state not in WITHHELD) for each in facts
+        ]
+        return is_episode_believed(row.content, row.observation_id, sayings, more_than=self._same_from)
 
     # -------------------------------------------------------------------------------------------- within
     async def _episode(self, ref: EpisodeRef) -> StoredEpisode | None:
@@ -124,21 +142,3 @@ class VerbatimReader:
         archive_id = ids.archive_id(ref.episode_id)
         found = await self._store.get(ARCHIVE, tenant_id=ref.tenant_id, ids=[archive_id])
         return ArchivedText.from_payload(found[archive_id].payload) if archive_id in found else None
-
-    async def _may_be_shown(self, row: ArchivedText) -> bool:
-        """Return whether the text may be shown. The text is withheld when facts have the same statement and all these
-        facts are in a state of `WITHHELD`."""
-        if not await self._existing.has(FACTS):
-            return True
-        found = await self._store.select(
-            FACTS,
-            tenant_id=row.tenant_id,
-            where=models.Filter(
-                must=[equals("owner_key", row.owner_key), any_of("evidence[].observation_id", (row.observation_id,))]
-            ),
-        )
-        facts = (StoredFact.from_payload(each.payload) for each in found)
-        sayings = [
-            FactClaim(each.content, frozenset((row.observation_id,)), each.state not in WITHHELD) for each in facts
-        ]
-        return is_episode_believed(row.content, row.observation_id, sayings, more_than=self._same_from)

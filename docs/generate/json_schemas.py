@@ -36,6 +36,7 @@ from memstream.schemas.commands import (
     SessionEnd,
 )
 from memstream.schemas.episodes import EpisodesRecorded
+from memstream.schemas.export import ExportLine
 from memstream.schemas.facts import Fact, FactUpdated
 from memstream.schemas.observations import Observed
 from memstream.schemas.policies import TenantPolicy
@@ -107,6 +108,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("recalled_item", RecalledItem, "produced", "one item of an answer of recall"),
     Published("command_result", CommandResult, "produced", "value on memory.commands.results"),
     Published("tenant_policy", TenantPolicy, "sent", "value on memory.policies"),
+    Published("export_line", ExportLine, "produced", "one line of an export"),
     *_edits(),
 )
 
