@@ -14,6 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from .. import __version__
 from ..recall.context import ContextService
+from ..recall.export.exporter import MemoryExporter
 from ..recall.profile import ProfileReader
 from ..recall.provenance import FactTracer
 from ..recall.record_reader import RecordReader
@@ -29,6 +30,7 @@ from ..tools.tool_port import ToolPort
 from . import (
     context,
     edits,
+    export,
     health,
     held_records,
     maintenance,
@@ -78,6 +80,7 @@ class Services:
     profiles: ProfileReader
     fact_tracer: FactTracer
     verbatim_reader: VerbatimReader
+    exporter: MemoryExporter
     editor: MemoryEditor
     tools: ToolPort
     readiness: Readiness
@@ -173,6 +176,7 @@ def create_app(
     app.include_router(
         verbatim.router(verbatim_reader=services.verbatim_reader, credentials=credentials, now=services.now)
     )
+    app.include_router(export.router(exporter=services.exporter, pools=pools, credentials=credentials, limits=limits))
     app.include_router(
         maintenance.router(
             commands=services.commands,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import wraps
@@ -83,6 +83,16 @@ class BlockingMemory:
             return [fact async for fact in self._memory.api.facts(**fields)]
 
         return self._wait(collect())
+
+    def export(self, **fields: JsonValue) -> Iterator[bytes]:
+        """Yield the lines of an export; see `Api.export`."""
+        lines = self._memory.api.export(**fields)
+        try:
+            while (line := self._wait(_next(lines))) is not None:
+                yield line
+        finally:
+            if self._loop.is_running():
+                self._wait(lines.aclose())
 
     def fact(self, fact_id: str, **fields: JsonValue) -> Fact:
         return self._wait(self._memory.api.fact(fact_id, **fields))
@@ -163,6 +173,10 @@ class BlockingMemory:
         except BaseException:
             future.cancel()
             raise
+
+
+async def _next(lines: AsyncGenerator[bytes]) -> bytes | None:
+    return await anext(lines, None)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from .errors import (
     Unavailable,
     translate_errors,
 )
+from .export import Calls, export_lines
 from .turns import Privacy, TurnLike, encode_turn
 
 WAIT_FIRST, WAIT_MAX = 0.2, 5.0
@@ -180,6 +181,15 @@ class Api(Edits):
             if page.next is None:
                 return
             params["cursor"] = page.next
+
+    def export(self, **fields: JsonValue) -> AsyncGenerator[bytes]:
+        """Yield the lines of an export (NDJSON), each with its line end. The last line has the kind `end`.
+
+        A broken connection is opened again, and the export continues after the last whole page. `fields` are the
+        parameters of `GET /v1/export`: tenant_id, user_id, ceiling, embeddings, conversations. Raises Unavailable if
+        the server sends nothing for the time limit of a call.
+        """
+        return export_lines(Calls(self.http, self.timeout, error_of), long_names(fields))
 
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
         """Send a request, and repeat it while the server is unavailable. Raises the error that `error_of` returns."""

@@ -9,6 +9,7 @@ from ...adapters.ports import Embedder, Reranker, VectorStore
 from ...memory.policies import MemoryPolicy
 from ...memory.tenant_policies import TenantPolicies
 from ...recall.context import ContextService
+from ...recall.export.exporter import MemoryExporter
 from ...recall.llm_reranker import LlmReranker
 from ...recall.model_choice import ModelChoice
 from ...recall.profile import ProfileReader
@@ -39,6 +40,7 @@ class MemoryServices:
     profiles: ProfileReader
     fact_tracer: FactTracer
     verbatim_reader: VerbatimReader
+    exporter: MemoryExporter
     commands: CommandPort
     editor: MemoryEditor
     tools: ToolBox
@@ -105,6 +107,9 @@ def memory_services(
         profiles=profiles,
         fact_tracer=FactTracer(store=store, log=log),
         verbatim_reader=verbatim,
+        exporter=MemoryExporter(
+            store=store, log=log, embedder=embedder.identity.name, may_show=verbatim.may_be_shown, now=utc_now
+        ),
         commands=commands,
         editor=editor,
         tools=ToolBox(

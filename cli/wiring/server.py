@@ -289,6 +289,7 @@ class HttpServer:
             ),
             fact_tracer=memory.fact_tracer,
             verbatim_reader=memory.verbatim_reader,
+            exporter=memory.exporter,
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
             recall_limit=lambda tenant_id, agent_id: policies.of(tenant_id, agent_id).recall.limit,

@@ -55,14 +55,21 @@ INNER = {
     "TenantRecall.recall": "RecallService's",
     "BoundedLogReads.of_key": "of one key that FactTracer has checked",
     "FormerCounts.before": "partition counts alone",
+    "FactLog.after": "MemoryExporter's",
+    "FactLog.ends": "offsets alone",
+    "FactLog.pages": "MemoryExporter's",
+    "FactsAtMoment.returned": "returns what it is given",
     "LlmReranker.close": "no read",
     "LlmReranker.rerank": "orders what it is given",
     "LlmReranker.select": "chooses from what it is given",
     "RecordReader.joined_groups": "ids of groups that the caller has named",
     "RecallService.shortlist": "ModelChoice's",
     "DeadlineReads.ask": "asks what it is given",
+    "MemoryExporter.begin": "a time and offsets alone",
+    "MemoryExporter.totals": "numbers alone",
     "MemorySearch.run": "RecallService's",
     "PublishingRecall.recall": "RecallService's",
+    "VerbatimReader.may_be_shown": "of a row that its caller has",
 }
 NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "POST /v1/reflect", "GET /v1/tools",
             "POST /v1/facts/{fact_id}/approve", "POST /v1/facts/{fact_id}/reject"}  # fmt: skip
@@ -194,8 +201,8 @@ def public_coroutines(*modules: Any) -> Iterator[str]:
 
 def test_every_public_read_has_a_row() -> None:
     rooms = [
-        importlib.import_module(f"memstream.recall.{each.name}")
-        for each in pkgutil.iter_modules(memstream.recall.__path__)
+        importlib.import_module(each.name)
+        for each in pkgutil.walk_packages(memstream.recall.__path__, "memstream.recall.")
     ]
     readers = set(public_coroutines(*rooms, memstream.client.updates))
     routes = {

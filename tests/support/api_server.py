@@ -23,6 +23,7 @@ from memstream.cli.wiring.stages import utc_now
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.context import ContextService
+from memstream.recall.export.exporter import MemoryExporter
 from memstream.recall.profile import ProfileReader
 from memstream.recall.provenance import FactTracer
 from memstream.recall.record_reader import RecordReader
@@ -145,6 +146,7 @@ def app_over(
     reading = RecordReader(store=backing)
     sender = commands or NoCommands()
     editor = MemoryEditor(commands=sender, now=utc_now)
+    verbatim = VerbatimReader(store=backing, log=client, policies=TenantPolicies(MemoryPolicy()))
     services = Services(
         sender=TurnSender(client, SOURCE),
         commands=sender,
@@ -156,7 +158,10 @@ def app_over(
         record_reader=reading,
         profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),
-        verbatim_reader=VerbatimReader(store=backing, log=client, policies=TenantPolicies(MemoryPolicy())),
+        verbatim_reader=verbatim,
+        exporter=MemoryExporter(
+            store=backing, log=client, embedder="hashing", may_show=verbatim.may_be_shown, now=utc_now
+        ),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
         **more,

@@ -9,16 +9,19 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, cast
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import Completion, CompletionRequest, Completions, VectorStore
-from memstream.api.credentials import Credentials
+from memstream.api.credentials import Credentials, Scope
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
 from memstream.memory.policies import MemoryPolicy, RecallPolicy, RecallToolPolicy
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.context import ContextRequest, ContextService
+from memstream.recall.export.exporter import MemoryExporter
+from memstream.recall.export.request import ExportRequest
 from memstream.recall.llm_reranker import LlmReranker
 from memstream.recall.model_choice import ModelChoice
 from memstream.recall.paging import Page
@@ -29,6 +32,7 @@ from memstream.recall.shared import SharedRecall
 from memstream.recall.turn_trace import TurnRef, TurnTracer
 from memstream.schemas import ids
 from memstream.schemas.blocks import NamedRecord
+from memstream.schemas.export import ExportLine
 from memstream.schemas.facts import FactUpdated
 from memstream.schemas.topics import FACTS_UPDATED
 from memstream.schemas.turns import Owner
@@ -295,6 +299,53 @@ async def turn_trace(world: World, store: VectorStore, asked: Asked) -> Told:
     return told
 
 
+# ------------------------------------------------------------------------------------------------ exports
+async def exported(world: World, store: VectorStore, asked: Asked) -> Told:
+    owner = asked.who.owner if asked.by_owner else None
+    request = ExportRequest(asked.who.tenant, owner, asked.ceiling, removed=True)
+    exporter = MemoryExporter(
+        store=store,
+        log=world.log,
+        embedder="hashing",
+        may_show=world.rehydrating(store).may_be_shown,
+        now=lambda: LATER,
+    )
+    pages = exporter.pages(request, await exporter.begin(request))
+    return [each async for page in pages for line in page.lines for each in line_told(line)]
+
+
+async def exported_over_http(world: World, store: VectorStore, asked: Asked) -> Told:
+    users = [asked.who.user] if asked.by_owner else None
+    scopes: list[Scope] = ["memory:read", "memory:read-secret", "memory:admin"]
+    token = entry("t", tenants=[asked.who.tenant], scopes=scopes, users=users)
+    app = app_over(log=world.log, store=store, credentials=Credentials([token]))
+    async with called(app, token="t") as client:
+        answer = await client.get("/v1/export", params={"ceiling": asked.ceiling})
+    assert answer.status_code == 200, answer.text
+    lines = [ExportLine.read(line) for line in answer.text.splitlines()]
+    assert lines[-1].kind == "end"
+    return [each for line in lines for each in line_told(line)]
+
+
+def line_told(line: ExportLine) -> Told:
+    record: Any = line.record
+    match line.kind:
+        case "export" | "end":
+            return []
+        case "turn":
+            return [row_told(each) for each in record.messages]
+        case "holdings":
+            return [(record.tenant_id, Owner(scope="user", id=record.user_id).key(record.tenant_id))]
+        case "group":
+            return [group_told(record)]
+        case "links" | "working" | "archive":
+            return [row_told(record)]
+        case "fact_change":
+            return [fact_told(record), fact_told(record.fact)]
+        case _:
+            return [fact_told(record)]
+
+
 # ------------------------------------------------------------------------------------------------ over HTTP
 def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, method: str = "GET") -> Read:
     """Asked with a token of the tenant; with `by_owner` a token of the user alone. `told`: the field where ids stand;
@@ -359,6 +410,7 @@ def ids_in(answer: Any, name: str) -> list[str]:
     return [each for value in answer for each in ids_in(value, name)] if isinstance(answer, list) else []
 
 
+LATER = NOW + timedelta(days=1)
 RECORDS = "user session limit subject as_of known_at ceiling cursor"
 RECALL = "user session cue limit subject as_of known_at ceiling"
 
@@ -393,6 +445,8 @@ READS: dict[str, Read] = {
     "ModelChoice.recall": chosen,
     "ContextService.context": contexts,
     "ProfileReader.profile": profile,
+    "MemoryExporter.pages": exported,
+    "GET /v1/export": exported_over_http,
     "RecordReader.facts": pages("facts", lambda fact: [fact_told(fact)]),
     "RecordReader.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
     "RecordReader.working": pages("working", lambda row: [row_told(row)]),
