@@ -4,6 +4,9 @@ Each word is hashed to one of 2 048 dimensions and a sign. A text's vector is th
 the count damps repeated words, and the sum is scaled to length 1. Word order is ignored. Two different words get
 unrelated dimensions, even if their meanings are similar. Source: Weinberger et al. 2009, "Feature Hashing for Large
 Scale Multitask Learning".
+
+A text that is not ASCII has further terms (`schemas/terms.py`): pairs of letters in scripts without spaces, and words
+without accents. The features of its words stay the same, so records stored before these terms existed are still found.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
+from ...schemas.terms import added_terms
 from ..ports import EmbedderIdentity
 from ..unicode import replace_surrogates
 
@@ -46,9 +50,12 @@ class HashingEmbedder:
         return None
 
     def _vector(self, text: str) -> list[float]:
-        folded = unicodedata.normalize("NFKC", replace_surrogates(text)).casefold()
+        plain = replace_surrogates(text)
+        folded = unicodedata.normalize("NFKC", plain).casefold()
+        features = Counter(_WORD.findall(folded))
+        features.update([term for term in added_terms(plain) if term not in features])
         weights: dict[int, float] = {}
-        for feature, count in Counter(_WORD.findall(folded)).items():
+        for feature, count in features.items():
             place, sign = self._known(feature) if len(feature) <= WORD_MAX else _place(feature)
             weights[place] = weights.get(place, 0.0) + sign * math.sqrt(count)
         length = math.sqrt(sum(weight * weight for weight in weights.values()))

@@ -17,6 +17,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from ...schemas.terms import WORD, fold, is_spaceless, pieces
 from ..language.locales import Locale
 from ..language.tokenizer import compared
 
@@ -36,14 +37,28 @@ MEANING: Final = 0.5
 """Weight of the meaning, 0 to 1. The words have the rest of the weight."""
 SLIP: Final = 0.75
 """Minimum similarity of two words, 0 to 1, at which one counts as a typing error for the other."""
-SHORTEST: Final = 4
+SHORTEST: Final = 5
 """Letters of the shortest word that is checked for typing errors."""
 LONGEST: Final = 40
 """Letters of the longest word that is checked for typing errors, because the comparison takes quadratic time."""
-BEGINNING: Final = 3
-"""Minimum number of equal letters at the beginning of two forms of a word."""
+BEGINNING: Final = 5
+"""Minimum number of equal letters at the beginning of two forms of a word, in a language whose pack has a stemmer."""
+BEGINNING_UNSTEMMED: Final = 4
+"""The same number in a language without a stemmer, where also the endings of grammar are still there."""
+ALIKE: Final = 0.65
+"""Minimum share of equal letters at the beginning of two forms of a word, of the letters of both, 0 to 1."""
+ENDING: Final = 3
+"""Maximum number of letters in the ending of a form."""
+JOINED: Final = 2
+"""Maximum number of letters of a word that an apostrophe joins to the next word: `l'`, `qu'`."""
 USER: Final = "user"
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD: Final = re.compile(rf"{WORD}(?:['’]{WORD})*(?:[+#]+(?!\w))?")
+_JOINING: Final = re.compile("[\u05d0-\u05ea\u0620-\u064a]")
+"""A letter of Hebrew or Arabic, which write short words and the next word together."""
+_JOINING_ONLY: Final = re.compile("[הובלמשכ]{1,2}|[وفبكل]{1,2}")
+"""The short words that are joined: Hebrew and, in, to, from, that, as and the; Arabic and, so, in, as and to."""
+_JOINED_TO: Final = 3
+"""Letters of the shortest word to which they are joined."""
 _NONE: Final = frozenset[str]()
 
 
@@ -151,7 +166,7 @@ class _CueWords:
         for own in said:
             if not asked.isdisjoint(own):
                 frequency.update(asked & own)
-        forms = _forms(asked, frozenset[str]().union(*said, *quoted))
+        forms = _forms(asked, frozenset[str]().union(*said, *quoted), pack)
         same = topics(pack)
         self._weights = {word: math.log(1 + len(said) / (1 + frequency[word])) for word in asked}
         self._total = sum(self._weights.values())
@@ -199,31 +214,43 @@ def _counting(word: str, forms: AbstractSet[str], related: AbstractSet[str]) -> 
 
 def _asked(cue: str, pack: Locale) -> frozenset[str]:
     """Return the content words of the cue. If the cue has only function words, return all its words."""
-    found = [_plain(word) for word in _WORD.findall(cue)]
+    found = [_plain(word, pack) for word in _WORD.findall(cue)]
     asking = pack.questions
     empty = pack.stop_words | pack.separators | asking.openers | asking.auxiliaries | asking.fillers
-    significant = [word for word in found if word not in empty or _stem(word, pack) in topics(pack)]
-    return frozenset(_stem(word, pack) for word in significant or found)
+    significant = [word for word in found if word not in empty or not topics(pack).keys().isdisjoint(_stem(word, pack))]
+    return frozenset(each for word in significant or found for each in _stem(word, pack))
 
 
-def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, frozenset[str]]:
+def _forms(asked: Collection[str], vocabulary: AbstractSet[str], pack: Locale) -> dict[str, frozenset[str]]:
     """Return, for each word of the cue, the other forms of this word in `vocabulary` (the words of the candidates).
 
     If `vocabulary` contains neither the word nor another form, return the words of `vocabulary` that differ from the
     word by a typing error.
     """
-    begin = {word: word[: max(BEGINNING, len(word) - 2)] for word in asked}
-    begins = tuple(begin.values())
-    likely = [each for each in vocabulary if each.startswith(begins)]
-    forms = {
-        word: frozenset(each for each in likely if each.startswith(begin[word]) and len(each) <= len(begin[word]) + 2)
-        - {word}
-        for word in asked
-    }
+    least = BEGINNING if pack.suffixes else BEGINNING_UNSTEMMED
+    begins = tuple({word[:least] for word in asked if len(word) >= least})
+    likely = [each for each in vocabulary if each.startswith(begins)] if begins else []
+    if any(_JOINING.match(word) for word in asked):
+        likely += [each for each in vocabulary if _JOINING.match(each)]
+    forms = {word: frozenset(each for each in likely if each != word and _is_form(each, word, least)) for word in asked}
     unknown = [
         word for word in asked if word not in vocabulary and not forms[word] and SHORTEST <= len(word) <= LONGEST
     ]
-    return forms | {word: frozenset(_slips(word, vocabulary)) for word in unknown}
+    return forms | {word: frozenset(_slips(word, vocabulary)) for word in unknown if not is_spaceless(word)}
+
+
+def _is_form(one: str, other: str, least: int) -> bool:
+    """Return whether two words differ only in their endings: at least `least` and most of their letters are equal.
+
+    In Hebrew and Arabic, two words also are forms when one has prepositions or an article joined before it.
+    """
+    short, long = sorted((one, other), key=len)
+    if len(short) >= _JOINED_TO and long.endswith(short) and _JOINING_ONLY.fullmatch(long[: -len(short)]):
+        return True
+    same = next((place for place, letter in enumerate(short) if letter != long[place]), len(short))
+    if same < least or len(long) - same > ENDING or is_spaceless(short):
+        return False
+    return 2 * same >= ALIKE * (len(one) + len(other))
 
 
 def _slips(word: str, vocabulary: Iterable[str]) -> Iterator[str]:
@@ -238,23 +265,28 @@ def _slips(word: str, vocabulary: Iterable[str]) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------ words
 @lru_cache(maxsize=8_192)
 def stems(text: str, pack: Locale) -> frozenset[str]:
-    """Return the words of a text without their endings."""
-    return frozenset([_stem_of_word(word, pack) for word in _WORD.findall(text)])
+    """Return the words of a text without their endings. A script without spaces has pairs of letters instead."""
+    return frozenset([each for word in _WORD.findall(text) for each in _stem_of_word(word, pack)])
 
 
 @lru_cache(maxsize=32_768)
-def _stem_of_word(word: str, pack: Locale) -> str:
-    return _stem(_plain(word), pack)
+def _stem_of_word(word: str, pack: Locale) -> tuple[str, ...]:
+    return _stem(_plain(word, pack), pack)
 
 
 @lru_cache(maxsize=32_768)
-def _stem(word: str, pack: Locale) -> str:
-    return compared(word, pack)
+def _stem(word: str, pack: Locale) -> tuple[str, ...]:
+    return tuple(pieces(word)) if is_spaceless(word) else (fold(compared(word, pack)),)
 
 
-def _plain(word: str) -> str:
-    """Return a word in lower case without its apostrophe and the letters after it: `Nadia's` becomes `nadia`."""
-    return word.casefold().replace("’", "'").partition("'")[0]
+def _plain(word: str, pack: Locale) -> str:
+    """Return a word as the pack spells it, without case, accents, and the part that an apostrophe joins to it:
+    `Nadia's` becomes `nadia`, `l'été` becomes `ete`."""
+    before, _, after = word.casefold().replace("’", "'").partition("'")
+    said = after if len(before) <= JOINED < len(after) else before
+    for letter, instead in pack.letters.items():
+        said = said.replace(letter, instead)
+    return fold(said)
 
 
 @lru_cache(maxsize=8)
@@ -262,7 +294,7 @@ def topics(pack: Locale) -> Mapping[str, frozenset[str]]:
     """Return, for each word in a topic of the pack, all words of its topics. The words have no endings."""
     found: dict[str, frozenset[str]] = {}
     for topic in pack.topics:
-        group = frozenset(_stem(word, pack) for word in topic)
+        group = frozenset(each for word in topic for each in _stem(_plain(word, pack), pack))
         for word in group:
             found[word] = found.get(word, frozenset()) | group
     return found

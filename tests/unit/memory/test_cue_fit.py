@@ -124,7 +124,7 @@ def test_a_word_of_the_cue_counts_what_counts_most_for_it(cue: str, contents: li
     said, quoted = [stems(each, ENGLISH) for each in contents], [stems(each, ENGLISH) for each in quotes]
     words = _CueWords(cue, said, quoted, ENGLISH)
     asked = _asked(cue, ENGLISH)
-    forms, same = _forms(asked, frozenset[str]().union(*said, *quoted)), topics(ENGLISH)
+    forms, same = _forms(asked, frozenset[str]().union(*said, *quoted), ENGLISH), topics(ENGLISH)
 
     def counts(word: str, among: AbstractSet[str]) -> float:
         if word in among:
