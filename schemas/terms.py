@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Final
 
 WORDS_KEPT: Final = 16_384
@@ -85,7 +86,7 @@ def pieces(word: str) -> Iterator[str]:
         if len(letters) == 1:
             yield run
             continue
-        for one, other in zip(letters, letters[1:], strict=False):
+        for one, other in pairwise(letters):
             yield one + other
         yield from (each for each in letters if _IDEOGRAPH.match(each))
 

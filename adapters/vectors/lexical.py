@@ -18,7 +18,7 @@ from ...schemas.terms import added_terms, as_word
 
 
 class LexicalEncoder:
-    """BM25 encoder with English stop words and stemming. Words of other languages are compared without endings removed."""
+    """BM25 encoder with English stop words and stems. Words of other languages keep their endings."""
 
     def __init__(self) -> None:
         self._bm25 = edge.Bm25()

@@ -35,7 +35,7 @@ def test_a_word_with_and_without_its_marks_is_one_word(one: str, other: str) -> 
     assert fold(one) == fold(other)
 
 
-@pytest.mark.parametrize(("one", "other"), [("мой", "мои"), ("がき", "かき"), ("ที่", "ท"), ("हिन्दी", "हन्द"), ("가", "각")])
+@pytest.mark.parametrize(("one", "other"), [("мой", "мои"), ("がき", "かき"), ("ที่", "ท"), ("हिन्दी", "हन्द")])
 def test_marks_that_make_another_word_stay(one: str, other: str) -> None:
     assert fold(one) != fold(other)
 
