@@ -102,7 +102,7 @@ class Steps:
             # A pending fact has no effect until it is judged. Without a deep phase, the standard phase judges it.
             JudgeStep(reader, caller, policy, "deep" if "deep" in phases else "standard"),
             InsightsStep(reader, caller, policy),
-            ProceduresStep(reader, caller, policy),
+            ProceduresStep(reader, caller, policy, self.policy.conflict.locale),
             ShareStep(reader, self.policy.sharing),
         )
 

@@ -200,6 +200,14 @@ class _Case:
         return text.role in roles or any(not own for own, _ in text.occurrences(self.quote))
 
 
+def count_held(statement: str, text: str, packs: tuple[Locale, ...]) -> tuple[int, int]:
+    """Return how many content words of a statement a text contains, and how many the statement has.
+
+    In a script without spaces, a pair of neighbouring characters counts as a word.
+    """
+    return _Claim(statement, "user", packs).count_held(folded(text))
+
+
 # ------------------------------------------------------------------------------------------------ a statement
 class _Claim:
     """A statement and its words, to compare the statement with texts."""
@@ -236,6 +244,13 @@ class _Claim:
         words = self._content_of(text)
         held = sum(words.has(one) for one in self._said)
         return bool(held) and 2 * held >= len(self._said)
+
+    def count_held(self, text: str) -> tuple[int, int]:
+        """Return the number of content words that a text contains, and the number of all content words."""
+        words = self._content_of(text)
+        spaced = [one for one in self._said if not UNSPACED.search(one)]
+        held = sum(words.has(one) for one in spaced) + sum(part in text for part in self._unspaced)
+        return held, len(spaced) + len(self._unspaced)
 
     def has_part(self, words: Sequence[str], text: str) -> bool:
         """Return whether a text contains these content words of the statement side by side."""

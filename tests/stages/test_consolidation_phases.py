@@ -408,23 +408,47 @@ async def test_an_insight_is_drawn_from_a_cluster_once(it: Consolidating, monkey
 
 
 async def test_procedures_are_kept_by_name(it: Consolidating) -> None:
-    await it.episodes(*(f"Made the weekly report, step {n}" for n in range(5)))
+    told = "Made the weekly report on Friday: asked for the figures, wrote it and sent it"
+    await it.episodes(*(f"{told}, week {n}" for n in range(5)))
     steps = iter([["Ask for figures", "Write it"], ["Ask for figures", "Write it", "Send it"]])
     it.model.answers["insights"] = lambda shown: {"insights": []}
     it.model.answers["procedures"] = lambda shown: {
         "procedures": [
-            {"name": "Weekly  report", "trigger": "On Fridays", "steps": list(next(steps))},
-            {"name": "Nothing to do", "trigger": "Never", "steps": []},
+            {
+                "name": "Weekly  report",
+                "trigger": "On Fridays",
+                "steps": list(next(steps)),
+                "episode_ids": ["e1", "[e2]"],
+            },
+            {"name": "Nothing to do", "trigger": "Never", "steps": [], "episode_ids": ["e1"]},
         ]
     }
     await it.bench.run(it.command())
-    await it.episodes(*(f"Made the weekly report, step {n}" for n in range(6)))
+    await it.episodes(*(f"{told}, week {n}" for n in range(6)))
     await it.bench.run(it.command(command_id="c2"))
     (found,) = await it.bench.store.select("procedures", tenant_id="acme")
     procedure = StoredProcedure.from_payload(found.payload)
     assert (procedure.name, len(procedure.steps), procedure.owner_key) == ("Weekly report", 3, KEY)
     assert it.row().runs[-1].phases[-1].counts["procedures"] == 1
     assert "Known procedures: Weekly report" in it.model.asked[-1]
+
+
+async def test_a_procedure_needs_an_episode_that_tells_it(it: Consolidating) -> None:
+    told = "Deployed the shop: ran the tests, tagged the commit and told Tom"
+    await it.episodes(*(f"{told}, time {n}" for n in range(5)))
+    it.model.answers["insights"] = lambda shown: {"insights": []}
+    steps = ["Run the tests", "Tag the commit", "Tell Tom"]
+    it.model.answers["procedures"] = lambda shown: {
+        "procedures": [
+            {"name": "Deploy the shop", "trigger": "For a deployment", "steps": steps, "episode_ids": ["e9"]},
+            {"name": "Shop", "trigger": "For the shop", "steps": [*steps, "Brew coffee"], "episode_ids": ["e1"]},
+            {"name": "Deploy", "trigger": "The shop is deployed", "steps": steps, "episode_ids": ["e1", "e77"]},
+        ]
+    }
+    await it.bench.run(it.command())
+    (found,) = await it.bench.store.select("procedures", tenant_id="acme")
+    assert found.payload["name"] == "Deploy"
+    assert it.row().runs[-1].dropped == {"no_source": 1, "weak_evidence": 1}
 
 
 async def test_what_is_recalled_again_and_again_becomes_a_fact_once(it: Consolidating) -> None:

@@ -42,7 +42,7 @@ from memstream.memory.trust import (
     said_text,
     verbatim_quote,
 )
-from memstream.memory.upkeep import digest, gist
+from memstream.memory.upkeep import digest, gist, source_words
 from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
 from tests.support.hostile_runs import REPEATS, grows_too_fast, hostile_runs
@@ -56,6 +56,7 @@ MODULES: Final = (
     "memory.recall.cue_fit",
     "memory.upkeep.digest",
     "memory.upkeep.gist",
+    "memory.upkeep.source_words",
     "agents.observer.prompt",
     "agents.observer.turn_cut",
 )
@@ -168,6 +169,9 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.recall.cue_fit.stems": lambda each: cue_fit.stems.__wrapped__(each, PACKS[0]),
     "memory.upkeep.digest.truncate_to_tokens": lambda each: digest.truncate_to_tokens(each, 300),
     "memory.upkeep.gist.extract_gist": lambda each: gist.extract_gist(each, chars=300),
+    "memory.upkeep.source_words.supports_procedure": lambda each: source_words.supports_procedure(
+        [each], [each], [each], PACKS
+    ),
     "memory.upkeep.gist.is_faithful": lambda each: gist.is_faithful(each, each, chars=len(each), pack=PACKS[0]),
     "memory.recall.context_lines.one_plain_line": context_lines.one_plain_line,
     "memory.recall.context_lines.imitates_structure": context_lines.imitates_structure,
@@ -194,6 +198,7 @@ COVERED: Final[dict[str, str]] = {
     "memory.secrets.turns.protect_turn": "protect and across_messages",
     "memory.secrets.across.across_parts": "protect",
     "memory.trust.evidence.is_short_answer": "judge_evidence",
+    "memory.trust.evidence.count_held": "supports_procedure",
     "memory.trust.evidence.words_of": "judge_evidence",
     **{
         f"memory.secrets.{module}.{name}": "protect"

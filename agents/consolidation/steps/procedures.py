@@ -8,11 +8,13 @@ from typing import Final
 
 from qdrant_client import models
 
+from ....memory.language.locales import locales
 from ....memory.policies import ConsolidationPolicy
 from ....memory.secrets.secret_filter import SecretFilter, at_least
 from ....memory.trust.rendered_text import find_unsafe_text
 from ....memory.upkeep.clusters import cluster_name
 from ....memory.upkeep.one_audience import READABLE
+from ....memory.upkeep.source_words import supports_procedure
 from ....schemas import ids
 from ....schemas.collections import PROCEDURES
 from ....schemas.episodes import StoredEpisode
@@ -35,12 +37,15 @@ KNOWN_MAX: Final = 50
 class ProceduresStep:
     """A step with one model call about the newest episodes.
 
-    It makes no call when these episodes are too few for a cluster, or are the same as in the last call.
+    It makes no call when these episodes are too few for a cluster, or are the same as in the last call. It drops a
+    procedure that names no shown episode, and a procedure whose words the named episodes lack. `locales`: language
+    packs for the comparison of words.
     """
 
     reader: OwnerReader
     caller: ModelCaller
     policy: ConsolidationPolicy
+    locales: str
     part: PartName = "deep"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
@@ -54,9 +59,12 @@ class ProceduresStep:
         looked_at = row.model_copy(update={"mined": cluster_name(shown)})
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
+        items = [item for _, item in answer.value.items[:FOUND_MAX]]
+        sourced = [(item, sources) for item in items if (sources := _sources(item, prompt.episodes))]
+        supported = [item for item, sources in sourced if self._is_supported(item, sources)]
         found = [
             _procedure(item, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
-            for _, item in answer.value.items[:FOUND_MAX]
+            for item in supported
         ]
         safe = [each for each in found if find_unsafe_text(Procedure, each.to_payload()) is None]
         by_id = await self._next_versions({each.procedure_id: each for each in safe}, request)
@@ -65,10 +73,19 @@ class ProceduresStep:
             "done",
             looked_at,
             {"procedures": len(by_id)},
-            _left_out(invalid=answer.value.dropped, instruction=len(found) - len(safe)),
+            _left_out(
+                invalid=answer.value.dropped,
+                no_source=len(items) - len(sourced),
+                weak_evidence=len(sourced) - len(supported),
+                instruction=len(found) - len(safe),
+            ),
             writes=(PutPoints(collection=PROCEDURES, points=points),) if points else (),
             usage=token_usage(answer.usage),
         )
+
+    def _is_supported(self, item: ProcedureItem, sources: Sequence[StoredEpisode]) -> bool:
+        texts = [each.content for each in sources]
+        return supports_procedure(texts, [item.name, item.trigger], item.steps, locales(self.locales))
 
     async def _next_versions(
         self, found: Mapping[str, StoredProcedure], request: RunRequest
@@ -102,6 +119,11 @@ class ProceduresStep:
             "store", lambda: store.select(PROCEDURES, tenant_id=request.tenant_id, where=where, limit=KNOWN_MAX)
         )
         return [StoredProcedure.from_payload(each.payload) for each in found]
+
+
+def _sources(item: ProcedureItem, episodes: Mapping[str, StoredEpisode]) -> list[StoredEpisode]:
+    """Return the shown episodes that an item names."""
+    return [episodes[each] for each in dict.fromkeys(item.episode_ids) if each in episodes]
 
 
 def _left_out(**counts: int) -> dict[str, int]:

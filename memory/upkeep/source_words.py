@@ -1,0 +1,27 @@
+"""Comparison of a model's text with the texts that it was made from; pure.
+
+The comparison is by words: it finds a text that says something else, and not every wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..language.locales import Locale
+from ..trust.evidence import count_held
+
+
+def supports_procedure(
+    texts: Sequence[str], heading: Sequence[str], steps: Sequence[str], packs: tuple[Locale, ...]
+) -> bool:
+    """Return whether the texts support a procedure. `heading`: its name and the situation in which it applies.
+
+    Each step must share a content word with the texts, because a procedure without one of its steps is another one. All
+    parts together must share half of their content words.
+    """
+    text = " . ".join(texts)
+    of_steps = [count_held(each, text, packs) for each in steps]
+    counts = [*of_steps, *(count_held(each, text, packs) for each in heading)]
+    return all(held for held, _ in of_steps) and 2 * sum(held for held, _ in counts) >= sum(
+        words for _, words in counts
+    )
