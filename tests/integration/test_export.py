@@ -359,6 +359,9 @@ async def test_from_each_cursor_the_export_continues_as_without_an_interruption(
     start = await memory.exporter.begin(ALL)
     pages = [page async for page in memory.exporter.pages(ALL, start)]
     assert len(pages) > 2 * len(RECORD_KINDS)
+    lines = [line.to_line() for page in pages for line in page.lines]
+    assert len(set(lines)) == len(lines) == sum(pages[-1].cursor.counts.values())
+    assert pages[-1].cursor.counts["fact"] == pages[-1].cursor.counts["episode"] - 1 == 6
     for number, page in enumerate(pages):
         cursor = ExportCursor.read(page.cursor.token(ALL), ALL)
         assert cursor == page.cursor

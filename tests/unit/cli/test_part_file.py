@@ -103,6 +103,18 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     assert target.read_text() == "made meanwhile"
 
 
+def test_a_file_that_appears_at_the_last_moment_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "a.ndjson"
+    with PartFile.opened(target, selection="all") as file:
+        file.write(b"0\n", "1")
+        monkeypatch.setattr(PartFile, "_check_target", lambda self: target.write_text("made meanwhile"))
+        with pytest.raises(CommandFailed, match="exists"):
+            file.finish(b"end\n")
+    assert target.read_text() == "made meanwhile"
+
+
 def test_a_part_of_something_else_is_left_alone(tmp_path: Path) -> None:
     target, part = tmp_path / "a.ndjson", tmp_path / "a.ndjson.part"
     part.write_text("somebody's file")
