@@ -21,7 +21,7 @@ from ..context import CommandContext, pass_context, run
 from ..errors import usage
 from ..output import console, export_progress
 from ..output.part_file import PartFile
-from ..wiring.ports import open_ports
+from ..wiring.ports import NoUsage, new_embedder, open_ports
 from ..wiring.settings import Settings
 
 
@@ -75,10 +75,9 @@ def export(
 
 async def _export(settings: Settings, request: ExportRequest, form: ExportFormat, out: Path) -> ExportCursor:
     selection = f"{form} {request.digest()}"
+    embedder = await _embedder_name(settings) if request.embeddings else ""
     async with open_ports(settings, purpose="export") as ports:
-        exporter = MemoryExporter(
-            store=ports.store, log=ports.log, embedder=settings.embedder, may_show=_always, now=_now
-        )
+        exporter = MemoryExporter(store=ports.store, log=ports.log, embedder=embedder, may_show=_always, now=_now)
         totals = await exporter.totals(request)
         with PartFile.opened(out, selection=selection) as file, export_progress.shown(totals) as show:
             cursor = await _begun(exporter, request, form, file)
@@ -90,6 +89,14 @@ async def _export(settings: Settings, request: ExportRequest, form: ExportFormat
                         show(kind, cursor)
             file.finish(closing(form, exporter.end(cursor)))
         return cursor
+
+
+async def _embedder_name(settings: Settings) -> str:
+    """Return the name under which the collections know the embedder. It may differ from the setting, which may name a
+    folder."""
+    embedder = new_embedder(settings, sink=NoUsage())
+    await embedder.close()
+    return embedder.identity.name
 
 
 async def _begun(exporter: MemoryExporter, request: ExportRequest, form: ExportFormat, file: PartFile) -> ExportCursor:
