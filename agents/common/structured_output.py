@@ -168,6 +168,11 @@ def short_id(value: object) -> str | None:
     return None if text in _NO_ID else text
 
 
+def short_ids(value: object) -> list[str]:
+    """Parse a list of short ids. Leave out what is none; return an empty list for anything but a list."""
+    return [found for each in value if (found := short_id(each))] if isinstance(value, list) else []
+
+
 _SHOWN_ID = re.compile(r"\[?\s*(?:(?:entry|observation|id)\s+)?#?([a-z]\d{1,4})(?:\s*\]|\s*:|\s|$)")
 _NO_ID = frozenset({"", "null", "none", "n/a", "-", "false", "undefined"})
 _PERIOD = re.compile(r"(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?")

@@ -442,13 +442,14 @@ async def test_a_procedure_needs_an_episode_that_tells_it(it: Consolidating) -> 
         "procedures": [
             {"name": "Deploy the shop", "trigger": "For a deployment", "steps": steps, "episode_ids": ["e9"]},
             {"name": "Shop", "trigger": "For the shop", "steps": [*steps, "Brew coffee"], "episode_ids": ["e1"]},
+            {"name": "Gym", "trigger": "In the morning", "steps": ["Lift weights"], "episode_ids": ["e2"]},
             {"name": "Deploy", "trigger": "The shop is deployed", "steps": steps, "episode_ids": ["e1", "e77"]},
         ]
     }
     await it.bench.run(it.command())
     (found,) = await it.bench.store.select("procedures", tenant_id="acme")
     assert found.payload["name"] == "Deploy"
-    assert it.row().runs[-1].dropped == {"no_source": 1, "weak_evidence": 1}
+    assert it.row().runs[-1].dropped == {"no_source": 1, "weak_evidence": 2}
 
 
 async def test_what_is_recalled_again_and_again_becomes_a_fact_once(it: Consolidating) -> None:

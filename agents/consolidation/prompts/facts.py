@@ -17,7 +17,7 @@ from ....schemas.base import Subject, Unit
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.observations import Category
-from ...common.structured_output import Item, ParsedItems, ShortId, parse_items, short_id, strict_schema
+from ...common.structured_output import Item, ParsedItems, ShortId, parse_items, short_ids, strict_schema
 from .layout import list_by_subject, prompt_name
 
 TASK: Final = "consolidation"
@@ -59,10 +59,6 @@ def _subject(value: object) -> object:
     return value.strip() if isinstance(value, str) and value.strip() else "user"
 
 
-def _sources(value: object) -> object:
-    return [found for each in value if (found := short_id(each))] if isinstance(value, list) else []
-
-
 class FactItem(Item):
     """One item of the answer. `content` may be empty where the action needs none."""
 
@@ -72,7 +68,7 @@ class FactItem(Item):
     category: Category | None = None
     action: Literal["new", "reinforce", "update", "invalidate"]
     target_fact_id: ShortId = None
-    source_episode_ids: Annotated[list[str], BeforeValidator(_sources)] = Field(default_factory=list)
+    source_episode_ids: Annotated[list[str], BeforeValidator(short_ids)] = Field(default_factory=list)
 
     def to_proposal(self) -> ProposedFact:
         return ProposedFact(

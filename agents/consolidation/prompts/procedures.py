@@ -14,7 +14,7 @@ from ....memory.language.text import one_line
 from ....memory.trust.rendered_text import safe_heading
 from ....schemas.episodes import StoredEpisode
 from ....schemas.procedures import STEPS_MAX, ProcedureName, ProcedureText, StoredProcedure
-from ...common.structured_output import Item, ParsedItems, parse_any, short_id, strict_schema
+from ...common.structured_output import Item, ParsedItems, parse_any, short_ids, strict_schema
 from .layout import list_by_subject, prompt_name
 
 TASK: Final = "procedures"
@@ -46,15 +46,11 @@ def _lines(value: object) -> object:
     return [one_line(each) for each in value if isinstance(each, str)] if isinstance(value, list) else value
 
 
-def _ids(value: object) -> object:
-    return [found for each in value if (found := short_id(each))] if isinstance(value, list) else []
-
-
 class ProcedureItem(Item):
     name: Annotated[ProcedureName, BeforeValidator(_line)]
     trigger: Annotated[ProcedureText, BeforeValidator(_line)]
     steps: Annotated[list[ProcedureText], BeforeValidator(_lines), Field(min_length=1, max_length=STEPS_MAX)]
-    episode_ids: Annotated[list[str], BeforeValidator(_ids)] = Field(default_factory=list)
+    episode_ids: Annotated[list[str], BeforeValidator(short_ids)] = Field(default_factory=list)
 
 
 SCHEMA: Final[dict[str, JsonValue]] = strict_schema("procedures", ProcedureItem)

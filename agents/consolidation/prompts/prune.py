@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from ....adapters.ports import Message
 from ....memory.upkeep.pruning import MergeProposal, Removal
 from ....schemas.facts import StoredFact
-from ...common.structured_output import Item, ShortId, parse_any, short_id, strict_object
+from ...common.structured_output import Item, ShortId, parse_any, short_ids, strict_object
 from .layout import list_by_subject, prompt_name
 
 TASK: Final = "prune"
@@ -39,17 +39,13 @@ def _text(value: object) -> object:
     return value if isinstance(value, str) else ""
 
 
-def _ids(value: object) -> object:
-    return [found for each in value if (found := short_id(each))] if isinstance(value, list) else []
-
-
 class RemovalItem(Item):
     fact_id: ShortId
     reason: Annotated[str, BeforeValidator(_text)] = ""
 
 
 class MergeItem(Item):
-    source_fact_ids: Annotated[list[str], BeforeValidator(_ids)] = Field(default_factory=list)
+    source_fact_ids: Annotated[list[str], BeforeValidator(short_ids)] = Field(default_factory=list)
     merged_content: Annotated[str, BeforeValidator(_text)] = ""
     reason: Annotated[str, BeforeValidator(_text)] = ""
 

@@ -59,12 +59,12 @@ class ProceduresStep:
         looked_at = row.model_copy(update={"mined": cluster_name(shown)})
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
-        items = [item for _, item in answer.value.items[:FOUND_MAX]]
+        items = [item for _, item in answer.value.items]
         sourced = [(item, sources) for item in items if (sources := _sources(item, prompt.episodes))]
         supported = [item for item, sources in sourced if self._is_supported(item, sources)]
         found = [
             _procedure(item, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
-            for item in supported
+            for item in supported[:FOUND_MAX]
         ]
         safe = [each for each in found if find_unsafe_text(Procedure, each.to_payload()) is None]
         by_id = await self._next_versions({each.procedure_id: each for each in safe}, request)
