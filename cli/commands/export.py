@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -79,7 +79,7 @@ async def _export(settings: Settings, request: ExportRequest, form: ExportFormat
     async with open_ports(settings, purpose="export") as ports:
         exporter = MemoryExporter(store=ports.store, log=ports.log, embedder=embedder, may_show=_always, now=_now)
         totals = await exporter.totals(request)
-        with PartFile.opened(out, selection=selection) as file, export_progress.shown(totals) as show:
+        with PartFile.opened(out, selection=selection) as file, _advising(file), export_progress.shown(totals) as show:
             cursor = await _begun(exporter, request, form, file)
             async with aclosing(exporter.pages(request, cursor)) as pages:
                 async for page in pages:
@@ -89,6 +89,17 @@ async def _export(settings: Settings, request: ExportRequest, form: ExportFormat
                         show(kind, cursor)
             file.finish(closing(form, exporter.end(cursor)))
         return cursor
+
+
+@contextmanager
+def _advising(file: PartFile) -> Iterator[None]:
+    """Say how to continue if the export ends early."""
+    try:
+        yield
+    except BaseException:
+        if file.is_kept:
+            console.advice(f"{file.part} is kept: run the same command again to continue it")
+        raise
 
 
 async def _embedder_name(settings: Settings) -> str:

@@ -47,6 +47,11 @@ class PartFile:
     def state(self) -> Path:
         return self.target.with_name(f"{self.target.name}.part.cursor")
 
+    @property
+    def is_kept(self) -> bool:
+        """True when a later run can continue the part."""
+        return self._length > 0 and not self._finished
+
     @classmethod
     @contextmanager
     def opened(cls, target: Path, *, selection: str) -> Iterator[Self]:
@@ -62,7 +67,7 @@ class PartFile:
             file._continue()
             yield file
         finally:
-            if file._length == 0 and not file._finished and file._owned:
+            if file._owned and not file._finished and not file.is_kept:
                 file.part.unlink(missing_ok=True)  # nothing that a later run could continue
                 file.state.unlink(missing_ok=True)
             os.close(file._descriptor)

@@ -16,7 +16,10 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import Point
 from memstream.adapters.vectors.factory import open_store
+from memstream.cli.output import part_file
+from memstream.recall.export.exporter import MemoryExporter
 from memstream.schemas.collections import FACTS
+from memstream.schemas.errors import Transient
 from memstream.schemas.export import ExportLine
 from memstream.schemas.topics import FACTS_UPDATED
 from memstream.streams.log.embedded import EmbeddedLog
@@ -152,6 +155,26 @@ def test_a_whole_pipeline_is_exported(tmp_path: Path) -> None:
     further = lines_of(tmp_path / "b.ndjson")
     assert "turn" not in {each["kind"] for each in further}
     assert len(next(each["record"]["embedding"] for each in further if each["kind"] == "fact")) > 1
+
+
+def test_an_export_whose_store_goes_away_says_how_to_continue(
+    command: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(tmp_path / "data", 3)
+
+    async def away(*args: object) -> None:
+        raise Transient("store", "Qdrant is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(part_file, "CHECKPOINT_BYTES", 1)
+        patch.setattr(MemoryExporter, "_turns", away)
+        done = command(*exported())
+    assert done.code == 3
+    assert "a.ndjson.part is kept: run the same command again to continue it" in done.err
+    done = command(*exported())
+    assert done.code == 0, done.err
+    assert "continues a.ndjson.part after 3 records" in done.err
+    assert len(lines_of(tmp_path / "a.ndjson")) == 5
 
 
 def test_a_killed_export_is_continued_as_of_its_moment(command: InProcess, tmp_path: Path) -> None:
