@@ -65,6 +65,7 @@ class ContextQuery(MemoryQuery):
                 ceiling=self.ceiling,
                 as_of=self.as_of,
                 known_at=self.known_at,
+                min_score=self.min_score,
             )
         )
 

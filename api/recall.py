@@ -60,6 +60,9 @@ class MemoryQuery(Whose):
     cue: Annotated[
         str | None, Field(max_length=CUE_MAX, description="Text to search for; null: the most important items.")
     ] = None
+    min_score: Annotated[
+        float, Field(ge=0, le=1, description="Leave out items with a lower score; 0: leave out none.")
+    ] = 0.0
     ceiling: Ceiling = "internal"
     as_of: Annotated[Moment | None, Field(description="Return memory that was valid in the world at this time.")] = None
     known_at: Annotated[Moment | None, Field(description="Return memory as it was believed at this time.")] = None
@@ -119,6 +122,7 @@ class RecallQuery(MemoryQuery):
                 ceiling=self.ceiling,
                 as_of=self.as_of,
                 known_at=self.known_at,
+                min_score=self.min_score,
                 mood=self.mood,
             )
         )

@@ -92,6 +92,8 @@ class ContextRequest:
     """The highest sensitivity that is shown. `secret` requires a caller who may read secret memory."""
     as_of: datetime | None = None
     known_at: datetime | None = None
+    min_score: float = 0.0
+    """The lowest score of a recalled item, as in `RecallRequest`. Above 0, nothing replaces missing facts."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_tokens <= TOKENS_MAX:
@@ -118,6 +120,7 @@ class ContextRequest:
             ceiling=self.ceiling,
             as_of=self.as_of,
             known_at=self.known_at,
+            min_score=self.min_score,
             settled=True,
         )
 
@@ -221,8 +224,9 @@ class ContextService:
         return await self._recalled(replace(request, cue=None), ("semantic",), now)
 
     def _finds_nothing(self, request: ContextRequest, digest: Digest | None, recalled: RecallResult) -> bool:
-        """Return whether a preset with facts has neither a fact nor a digest, although the fact searches answered."""
-        if not request.by_preset or "semantic" not in request.switches or digest is not None:
+        """Return whether a preset with facts has neither a fact nor a digest, although the fact searches answered. With
+        a minimum score, missing facts are intended, and the result is False."""
+        if request.min_score > 0 or not request.by_preset or "semantic" not in request.switches or digest is not None:
             return False
         found = any(each.item.tier == "semantic" for each in recalled.items)
         return not found and not any(each.part.startswith("semantic.") for each in recalled.missing)

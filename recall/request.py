@@ -52,6 +52,8 @@ class RecallRequest:
     """World time: return memories that were valid then. None means `known_at`, or now when `known_at` is None."""
     known_at: datetime | None = None
     """Recording time: return memories that were believed then, as far as the rows record it. None means now."""
+    min_score: float = 0.0
+    """The lowest score of an item of the answer, 0 to 1. 0 means that no item is left out for its score."""
     mood: float | None = None
     """The caller's valence, -1 to 1, for the profile `composite`."""
     settled: bool = False
@@ -68,6 +70,7 @@ class RecallRequest:
         _require(len(self.groups) <= GROUPS_MAX, f"at most {GROUPS_MAX} groups can be read at once")
         _require(len(self.shared_facts) <= SHARED_MAX, f"at most {SHARED_MAX} shared facts can be read at once")
         _require(self.mood is None or -1 <= self.mood <= 1, f"the mood must be -1 to 1, not {self.mood}")
+        _require(0 <= self.min_score <= 1, f"min_score must be 0 to 1, not {self.min_score}")
         for name, moment in (("as_of", self.as_of), ("known_at", self.known_at)):
             _require(moment is None or moment.tzinfo is not None, f"{name} needs a time zone")
         if self.cue is not None:

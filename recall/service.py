@@ -30,7 +30,7 @@ from ..memory.policies import RecallPolicy, TiersPolicy
 from ..memory.recall.cue_fit import fits
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
-from ..memory.recall.ranking import Score, score_composite, score_trace, weigh_fit, weigh_question
+from ..memory.recall.ranking import Score, greatest_score, score_composite, score_trace, weigh_fit, weigh_question
 from ..memory.recall.selection import ScoredMemory, choose, sort_by_score
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.recall import RecalledItem, Tier
@@ -182,10 +182,14 @@ class RecallService:
         if request.search_text is not None and reranker is not None and found:
             found = await self._reranked(found, searching, request.search_text, reranker, parts, request, now)
         scored = self._scored(found, links, request, now)
+        greatest = greatest_score(request.tiers, self._policy, cue=request.search_text is not None)
+        if request.min_score > 0:
+            least = request.min_score * greatest
+            scored = [each for each in scored if each.score.total >= least and self._meets_cue(each, found)]
         chosen = await self._believed(scored, found, parts, request, now, pick, facts=FACTS in collections)
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
-        items = tuple(_recollection(each, found[each.tier, each.id]) for each in chosen)
+        items = tuple(_recollection(each, found[each.tier, each.id], greatest) for each in chosen)
         return RecallResult(items, parts.missing, parts.silent)
 
     async def _reranked(
@@ -269,6 +273,18 @@ class RecallService:
             scored.append(ScoredMemory(tier, identity, each.content, score, subject_of(each.payload)))
         return scored
 
+    def _meets_cue(self, scored: ScoredMemory, found: Mapping[Key, _Found]) -> bool:
+        """Return False for a message without a word of the cue when the embedder compares words. Its search by vectors
+        also lists messages that share nothing with the cue."""
+        lists = [each for each in found[scored.tier, scored.id].lists if each.name == "lexical"]
+        if scored.tier != "turns" or not self._compares_words or not lists:
+            return True
+        return any(scored.id in each.ids for each in lists)
+
+    @property
+    def _compares_words(self) -> bool:
+        return self._embedder.identity.name.partition(":")[0] == LEXICAL_EMBEDDER
+
     def _fits(self, found: Mapping[Key, _Found], request: RecallRequest) -> dict[Key, float]:
         """Return how well each statement fits the cue. The result is empty without a cue, for messages alone, and for
         the profile `composite`. After a reranker, its order defines the fit."""
@@ -279,7 +295,7 @@ class RecallService:
             return {key: each.match for key, each in found.items()}
         texts = [fit_text_of(tier, each.payload, each.content, each.similarity) for (tier, _), each in found.items()]
         searched = any(each.similarity is not None for each in found.values())
-        meanings = searched and self._embedder.identity.name.partition(":")[0] != LEXICAL_EMBEDDER
+        meanings = searched and not self._compares_words
         return dict(zip(found, fits(cue, texts, pack_of(cue, self._locale), meanings=meanings), strict=True))
 
     def _found(self, pools: Mapping[Tier, Pool], request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
@@ -332,14 +348,15 @@ def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Ke
         yield (tier, identity), _Found(payload, content, match, ())
 
 
-def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
+def _recollection(chosen: ScoredMemory, found: _Found, greatest: float) -> RecalledMemory:
+    """Return the item of a candidate. `greatest` is the greatest possible sum of parts in this read."""
     told = told_of(chosen.tier, found.payload)
     return RecalledMemory(
         item=RecalledItem(
             tier=chosen.tier,
             id=chosen.id,
             content=chosen.content,
-            score=chosen.score.value,
+            score=min(1.0, chosen.score.total / greatest),
             subject=told.subject,
             category=told.category,
             parts=dict(chosen.score.parts),

@@ -22,7 +22,7 @@ class RecalledItem(Contract):
     id: OurId
     content: Annotated[str, StringConstraints(max_length=TURN_MAX_BYTES)]
     score: Unit
-    """min(1, sum of the parts)."""
+    """Sum of the parts, divided by the greatest sum that is possible in the read."""
     subject: Subject | None
     category: Category | None
     parts: dict[str, float]

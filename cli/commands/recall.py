@@ -55,6 +55,12 @@ COLUMNS = ("score", "tier", "subject", "content", "parts")
 @click.option("--slot", "slots", multiple=True, help="Only facts of this slot; may be repeated.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), help="Return at most N items. [default: 10]")
 @click.option(
+    "--min-score",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Leave out items with a lower score. [default: 0, leave out none]",
+)
+@click.option(
     "--as-of",
     type=options.MOMENT,
     help=f"Recall memory that was valid at this time. {options.END_OF_DAY} [default: now]",
@@ -75,6 +81,7 @@ def recall(
     cue: str | None,
     slots: tuple[str, ...],
     limit: int | None,
+    min_score: float,
     as_of: datetime | None,
     known_at: datetime | None,
     agent: str | None,
@@ -95,6 +102,7 @@ def recall(
             limit=policy.recall.limit if limit is None else limit,
             tiers=tiers_with_slots(TIERS, selection),
             slots=selection,
+            min_score=min_score,
             as_of=as_of,
             known_at=known_at,
         )

@@ -1,4 +1,4 @@
-"""Ranking: the score of a memory for a read, 0 to 1, with named parts (docs/design/recall.md).
+"""Ranking: the score of a memory for a read, with named parts (docs/design/recall.md).
 
 Products are multiplied out, so that every part has its own value: importance x (0.5 + 0.5 x recency) becomes the parts
 `significance` and `recency`. The argument `match` says how well the memory matches the cue, 0 to 1; without a cue it
@@ -7,11 +7,12 @@ is 0. It comes from `fusion.fuse`, or from the overlap of words when there is no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from ...schemas.recall import Tier
 from ..decay import DAY, effective_confidence, half_life_decay
 from ..policies import CompositePolicy, RecallPolicy
 
@@ -84,11 +85,6 @@ class Score(NamedTuple):
     def parts(self) -> Mapping[str, float]:
         return dict(zip(self.names, self.terms, strict=True))
 
-    @property
-    def value(self) -> float:
-        """The sum, capped at 1."""
-        return min(1.0, self.total)
-
 
 # ------------------------------------------------------------------------------------------------ profiles
 def score_trace(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
@@ -136,6 +132,20 @@ def score_composite(
             policy.importance * impression.importance,
         ),
     )
+
+
+def greatest_score(tiers: Iterable[Tier], policy: RecallPolicy, *, cue: bool) -> float:
+    """Return the greatest possible sum of parts of a record in a read of these tiers. `cue` is True for a read with a
+    cue. A score divided by it is 0 to 1, in the same order."""
+    if not cue or policy.profile == "composite":
+        return 1.0
+    greatest: Mapping[Tier, float] = {
+        "semantic": 1.0 + policy.semantic_match + policy.fact_fit,
+        "working": 1.0 + policy.working_match + policy.fit,
+        "episodic": 1.0 + policy.episodic_match + policy.fit,
+        "turns": 1.0,
+    }
+    return max(greatest[tier] for tier in tiers)
 
 
 def weigh_fit(score: Score, fit: float, *, weight: float) -> Score:

@@ -35,7 +35,7 @@ def share(limit: int, *, tiers: int) -> int:
 
 
 def sort_by_score(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
-    """Sort candidates by uncapped score, then tier, then id."""
+    """Sort candidates by score, then tier, then id."""
     return sorted(candidates, key=lambda each: (-each.score.total, _RANKS[each.tier], each.id))
 
 

@@ -130,6 +130,17 @@ async def test_the_preset_full_adds_episodes(world: World) -> None:
     }
 
 
+async def test_a_minimum_score_leaves_out_facts_that_do_not_meet_the_cue(world: World) -> None:
+    known = await world.jake()
+    usual = await world.context(cue="quantum physics")
+    strict = await world.context(cue="quantum physics", min_score=0.15)
+    assert usual.shown["semantic"] != ()
+    assert strict.shown["semantic"] == ()
+    assert "episodic" not in strict.shown, "nothing replaces the facts"
+    found = await world.context(cue="Stripe", min_score=0.15)
+    assert found.shown["semantic"] == (known["Works at Stripe"],)
+
+
 async def test_sections_are_switches(world: World) -> None:
     await world.jake()
     only_facts = await world.context(switches=frozenset(("semantic",)))

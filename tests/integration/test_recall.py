@@ -21,6 +21,26 @@ from tests.support.recall_service import SHORT, TEAM, U1, AwayEmbedder, Faulty, 
 from tests.support.stored_memory import NOW
 
 
+class TestMinimumScore:
+    def test_a_cue_that_meets_nothing_returns_nothing(self, remembering: World) -> None:
+        remembering.do(remembering.memory.fact("Works at Stripe"))
+        remembering.do(remembering.memory.episode("Signed the contract with Stripe in May"))
+        remembering.do(remembering.memory.message("My new badge says Stripe", session="s7"))
+        assert remembering.recall(cue="quantum physics").items
+        assert remembering.recall(cue="quantum physics", min_score=0.15).items == ()
+        found = remembering.recall(cue="Stripe", min_score=0.15).items
+        assert {each.item.tier for each in found} == {"semantic", "episodic", "turns"}
+
+    def test_scores_have_the_order_of_the_answer_and_decide(self, remembering: World) -> None:
+        for number, text in enumerate(("Works at Stripe", "Works in Rome", "Lives in Rome", "Likes tea")):
+            remembering.do(remembering.memory.fact(text, confidence=0.5 + number / 10))
+        scores = [each.item.score for each in remembering.recall(cue="Where do I work, at Stripe?").items]
+        assert scores == sorted(scores, reverse=True)
+        assert len(set(scores)) == 4, "no cap hides a difference"
+        least = remembering.recall(cue="Where do I work, at Stripe?", min_score=scores[1]).items
+        assert [each.item.score for each in least] == scores[:2]
+
+
 class TestFound:
     def test_each_tier_is_found_and_explained(self, remembering: World) -> None:
         async def remembered() -> list[str]:
@@ -42,7 +62,7 @@ class TestFound:
             "turns": message,
         }
         for each in recalled.items:
-            assert each.item.score == pytest.approx(min(1.0, sum(each.item.parts.values())))
+            assert each.item.score == pytest.approx(sum(each.item.parts.values()) / 3.0), "a fact may reach 3"
             assert each.match == pytest.approx(1.0), "the only one of its tier, and the cue's only word"
         assert by_tier["semantic"].item.parts == {
             "confidence": pytest.approx(0.4),

@@ -91,11 +91,11 @@ async def test_what_is_left_out_is_the_defaults() -> None:
 async def test_what_is_asked_arrives() -> None:
     query = (
         "user=u1&session=s%2F1&cue=tea&limit=3&tiers=semantic&tiers=turns&subject=user&category=profession"
-        "&groups=g1&groups=g2&mood=-0.5&as_of=2026-11-20T10:00:00Z"
+        "&groups=g1&groups=g2&mood=-0.5&min_score=0.25&as_of=2026-11-20T10:00:00Z"
     )
     wanted = RecallRequest(
         tenant_id="acme", owner=U1, session=ReadSession("u1", "s/1"), groups=("g1", "g2"), cue="tea", limit=3,
-        tiers=("semantic", "turns"), subject="user", category="profession", mood=-0.5,
+        tiers=("semantic", "turns"), subject="user", category="profession", mood=-0.5, min_score=0.25,
         as_of=NOW.replace(year=2026, month=11, day=20, hour=10, minute=0, second=0, microsecond=0),
     )  # fmt: skip
     store = GroupsOf("u1", "g1", "g2")
@@ -103,7 +103,8 @@ async def test_what_is_asked_arrives() -> None:
     recall = NoRecall()
     body = {
         "user": "u1", "session": "s/1", "cue": "tea", "limit": 3, "tiers": ["semantic", "turns"], "subject": "user",
-        "category": "profession", "groups": ["g1", "g2"], "mood": -0.5, "as_of": "2026-11-20T10:00:00Z",
+        "category": "profession", "groups": ["g1", "g2"], "mood": -0.5, "min_score": 0.25,
+        "as_of": "2026-11-20T10:00:00Z",
     }  # fmt: skip
     await called(app_over(recall=recall, credentials=TOKENS, store=store), token="acme").post("/v1/recall", json=body)
     assert recall.asked == [wanted]

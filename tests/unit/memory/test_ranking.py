@@ -22,9 +22,12 @@ from memstream.memory.recall.ranking import (
     TurnTrace,
     WorkingTrace,
     congruence,
+    greatest_score,
     score_composite,
     score_trace,
+    weigh_fit,
 )
+from memstream.schemas.recall import TIERS, Tier
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 POLICY = RecallPolicy()
@@ -38,6 +41,12 @@ TRACES = st.one_of(
     st.builds(TurnTrace, occurred_at=THEN),
 )
 
+TIER_OF: dict[type, Tier] = {
+    SemanticTrace: "semantic",
+    WorkingTrace: "working",
+    EpisodicTrace: "episodic",
+    TurnTrace: "turns",
+}
 IMPRESSIONS = st.builds(Impression, strength=UNIT, at=THEN, importance=UNIT, valence=MOODS)
 
 
@@ -61,23 +70,23 @@ class TestTheSpecsNumbers:
             "reinforcement": pytest.approx(0.08),
             "match": pytest.approx(0.2),
         }
-        assert score.value == pytest.approx(0.4 * (0.5 + 0.5 * 0.4) + 0.4 * 0.5)
+        assert score.total == pytest.approx(0.4 * (0.5 + 0.5 * 0.4) + 0.4 * 0.5)
 
     def test_a_fact_reinforced_more_than_ten_times_counts_as_ten(self) -> None:
         ten, fifty = (of(SemanticTrace(0.6, n, NOW)) for n in (10, 50))
-        assert ten.value == fifty.value == pytest.approx(0.6)
+        assert ten.total == fifty.total == pytest.approx(0.6)
 
     def test_an_entry_of_the_working_set(self) -> None:
         assert parts(of(WorkingTrace(0.7), match=0.5)) == {"salience": 0.7, "match": pytest.approx(0.1)}
 
     def test_an_episode(self) -> None:
         score = of(EpisodicTrace(importance=0.8, occurred_at=days(7)), match=1.0)
-        assert score.value == pytest.approx(0.8 * (0.5 + 0.5 * 0.5) + 0.3)
+        assert score.total == pytest.approx(0.8 * (0.5 + 0.5 * 0.5) + 0.3)
         assert set(parts(score)) == {"significance", "recency", "match"}
 
     def test_a_turn(self) -> None:
-        assert of(TurnTrace(days(14)), match=0.6).value == pytest.approx(0.6 * (0.7 + 0.3 * 0.25))
-        assert of(TurnTrace(NOW), match=0.0).value == 0.0
+        assert of(TurnTrace(days(14)), match=0.6).total == pytest.approx(0.6 * (0.7 + 0.3 * 0.25))
+        assert of(TurnTrace(NOW), match=0.0).total == 0.0
 
     def test_the_composite(self) -> None:
         impression = Impression(strength=0.5, at=days(1), importance=0.8, valence=0.5)
@@ -106,19 +115,30 @@ class TestAlways:
     @given(TRACES, UNIT)
     def test_a_score_lies_within_0_and_1_and_is_the_sum_of_its_parts(self, trace: Trace, match: float) -> None:
         score = of(trace, match)
-        assert 0.0 <= score.value <= 1.0
-        assert score.value == min(1.0, sum(parts(score).values()))
+        assert 0.0 <= score.total <= greatest_score(TIERS, POLICY, cue=True)
+        assert score.total == pytest.approx(sum(parts(score).values()))
         assert all(value >= 0 for value in score.parts.values())
+
+    @given(TRACES, UNIT, UNIT)
+    def test_no_sum_of_a_read_is_above_its_greatest_sum(self, trace: Trace, match: float, fit: float) -> None:
+        tier: Tier = TIER_OF[type(trace)]
+        score = of(trace, match)
+        if tier != "turns":
+            score = weigh_fit(score, fit, weight=POLICY.fact_fit if tier == "semantic" else POLICY.fit)
+        own = greatest_score((tier,), POLICY, cue=True)
+        assert score.total <= own + 1e-12
+        assert own <= greatest_score(TIERS, POLICY, cue=True)
+        assert of(trace, 0.0).total <= greatest_score((tier,), POLICY, cue=False) + 1e-12
 
     @given(TRACES, UNIT, UNIT)
     def test_a_better_match_never_lowers(self, trace: Trace, one: float, other: float) -> None:
         low, high = sorted((one, other))
-        assert of(trace, low).value <= of(trace, high).value
+        assert of(trace, low).total <= of(trace, high).total
 
     @given(TRACES, UNIT, st.timedeltas(timedelta(0), timedelta(days=4_000)))
     def test_time_never_raises(self, trace: Trace, match: float, later: timedelta) -> None:
         after = score_trace(trace, match=match, now=NOW + later, policy=POLICY)
-        assert after.value <= of(trace, match).value + 1e-12
+        assert after.total <= of(trace, match).total + 1e-12
 
     @given(UNIT, st.integers(0, 50), THEN, UNIT)
     def test_a_reinforcement_never_lowers_a_fact(
@@ -126,19 +146,19 @@ class TestAlways:
     ) -> None:
         before = SemanticTrace(confidence, count, since)
         after = SemanticTrace(min(1.0, confidence + 0.05), count + 1, NOW)
-        assert of(after, match).value >= of(before, match).value
+        assert of(after, match).total >= of(before, match).total
 
     @given(st.timedeltas(timedelta(0), timedelta(days=4_000)), UNIT)
     def test_what_lies_ahead_is_as_fresh_as_can_be(self, ahead: timedelta, match: float) -> None:
-        assert of(TurnTrace(NOW + ahead), match).value == of(TurnTrace(NOW), match).value
+        assert of(TurnTrace(NOW + ahead), match).total == of(TurnTrace(NOW), match).total
 
     @given(IMPRESSIONS, UNIT, UNIT, MOODS)
     def test_the_composite_lies_within_0_and_1(
         self, impression: Impression, match: float, links: float, mood: float | None
     ) -> None:
         score = score_composite(impression, match=match, links=links, mood=mood, now=NOW, policy=CompositePolicy())
-        assert 0.0 <= score.value <= 1.0
-        assert score.value == min(1.0, sum(parts(score).values()))
+        assert 0.0 <= score.total <= 1.0 + 1e-12
+        assert score.total == pytest.approx(sum(parts(score).values()))
         assert sum(parts(score).values()) <= 1.0 + 1e-9, "its weights add up to 1"
 
     @given(IMPRESSIONS, UNIT, UNIT, MOODS, st.sampled_from(("match", "links", "strength", "importance")), UNIT)
@@ -152,7 +172,7 @@ class TestAlways:
         else:
             impression = replace(impression, **{what: max(getattr(impression, what), more)})
         after = score_composite(impression, **asked, mood=mood, now=NOW, policy=CompositePolicy())
-        assert after.value >= before.value - 1e-12
+        assert after.total >= before.total - 1e-12
 
     @given(IMPRESSIONS, UNIT, MOODS, st.timedeltas(timedelta(0), timedelta(days=4_000)))
     def test_time_never_raises_the_composite(
@@ -162,7 +182,7 @@ class TestAlways:
             score_composite(impression, match=match, links=0.5, mood=mood, now=moment, policy=CompositePolicy())
             for moment in (NOW, NOW + later)
         )
-        assert after.value <= before.value + 1e-12
+        assert after.total <= before.total + 1e-12
 
     @given(st.floats(-1, 1), st.floats(-1, 1))
     def test_emotions_agree_alike_both_ways(self, one: float, other: float) -> None:

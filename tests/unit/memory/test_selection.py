@@ -160,7 +160,7 @@ def test_within_a_tier_nothing_is_a_duplicate() -> None:
 def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: list[ScoredMemory], limit: int) -> None:
     chosen = choose(sort_by_score(candidates), limit=limit, tiers=4, policy=POLICY)
     assert len(chosen) <= limit
-    assert [each.score.value for each in chosen] == sorted((each.score.value for each in chosen), reverse=True)
+    assert [each.score.total for each in chosen] == sorted((each.score.total for each in chosen), reverse=True)
     for tier in TIERS:
         assert sum(each.tier == tier for each in chosen) <= share(limit, tiers=4)
     for low in chosen:

@@ -42,6 +42,8 @@ def test_groups_are_owners_of_the_same_tenant_each_once() -> None:
         {"cue": "x" * 2_001},
         {"cue": "half \ud83d"},
         {"mood": 1.5},
+        {"min_score": -0.1},
+        {"min_score": 1.1},
         {"groups": tuple("abcdefghijklmnopqrstuvwxyz1234567")},
         {"as_of": datetime(2026, 1, 1)},  # noqa: DTZ001
         {"known_at": datetime(2026, 1, 1)},  # noqa: DTZ001
