@@ -130,7 +130,7 @@ class Steps:
         policy, reader = self.policy, self.reader
         derive = {"derived": InsightsStep(reader, self.caller, policy.consolidation)} if "deep" in phases else {}
         return {
-            "merged": MergeStep(reader, policy.hygiene, policy.conflict),
+            "merged": MergeStep(reader, policy.hygiene, policy),
             **derive,
             "compacted": PromoteStep(reader, policy.consolidation, "hygiene"),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...memory.facts.conflict import lookup_predicates
+from ...memory.facts.conflict import lookup_predicates, lookup_slots
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement
 from ...memory.facts.transitions import Stamp, Transition
@@ -43,17 +43,16 @@ class FactChanger:
 
     async def near(self, statement: Statement, vector: Vector | None) -> tuple[NearFact, ...]:
         """Return the facts that the conflict pipeline compares with the statement."""
-        conflict = self.policy.conflict
-        predicates = lookup_predicates(statement, conflict)
-        return await self.overlay.neighbours(statement, vector, predicates, limit=conflict.neighbours)
+        predicates, slots = lookup_predicates(statement, self.policy), lookup_slots(statement, self.policy)
+        limit = self.policy.conflict.neighbours
+        return await self.overlay.neighbours(statement, vector, predicates, slots, limit=limit)
 
     def look(self, statement: Statement, vector: Vector | None, *, observation_id: str | None) -> FactLook:
         """Return the lookup for a statement: the rows that `near`, `equal` and `of_observation` will read."""
         if vector is None:
             return FactLook(statement, observation_id)
-        conflict = self.policy.conflict
-        predicates = lookup_predicates(statement, conflict)
-        return FactLook(statement, observation_id, vector, predicates, conflict.neighbours)
+        predicates, slots = lookup_predicates(statement, self.policy), lookup_slots(statement, self.policy)
+        return FactLook(statement, observation_id, vector, predicates, slots, self.policy.conflict.neighbours)
 
     def change(
         self, transitions: Sequence[Transition], cause: FactCause, vectors: Mapping[str, Vector]

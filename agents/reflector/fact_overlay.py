@@ -35,6 +35,8 @@ known. Otherwise, the relevant rows are read next."""
 SIMILARITY_DIGITS: Final = 6
 """Decimal digits of similarities. The store uses 32-bit floats and this module 64-bit floats; equally near facts must
 compare as equal."""
+SLOT_ROWS: Final = 20
+"""Maximum number of facts of one slot that a statement is compared with, besides the nearest facts."""
 LOOK_MORE: Final = 3
 """Maximum number of additional nearest rows to read. Earlier changes of the same outcome may close some of the nearest
 rows; the additional rows replace them."""
@@ -54,12 +56,13 @@ class _Changed:
 @dataclass(frozen=True, slots=True)
 class FactLook:
     """A lookup for one statement: the fact of an observation and, with a `dense` vector, the equal fact, the nearest
-    facts, and facts with one of its predicates."""
+    facts, and facts with one of its predicates or slots."""
 
     statement: Statement
     observation_id: str | None = None
     dense: Vector | None = None
     predicates: tuple[str, ...] = ()
+    slots: tuple[str, ...] = ()
     limit: int = 0
     """Number of nearest facts to compare."""
 
@@ -89,8 +92,10 @@ class FactOverlay:
         """True when all readable rows of the owner were read."""
         self._hashes: set[str] = set()
         self._predicates: set[tuple[str, str]] = set()
+        self._slots: set[tuple[str, str]] = set()
         self._observations: set[str] = set()
-        """Keys for which all readable rows were read: canonical texts, (subject, predicate) pairs, observations."""
+        """Keys for which all readable rows were read: canonical texts, (subject, predicate) and (subject, slot) pairs,
+        observations."""
         self._nearest: dict[tuple[str, str], _Nearest] = {}
         """The nearest rows by subject and text."""
 
@@ -132,6 +137,7 @@ class FactOverlay:
             if each.dense is not None:
                 self._hashes.add(each.statement.content_hash)
                 self._predicates |= {(each.statement.subject, name) for name in each.predicates}
+                self._slots |= {(each.statement.subject, name) for name in each.slots}
 
     async def _has_few(self) -> bool:
         """Read some of the owner's facts. Return whether the owner has no other facts."""
@@ -149,9 +155,11 @@ class FactOverlay:
             conditions += [models.HasIdCondition(has_id=direct), any_of("evidence[].observation_id", named)]
         if compared:
             conditions.append(any_of("content_hash", [each.statement.content_hash for each in compared]))
+        subjects = list(dict.fromkeys(each.statement.subject for each in compared))
         if predicates := list(dict.fromkeys(name for each in compared for name in each.predicates)):
-            subjects = list(dict.fromkeys(each.statement.subject for each in compared))
             conditions.append(models.Filter(must=[any_of("predicate", predicates), any_of("subject", subjects)]))
+        if slots := list(dict.fromkeys(name for each in compared for name in each.slots)):
+            conditions.append(models.Filter(must=[any_of("slot", slots), any_of("subject", subjects)]))
         return [models.Filter(should=conditions)]
 
     async def by_ids(self, fact_ids: Iterable[str]) -> dict[str, StoredFact]:
@@ -255,16 +263,27 @@ class FactOverlay:
         return known.found if len(known.found) < known.asked or unchanged >= limit else None
 
     async def neighbours(
-        self, statement: Statement, dense: Vector | None, predicates: Sequence[str], *, limit: int
+        self,
+        statement: Statement,
+        dense: Vector | None,
+        predicates: Sequence[str],
+        slots: Sequence[str],
+        *,
+        limit: int,
     ) -> tuple[NearFact, ...]:
-        """Return the nearest facts of the statement's subject, and all facts with one of these predicates.
+        """Return the nearest facts of the statement's subject, all facts with one of these predicates, and the newest
+        `SLOT_ROWS` facts of each of these slots.
 
-        A single-valued predicate is looked up by name, because the texts of two values may not be similar.
+        A predicate and a slot are looked up by name, because the texts of two values may not be similar.
         """
         near = () if dense is None else await self.near(statement, dense, limit=limit)
         found = {each.fact.fact_id for each in near}
-        same_predicate = await self.of_predicate(statement.subject, predicates)
-        return (*near, *(NearFact(fact) for fact in same_predicate if fact.fact_id not in found))
+        named = (
+            *await self.of_predicate(statement.subject, predicates),
+            *await self.of_slots(statement.subject, slots),
+        )
+        others = {fact.fact_id: NearFact(fact) for fact in named if fact.fact_id not in found}
+        return (*near, *others.values())
 
     async def of_predicate(self, subject: str, predicates: Sequence[str]) -> tuple[StoredFact, ...]:
         """Return the facts of this subject with one of these predicates, oldest first."""
@@ -276,6 +295,20 @@ class FactOverlay:
             was_read=self._has_all or all((subject, name) in self._predicates for name in predicates),
         )
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id)))
+
+    async def of_slots(self, subject: str, slots: Sequence[str]) -> tuple[StoredFact, ...]:
+        """Return the newest `SLOT_ROWS` facts of this subject in each of these slots, oldest first. Rows of old
+        collections have no slot; `of_predicate` finds them."""
+        if not slots:
+            return ()
+        same = await self._matching(
+            [any_of("slot", slots), equals("subject", subject)],
+            lambda each: each.slot in slots and each.subject == subject,
+            was_read=self._has_all or all((subject, name) in self._slots for name in slots),
+        )
+        ordered = sorted(same, key=lambda each: (each.recorded_at, each.fact_id))
+        kept = {each.fact_id for name in slots for each in [row for row in ordered if row.slot == name][-SLOT_ROWS:]}
+        return tuple(each for each in ordered if each.fact_id in kept)
 
     # ------------------------------------------------------------------------------------------------ changes
     def change(self, transition: Transition, dense: Vector | None = None, *, cause: str) -> None:

@@ -155,7 +155,7 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
     resolution = resolve(
         statement,
         Neighbours(replaced=replaced, equal=equal, near=near),
-        facts.policy.conflict,
+        facts.policy,
         now=facts.stamp.now,
         makes_fact=makes_fact,
     )
@@ -174,7 +174,7 @@ async def _retracted(each: RoutedObservation, vector: Vector | None, facts: Fact
         equal=await facts.overlay.equal(statement),
         near=await facts.near(statement, vector),
     )
-    transitions = retract(statement, neighbours, facts.stamp, facts.policy.conflict)
+    transitions = retract(statement, neighbours, facts.stamp, facts.policy)
     facts.count("retraction" if transitions else "retraction_without_fact")
     return transitions
 

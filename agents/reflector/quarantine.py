@@ -18,7 +18,7 @@ async def quarantine_statement(statement: Statement, facts: FactChanger) -> tupl
     overlay, stamp = facts.overlay, facts.stamp
     equal = await overlay.equal(statement)
     if equal is not None:
-        found = resolve(statement, Neighbours(equal=equal), facts.policy.conflict, now=stamp.now)
+        found = resolve(statement, Neighbours(equal=equal), facts.policy, now=stamp.now)
         return carry_out(found, statement, stamp, facts.policy)
     rule = observed_rule(statement.subject, statement.content, statement.trust)
     reason = f"an instruction to the assistant ({rule}): it waits for a person's approval"[:REASON_MAX]

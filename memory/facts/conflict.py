@@ -17,7 +17,7 @@ from ...schemas.facts import Decision, StoredFact, Zone
 from ..language.identification import pack_of
 from ..language.parsing import full_names
 from ..language.text import own_statement
-from ..policies import ConflictPolicy, MemoryPolicy
+from ..policies import MemoryPolicy
 from .fact_evidence import newest_evidence_time
 from .neighbour_relations import NeighbourRelation, Verdict, heed_trust, relate_neighbour
 from .relations import SAME_STATEMENT, Relation
@@ -170,7 +170,7 @@ class Resolution:
 
 
 def resolve(
-    statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, now: datetime, makes_fact: bool = True
+    statement: Statement, neighbours: Neighbours, policy: MemoryPolicy, *, now: datetime, makes_fact: bool = True
 ) -> Resolution:
     """Return the resolution of the first stage that decides."""
     neighbours = neighbours.at(statement)
@@ -216,15 +216,24 @@ def keep_trust_order(found: Resolution, statement: Trusted) -> Resolution:
     return replace(found, kind="pending", closes=above, overtaken_by=(), reason=_WAITS)
 
 
-def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
+def lookup_predicates(statement: Statement, policy: MemoryPolicy) -> tuple[str, ...]:
     """Return the statement's single-valued predicates. The caller looks up rows by them, because a similarity search
     may miss these rows."""
     said = own_statement(statement.content, statement.subject)
-    return full_names(said, pack_of(said, policy.locale))
+    return full_names(said, pack_of(said, policy.conflict.locale))
+
+
+def lookup_slots(statement: Statement, policy: MemoryPolicy) -> tuple[str, ...]:
+    """Return the slot of the statement and its opposite slot. The caller looks up rows by them. The result is empty
+    when the statement has no known slot."""
+    slot = policy.slot(statement.typed.slot)
+    if slot is None:
+        return ()
+    return tuple(name for name in (statement.typed.slot, slot.opposite) if name)
 
 
 def contradicted_rows(
-    statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy, *, now: datetime
+    statement: Statement, near: tuple[NearFact, ...], policy: MemoryPolicy, *, now: datetime
 ) -> tuple[StoredFact, ...]:
     """Return the rows that cannot be true together with the statement, including rows that were stated later."""
     neighbours = Neighbours(near=near).at(statement)
@@ -232,7 +241,7 @@ def contradicted_rows(
     return tuple(each.fact for each in case.contradicted())
 
 
-def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
+def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: MemoryPolicy) -> tuple[StoredFact, ...]:
     """Return the rows that state the same in other words, with less or with more detail. The texts decide; high
     similarity alone is not enough."""
     near = Neighbours(near=near).at(statement).near

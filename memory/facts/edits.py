@@ -65,7 +65,7 @@ def refuse_own_word(statement: Statement) -> EditRefusal | None:
 
 def remember(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> RememberOutcome:
     """Run a statement through the conflict pipeline."""
-    found = resolve(statement, neighbours, policy.conflict, now=stamp.now)
+    found = resolve(statement, neighbours, policy, now=stamp.now)
     transitions = carry_out(found, statement, stamp, policy)
     known = found.into or found.confirms
     fact_id = known.fact_id if known is not None else statement.fact_id
@@ -145,11 +145,11 @@ def supersede_fact(
         return EditRefusal(
             "not_begun", f"it begins at {statement.begins.isoformat()}: remember it as a fact of its own"
         )
-    same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy.conflict))
+    same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy))
     into = next(
         (row for row in same if row is not None and row.state == "active" and row.fact_id != fact.fact_id), None
     )
-    others = contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now)
+    others = contradicted_rows(statement, neighbours.near, policy, now=stamp.now)
     rows = {row.fact_id: row for row in (fact, *(row for row in others if row.state == "active"))}
     closes = [row for row in rows.values() if row.fact_id == fact.fact_id or not outranks(row, statement)]
     by = into.fact_id if into is not None else statement.fact_id
@@ -242,11 +242,11 @@ def _clashes(
 ) -> EditRefusal | None:
     """Refuse new words that repeat or contradict an active fact which is not in `facts`."""
     named = {fact.fact_id for fact in facts}
-    same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy.conflict))
+    same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy))
     for row in same:
         if row is not None and row.state == "active" and row.fact_id not in named:
             return EditRefusal("duplicate", f"fact {row.fact_id} says so already: merge the two")
-    for row in contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now):
+    for row in contradicted_rows(statement, neighbours.near, policy, now=stamp.now):
         if row.state == "active" and row.fact_id not in named:
             return EditRefusal("contradicts", f"it contradicts fact {row.fact_id}: supersede or forget that one first")
     return None

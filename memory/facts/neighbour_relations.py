@@ -16,9 +16,11 @@ from ..language.locales import Locale
 from ..language.locales.undetermined import UNDETERMINED
 from ..language.parsing import read
 from ..language.text import own_statement
-from ..policies import ConflictPolicy
+from ..policies import MemoryPolicy
 from .relations import ClaimRelation, Relation, relate
 from .similarity import NearFact, similarity_of, zone_of
+from .slot_predicates import typed_by_words
+from .slot_relations import TypedText, relate_slots, share_head
 from .statements import Statement
 from .trust_order import outranks
 from .unread_relations import relate_unread
@@ -33,6 +35,7 @@ _BY_TEXT_ALONE: Mapping[Relation, Verdict] = {
     Relation.VALUE: "supersede",
     Relation.OTHER: "supersede",
     Relation.CORRECTED: "supersede",
+    Relation.REPLACED: "supersede",
     Relation.BESIDE: "admit",
     Relation.APART: "admit",
     Relation.GUESSED: "pending",
@@ -75,6 +78,8 @@ class NeighbourRelation:
     relation: Relation
     zone: Zone
     similarity: float | None
+    by_slot: bool = False
+    """True when the slots and values decided the relation."""
 
     @property
     def verdict(self) -> Verdict:
@@ -83,33 +88,76 @@ class NeighbourRelation:
 
     @property
     def stage(self) -> str:
-        """The kind of rule that decided, for reports: `markers`, `zones` or `predicates`."""
+        """The kind of rule that decided, for reports: `slots`, `markers`, `zones` or `predicates`."""
+        if self.by_slot:
+            return "slots"
         if self.relation in _BY_MARKER:
             return "markers"
         return "zones" if self.relation in _BY_ZONE else "predicates"
 
 
 def relate_neighbour(
-    statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy
+    statement: Statement, near: tuple[NearFact, ...], policy: MemoryPolicy
 ) -> tuple[NeighbourRelation, ...]:
     """Return the zone and the relation of each known fact in `near`, most similar first."""
     said = own_statement(statement.content, statement.subject)
-    pack = pack_of(said, policy.locale)
+    pack = pack_of(said, policy.conflict.locale)
+    new = TypedText(statement.typed, _claims(said, pack))
     weighed = []
     for each in near:
-        related = _relate(own_statement(each.fact.content, statement.subject), said, pack, policy)
-        similarity = similarity_of(statement.content, each, policy)
-        zone = zone_of(similarity, related, policy)
+        content = own_statement(each.fact.content, statement.subject)
+        by_text = _relate(content, said, pack, policy)
+        known = pack_of(content, policy.conflict.locale)
+        old = TypedText(each.fact.typed, _claims(content, known))
+        by_slot = None
+        if any(policy.slot(one.typed.slot) is not None for one in (old, new)):
+            old, typed = _typed(old, content, known, policy), _typed(new, said, pack, policy)
+            by_slot = relate_slots(old, typed, by_text, pack, policy.slot)
+        related = by_slot or by_text
+        similarity = similarity_of(statement.content, each, policy.conflict)
+        zone = zone_of(similarity, related, policy.conflict)
         relation = related.relation
         if statement.is_correction and relation in _CORRECTABLE and related.shares and zone != "COLD":
             relation = Relation.CORRECTED
-        weighed.append(NeighbourRelation(each.fact, relation, zone, similarity))
-    return tuple(sorted(weighed, key=lambda each: -1.0 if each.similarity is None else each.similarity, reverse=True))
+        weighed.append(NeighbourRelation(each.fact, relation, zone, similarity, by_slot is not None))
+    ranked = sorted(weighed, key=lambda each: -1.0 if each.similarity is None else each.similarity, reverse=True)
+    return _with_one_replaced(statement, ranked, pack)
 
 
-def _relate(old: str, new: str, pack: Locale, policy: ConflictPolicy) -> ClaimRelation:
+def _typed(text: TypedText, said: str, pack: Locale, policy: MemoryPolicy) -> TypedText:
+    """Return the text with the slot that its words name, when it has no known slot."""
+    if policy.slot(text.typed.slot) is not None:
+        return text
+    return replace(text, typed=typed_by_words(said, pack, policy.slot))
+
+
+def _claims(content: str, pack: Locale) -> Sequence[Claim]:
+    return () if pack is UNDETERMINED else read(content, pack)
+
+
+def _with_one_replaced(
+    statement: Statement, ranked: Sequence[NeighbourRelation], pack: Locale
+) -> tuple[NeighbourRelation, ...]:
+    """Choose the one fact that a statement such as `prefers light mode now` replaces.
+
+    In a slot with many values, it replaces the nearest active fact of its kind. If there is no such fact, it waits for
+    a judgement about the nearest fact of the slot.
+    """
+    replaced = [each for each in ranked if each.relation is Relation.REPLACED]
+    if not replaced:
+        return tuple(ranked)
+    value = statement.typed.value or ""
+    alike = [each for each in replaced if share_head(each.fact.value or "", value, pack)]
+    chosen, relation = (alike[0], Relation.REPLACED) if alike else (replaced[0], Relation.TOUCHED)
+    return tuple(
+        replace(each, relation=relation if each is chosen else Relation.BESIDE) if each in replaced else each
+        for each in ranked
+    )
+
+
+def _relate(old: str, new: str, pack: Locale, policy: MemoryPolicy) -> ClaimRelation:
     """Relate two texts. Each text is read with the locale pack of its own language; `pack` is the pack of `new`."""
-    known = pack_of(old, policy.locale)
+    known = pack_of(old, policy.conflict.locale)
     if UNDETERMINED in (known, pack):
         return relate_unread(old, new)
     mine, theirs = read(old, known), read(new, pack)

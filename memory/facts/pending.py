@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ...schemas.commands import Judgement
 from ...schemas.facts import Decision, StoredFact
-from ..policies import ConflictPolicy, MemoryPolicy
+from ..policies import MemoryPolicy
 from .fact_evidence import newest_evidence_time
 from .neighbour_relations import relate_neighbour
 from .similarity import NearFact
@@ -29,11 +29,11 @@ from .transitions import (
 from .trust_order import outranks
 
 STAGE = "judge"
-_DEFAULT = ConflictPolicy()
+_DEFAULT = MemoryPolicy()
 
 
 def judge_without_model(
-    pending: StoredFact, known: StoredFact | None, now: datetime, policy: ConflictPolicy = _DEFAULT
+    pending: StoredFact, known: StoredFact | None, now: datetime, policy: MemoryPolicy = _DEFAULT
 ) -> Judgement | None:
     """Return a judgement that needs no model; None when a model is needed, or when the pending row has not begun.
 
@@ -113,7 +113,7 @@ def more_trusted_rivals(
     known: StoredFact | None,
     judgement: Judgement,
     rivals: Sequence[StoredFact],
-    policy: ConflictPolicy = _DEFAULT,
+    policy: MemoryPolicy = _DEFAULT,
 ) -> tuple[StoredFact, ...]:
     """Return the rows that are more trusted than the pending row and must close before the pending row is believed."""
     rows = [row for row in rivals if outranks(row, pending)]

@@ -105,7 +105,7 @@ def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy
     if over is not None and neighbours.equal is None:
         # A closed fact may become true again, but the turns that it already has as evidence do not prove that.
         return ProposalOutcome("stale", f"it was believed from the same turns and is now {over.state}", over.fact_id)
-    resolution = resolve(statement, neighbours, policy.conflict, now=stamp.now)
+    resolution = resolve(statement, neighbours, policy, now=stamp.now)
     transitions = carry_out(resolution, statement, stamp, policy)
     into = resolution.into
     if into is not None and not transitions:
@@ -127,10 +127,10 @@ def _judged(
         return ProposalOutcome("refused", reason, pending.fact_id)
     rivals = tuple(
         row
-        for row in contradicted_rows(statement_from_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
+        for row in contradicted_rows(statement_from_fact(pending), neighbours.near, policy, now=stamp.now)
         if row.state == "active" and row.fact_id != (known.fact_id if known else None)
     )
-    above = more_trusted_rivals(pending, known, change.judgement, rivals, policy.conflict)
+    above = more_trusted_rivals(pending, known, change.judgement, rivals, policy)
     if above and not any(is_newer(row, pending) for row in above):
         reason = f"{above[0].fact_id} is more trusted: it stays pending until the user says it"
         return ProposalOutcome("refused", reason, pending.fact_id)
@@ -146,7 +146,7 @@ def _judged(
 
 def _active_twin(pending: StoredFact, neighbours: Neighbours, policy: MemoryPolicy) -> StoredFact | None:
     """Return the active row that states the same as the pending row."""
-    rows = equivalent_rows(statement_from_fact(pending), neighbours.near, policy.conflict)
+    rows = equivalent_rows(statement_from_fact(pending), neighbours.near, policy)
     return next((row for row in rows if row.state == "active" and row.fact_id != pending.fact_id), None)
 
 
@@ -209,10 +209,10 @@ def _refuse_overlap(
     def other(rows: Iterable[StoredFact]) -> StoredFact | None:
         return next((row for row in rows if row.fact_id not in named and row.state == "active"), None)
 
-    against = other(contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now))
+    against = other(contradicted_rows(statement, neighbours.near, policy, now=stamp.now))
     if against is not None:
         return ProposalOutcome("refused", f"it contradicts {against.fact_id}: propose it as new", targets[0].fact_id)
-    double = other(equivalent_rows(statement, neighbours.near, policy.conflict))
+    double = other(equivalent_rows(statement, neighbours.near, policy))
     if double is not None:
         return ProposalOutcome("refused", f"{double.fact_id} says so already: merge the two", targets[0].fact_id)
     return None

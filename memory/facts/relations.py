@@ -26,6 +26,7 @@ class Relation(Enum):
     VALUE = "the same statement with another number"
     OTHER = "another value of a predicate that has one at a time"
     CORRECTED = "corrected by the speaker"
+    REPLACED = "replaced by the speaker"
     REORDERED = "the same words in another order"
     NAME = "the same words with another name"
     TOUCHED = "a change that concerns what is known"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...schemas.facts import Decision
-from ..policies import ConflictPolicy
+from ..policies import MemoryPolicy
 from .conflict import Neighbours, equivalent_rows
 from .statements import Statement
 from .transitions import READABLE, Stamp, Transition, forget
@@ -11,9 +11,7 @@ from .transitions import READABLE, Stamp, Transition, forget
 STAGE = "retraction"
 
 
-def retract(
-    statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: ConflictPolicy
-) -> tuple[Transition, ...]:
+def retract(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
     """Return the transitions that forget a statement.
 
     They forget the row that the request names, the row with equal content, and the rows that state the same in other

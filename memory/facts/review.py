@@ -84,7 +84,7 @@ def _believe_quarantined(
     reason: str,
 ) -> Sequence[Transition]:
     statement = statement_from_fact(fact)
-    found = replace(resolve(statement, neighbours, policy.conflict, now=stamp.now), confirms=None)
+    found = replace(resolve(statement, neighbours, policy, now=stamp.now), confirms=None)
     if found.kind == "pending":  # the person's approval replaces the judgement of a model
         decision = found.decision(found.closes[0].fact_id if found.closes else None)
         return (approve(fact, stamp, reason=reason, decision=decision),)
@@ -102,12 +102,12 @@ def _believe_pending(
 ) -> Sequence[Transition]:
     statement = statement_from_fact(fact)
     waited_for = (known,) if known is not None and known.state in READABLE else ()
-    same = [row for row in equivalent_rows(statement, neighbours.near, policy.conflict) if row.fact_id != fact.fact_id]
+    same = [row for row in equivalent_rows(statement, neighbours.near, policy) if row.fact_id != fact.fact_id]
     equal = neighbours.equal
     twin = next((row for row in (*([equal] if equal else []), *same) if row.state == "active"), None)
     if twin is not None and twin not in waited_for:
         return settle_pending(fact, twin, "duplicate", stamp, policy, why=reason)
-    against = contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now)
+    against = contradicted_rows(statement, neighbours.near, policy, now=stamp.now)
     rows = {row.fact_id: row for row in (*waited_for, *(row for row in against if row.state == "active"))}
     rows.pop(fact.fact_id, None)
     closed = [

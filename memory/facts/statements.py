@@ -23,6 +23,7 @@ from ..language.text import own_statement
 from ..policies import MemoryPolicy
 from .predicate_categories import category_of
 from .routing import direct_confidence, stated_confidence, trust_of
+from .slot_predicates import typed_by_words
 from .trust_order import TRUST
 
 
@@ -124,6 +125,12 @@ def _predicate(content: str, subject: str, policy: MemoryPolicy) -> str | None:
     return predicate_of(said, pack_of(said, policy.conflict.locale))
 
 
+def _typed(content: str, subject: str, policy: MemoryPolicy) -> TypedValue:
+    """Return the slot and value that the locale pack reads with certainty; UNTYPED otherwise."""
+    said = own_statement(content, subject)
+    return typed_by_words(said, pack_of(said, policy.conflict.locale), policy.slot)
+
+
 def statement_from_fact(fact: StoredFact) -> Statement:
     """Return a stored row as a candidate, to compare a waiting row with other rows. The time of the candidate is the
     time of the row's newest evidence."""
@@ -184,6 +191,7 @@ def statement_from_change(
         sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
         trust=min((episode.trust for episode in known), key=TRUST.index, default=target.trust if target else "user"),
         predicate=_predicate(content, subject, policy),
+        typed=_typed(content, subject, policy),
         evidence=evidence_from_episodes(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],
     )
@@ -225,6 +233,7 @@ def statement_from_edit(
         sensitivity=sensitivity,
         trust=trust,
         predicate=predicate,
+        typed=_typed(content, subject, policy),
         evidence=(
             Evidence(
                 turn_id=stated,

@@ -24,6 +24,7 @@ from ...schemas.facts import (
     StoredFact,
     Trust,
 )
+from ...schemas.slots import UNTYPED
 from ...schemas.turns import SENSITIVITIES
 from ..policies import ConfidencePolicy
 from .fact_evidence import add_evidence, count_reinforcements, first_evidence
@@ -342,7 +343,8 @@ def merge(
 
     The first row survives with the merged text, the tags and evidence of all rows and the earliest start. The survivor
     supersedes the other rows; each of them ends at its own start, because the survivor covers its validity. The
-    transitions of the superseded rows come first.
+    transitions of the superseded rows come first. The survivor takes slot and value from the row with the merged
+    text. If no row has this text, they remain only when all rows have the same slot and value.
 
     `trust` is the trust of new words. With None, the survivor has the highest trust of the sources; the caller makes
     sure that the text is from a source with this trust.
@@ -355,12 +357,15 @@ def merge(
         added += more
     episodes = tuple(dict.fromkeys(each for source in sources for each in source.source_episode_ids))
     earliest = min(sources, key=lambda source: source.valid_from)
+    worded = next((source.typed for source in sources if source.content == content), None)
+    typed = worded or (first.typed if all(source.typed == first.typed for source in sources) else UNTYPED)
     survivor = _next_version(
         first,
         stamp,
         {
             "content": content,
             "predicate": predicate,
+            **typed.fields(),
             "content_hash": ids.content_hash(content),
             "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
             **_start_fields(first, earliest.valid_from, earliest.valid_from_told),

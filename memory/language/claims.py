@@ -41,6 +41,8 @@ class Claim:
     """True when the verb says that the object replaces an earlier thing of the same kind: `switched to day shifts`."""
     changed: bool = False
     """True when a word says that the earlier state was different: `now`, `again`."""
+    instead: bool = False
+    """True when a phrase says that the clause replaces an earlier statement: `now`, `changed my mind`."""
     event: bool = False
     """True when the verb reports a change: `passed the test`."""
     another: bool = False

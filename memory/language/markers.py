@@ -37,6 +37,7 @@ class MarkerIndex:
     never: MarkerShelf
     negations: MarkerShelf
     another: MarkerShelf
+    instead: MarkerShelf
     additive: MarkerShelf
     contrasts: MarkerShelf
     beginnings: MarkerShelf
@@ -57,6 +58,7 @@ def index_markers(pack: Locale) -> MarkerIndex:
         never=_shelf(markers.never),
         negations=_shelf(markers.negations),
         another=_shelf(markers.another),
+        instead=_shelf(markers.instead),
         additive=_shelf(markers.additive),
         contrasts=_shelf(markers.contrasts),
         beginnings=_shelf(
@@ -215,6 +217,16 @@ def take_former(clause: MarkedClause, pack: Locale) -> None:
             verb = clause.tokens[: max(1, len(words) - 1)]  # `went up from 5 to 6` becomes `went up to 6`
             clause.tokens = verb + rest[place:]
             return
+
+
+def says_instead(found: Sequence[Token], pack: Locale) -> bool:
+    """Return whether a phrase of the text says that it replaces an earlier statement: `now`, `changed my mind`."""
+    phrases = index_markers(pack).instead
+    return any(
+        _starts(found, place, words)
+        for place, token in enumerate(found)
+        for _, _, words in _candidates_at(token, phrases)
+    )
 
 
 def begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:

@@ -14,7 +14,15 @@ from functools import lru_cache
 from ...schemas.base import CONTENT_MAX
 from .claims import PREDICATE_MAX, Claim, asserts, claim_of
 from .locales import Locale
-from .markers import MarkedClause, begins_with_marker, index_markers, take_auxiliaries, take_former, take_markers
+from .markers import (
+    MarkedClause,
+    begins_with_marker,
+    index_markers,
+    says_instead,
+    take_auxiliaries,
+    take_former,
+    take_markers,
+)
 from .phrase_index import index_phrases, match_phrase
 from .predicates import attribute_claim, changed_attribute, extract_claims, is_value, rule_of, value_at
 from .tokenizer import Segment, Token, content, counted, counts, tells_when, tokens
@@ -38,7 +46,8 @@ def read(text: str, pack: Locale) -> tuple[Claim, ...]:
     """
     claims: list[Claim] = []
     added = False
-    for clause in _clauses(list(joined_infinitives(tokens(text[:CONTENT_MAX], pack), pack)), pack):
+    found = list(joined_infinitives(tokens(text[:CONTENT_MAX], pack), pack))
+    for clause in _clauses(found, pack):
         former = _contrast(clause, pack)
         if former is not None and claims:
             claims[-1] = replace(claims[-1], former=claims[-1].former + former)
@@ -48,6 +57,8 @@ def read(text: str, pack: Locale) -> tuple[Claim, ...]:
             continue
         claims += _of_clause(clause, pack, added=added)
         added = False
+    if says_instead(found, pack):
+        claims = [replace(claim, instead=True) for claim in claims]
     return tuple(claims) or (_NOTHING,)
 
 

@@ -197,7 +197,7 @@ class MemoryFacts:
             equal = next((each for each in known if each.content_hash == said.content_hash), None)
             near = tuple(NearFact(each) for each in known) if makes_fact and equal is None else ()
             neighbours = Neighbours(replaced=replaced, equal=equal if makes_fact else None, near=near)
-            resolution = resolve(said, neighbours, self._policy.conflict, now=stamp.now, makes_fact=makes_fact)
+            resolution = resolve(said, neighbours, self._policy, now=stamp.now, makes_fact=makes_fact)
             for made in carry_out(resolution, said, stamp, self._policy):
                 self.facts[made.fact.fact_id] = made.fact
 

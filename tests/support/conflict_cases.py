@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memstream.adapters.embedders.factory import create_embedder
-from memstream.memory.facts.conflict import Neighbours, carry_out, lookup_predicates, resolve
+from memstream.memory.facts.conflict import Neighbours, carry_out, lookup_predicates, lookup_slots, resolve
 from memstream.memory.facts.similarity import NearFact, cosine
 from memstream.memory.facts.statements import Statement, statement_from_observation
 from memstream.memory.facts.transitions import READABLE, Stamp, Transition, has_ended
@@ -162,7 +162,7 @@ def tell(case: Case, vectors: Mapping[str, Sequence[float]], embedding: Embeddin
         statement = _statement(said, f"t{day}", told, policy)
         stamp = Stamp(now=told + timedelta(minutes=1), cause=f"c{day}", embedder=embedding)
         found = neighbours(statement, tuple(rows.values()), vectors, policy)
-        made = carry_out(resolve(statement, found, policy.conflict, now=stamp.now), statement, stamp, policy)
+        made = carry_out(resolve(statement, found, policy, now=stamp.now), statement, stamp, policy)
         rows |= {each.fact.fact_id: each.fact for each in made}
     return Ending(outcome(made) if made else "nothing", tuple(rows.values()))
 
@@ -180,8 +180,10 @@ def neighbours(
     near = sorted((NearFact(row, cosine(said, vectors[row.content])) for row in mine), key=_nearness, reverse=True)
     near = near[: policy.conflict.neighbours]
     found = {each.fact.fact_id for each in near}
-    predicates = lookup_predicates(statement, policy.conflict)
-    named = (NearFact(row) for row in mine if row.predicate in predicates and row.fact_id not in found)
+    predicates, slots = lookup_predicates(statement, policy), lookup_slots(statement, policy)
+    named = (
+        NearFact(row) for row in mine if (row.predicate in predicates or row.slot in slots) and row.fact_id not in found
+    )
     return Neighbours(near=(*near, *named))
 
 
@@ -197,6 +199,7 @@ def _statement(said: Mapping[str, Any], turn: str, told: datetime, policy: Memor
         subject=said["subject"],
         category=said["category"],
         is_correction=said.get("is_correction", False),
+        **{name: said[name] for name in ("slot", "value", "denied", "qualifier") if name in said},
         **times,
     )
     return statement_from_observation(observed(made, turn=turn, occurred_at=told), made, policy)

@@ -186,7 +186,7 @@ def by_pipeline(similar: Mapping[str, float], *, embedding: Embedding, locale: s
             equal = known if known.content_hash == said.content_hash else None
             found = Neighbours(equal=equal, near=(NearFact(known, similar[pair.id]),))
         stamp = Stamp(now=NOW, cause="new", embedder=embedding)
-        return outcome(carry_out(resolve(said, found, policy.conflict, now=NOW), said, stamp, policy))
+        return outcome(carry_out(resolve(said, found, policy, now=NOW), said, stamp, policy))
 
     return decide
 

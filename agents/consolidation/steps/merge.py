@@ -21,7 +21,7 @@ from ....memory.facts.conflict import Neighbours, resolve
 from ....memory.facts.similarity import NearFact
 from ....memory.facts.statements import statement_from_fact
 from ....memory.facts.trust_order import outranks
-from ....memory.policies import ConflictPolicy, HygienePolicy
+from ....memory.policies import HygienePolicy, MemoryPolicy
 from ....schemas.collections import FACTS
 from ....schemas.commands import Change
 from ....schemas.facts import StoredFact
@@ -45,7 +45,7 @@ class MergeStep:
 
     reader: OwnerReader
     policy: HygienePolicy
-    conflict: ConflictPolicy
+    memory: MemoryPolicy
     looked_at: int = LOOKED_AT
     part: PartName = "hygiene"
 
@@ -74,7 +74,7 @@ class MergeStep:
                 continue
             near = await self._near(request, fact, found.dense)
             free = [each for each in near if each.id not in merged]
-            change = merge_change(fact, free, self.policy, self.conflict, now=request.now)
+            change = merge_change(fact, free, self.policy, self.memory, now=request.now)
             if change is not None:
                 merged.update(change.source_fact_ids)
                 changes.append(change)
@@ -103,7 +103,7 @@ def merge_change(
     younger: StoredFact,
     near: Sequence[StoredPoint],
     policy: HygienePolicy,
-    conflict: ConflictPolicy,
+    memory: MemoryPolicy,
     *,
     now: datetime,
 ) -> Change | None:
@@ -115,7 +115,7 @@ def merge_change(
         if older.fact_id == younger.fact_id or _age(older) >= _age(younger):
             continue
         neighbours = Neighbours(near=(NearFact(older, each.score),))
-        kind = resolve(statement_from_fact(younger), neighbours, conflict, now=now).kind
+        kind = resolve(statement_from_fact(younger), neighbours, memory, now=now).kind
         if kind in ("dedup", "detail"):
             return Change(
                 action="merge",

@@ -17,7 +17,7 @@ _NOTATION: Final = re.compile(r"[{}|]")
 _SHOWN_MAX: Final = 20
 """Maximum number of problems that one error lists."""
 _PHRASES: Final = ("ends", "ends_work", "ended", "begins", "carriers", "switches", "becomes")
-_MARKER_PHRASES: Final = ("negations", "never", "endings", "hedges", "additive", "contrasts")
+_MARKER_PHRASES: Final = ("negations", "never", "endings", "hedges", "additive", "contrasts", "instead")
 _AS_WRITTEN: Final = frozenset(("name", "aliases", "contractions"))
 """Fields in which capital letters are allowed."""
 

@@ -81,6 +81,8 @@ class Markers:
     coffee."""
     others: frozenset[str] = frozenset()
     """Words after which a clause is about another person or thing: lives with Ana, *who* sings."""
+    instead: tuple[str, ...] = ()
+    """Phrases that say that a statement takes the place of an earlier one: prefers tea *now*, *changed my mind*."""
     changes: frozenset[str] = frozenset()
     """Words that imply a different earlier state: *now*, *again*, the *new* boss."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from memstream.adapters.ports import StoredPoint
 from memstream.agents.consolidation.steps.merge import merge_change
-from memstream.memory.policies import ConflictPolicy, HygienePolicy
+from memstream.memory.policies import HygienePolicy, MemoryPolicy
 from memstream.schemas.commands import Change
 from memstream.schemas.facts import StoredFact
 from tests.support.record_builders import NOW, stored_fact
@@ -31,7 +31,7 @@ def merged(younger: StoredFact, *others: StoredFact, score: float | None) -> Cha
     near: Sequence[StoredPoint] = [
         StoredPoint(id=each.fact_id, payload=each.to_payload(), score=score) for each in others
     ]
-    return merge_change(younger, near, POLICY, ConflictPolicy(), now=NOW + timedelta(days=1))
+    return merge_change(younger, near, POLICY, MemoryPolicy(), now=NOW + timedelta(days=1))
 
 
 def test_two_that_say_the_same_become_the_older() -> None:

@@ -21,7 +21,7 @@ OLD = stored_fact("Works at Google", turn="t1", number=1)
 
 def settle(new: Statement, *, makes_fact: bool = True, **neighbours: object) -> tuple[Transition, ...]:
     found = Neighbours(**neighbours)  # type: ignore[arg-type]
-    return carry_out(resolve(new, found, POLICY.conflict, now=STAMP.now, makes_fact=makes_fact), new, STAMP, POLICY)
+    return carry_out(resolve(new, found, POLICY, now=STAMP.now, makes_fact=makes_fact), new, STAMP, POLICY)
 
 
 def stripe(number: int = 2, **fields: object) -> Statement:

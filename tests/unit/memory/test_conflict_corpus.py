@@ -124,7 +124,7 @@ def test_an_outcome_is_read_off_the_transitions() -> None:
         policy, new = MemoryPolicy(), pair.said()
         stamp = Stamp(now=NOW, cause="new", embedder="hashing")
         found = Neighbours(**neighbours)  # type: ignore[arg-type]
-        return outcome(carry_out(resolve(new, found, policy.conflict, now=NOW), new, stamp, policy))
+        return outcome(carry_out(resolve(new, found, policy, now=NOW), new, stamp, policy))
 
     one = next(pair for pair in pairs("tune") if pair.kind == "job")
     late = next(pair for pair in pairs("tune") if pair.kind == "late")

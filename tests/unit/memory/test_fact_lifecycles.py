@@ -84,7 +84,7 @@ class Lives(RuleBasedStateMachine):
         known = self._neighbours(said, None)
         if known.equal is None or not {each.turn_id for each in said.evidence} <= _turns(known.equal):
             return
-        resolution = resolve(said, known, POLICY.conflict, now=self.clock)
+        resolution = resolve(said, known, POLICY, now=self.clock)
         assert carry_out(resolution, said, self._stamp("again"), POLICY) == ()
 
     @rule(text=texts, which=places, age=places, correction=st.booleans())
@@ -209,7 +209,7 @@ class Lives(RuleBasedStateMachine):
 
     def _tell(self, said: Statement, replaced: StoredFact | None = None) -> None:
         stamp = self._stamp(f"turn-{self.turns}")
-        resolution = resolve(said, self._neighbours(said, replaced), POLICY.conflict, now=self.clock)
+        resolution = resolve(said, self._neighbours(said, replaced), POLICY, now=self.clock)
         self.heard.add((said.evidence[0].turn_id, said.content))
         self.spoken.append(said)
         self._store(stamp.cause, carry_out(resolution, said, stamp, POLICY))

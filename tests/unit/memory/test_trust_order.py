@@ -52,7 +52,7 @@ def hear(
         equal=min(equal, key=lambda each: each.state != "active", default=None),
         near=tuple(NearFact(each) for each in near),
     )
-    found = resolve(said, neighbours, POLICY.conflict, now=now, makes_fact=makes_fact)
+    found = resolve(said, neighbours, POLICY, now=now, makes_fact=makes_fact)
     return list(carry_out(found, said, Stamp(now=now, cause=cause, embedder="hashing"), POLICY))
 
 

@@ -85,6 +85,7 @@ MARKERS = Markers(
         ("get promote from", "to"),
         ("be transfer from", "to"),
     ),
+    instead=phrases("now|nowadays|from now on|change {mind,my mind,their mind,his mind,her mind}"),
     changes=frozenset(("now", "nowadays", "again", "back", "new", "finally", "meanwhile", "anymore")),
     others=frozenset(("who", "whose", "which", "that", "because", "although", "when", "while", "since", "unless")),
 )

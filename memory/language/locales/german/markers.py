@@ -27,6 +27,7 @@ MARKERS = Markers(
         "|noch ein|noch eine|noch einen|weitere|weiteren|weiterer|weiteres|neben"
     ),
     contrasts=("nicht", "statt", "anstatt", "und nicht"),
+    instead=phrases("jetzt|nun|inzwischen|mittlerweile|von nun an|{es,ich,sich} anders ueberlegen"),
     until=frozenset(("bis",)),
     former=tuple(
         (before, after)
