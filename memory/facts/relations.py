@@ -138,6 +138,8 @@ def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
         )
     if old.denied != new.denied:
         denial, claim = (old, new) if old.denied else (new, old)
+        if not denial.limits <= {*claim.words, *claim.said}:
+            return Relation.APART  # denial: no longer works weekends; claim: works at Siemens
         if _denies(denial, claim, pack):
             return Relation.DENIED
         open_ = None in (denial.predicate, claim.predicate) and set(denial.words) & set(_all(claim))
@@ -189,11 +191,19 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
         if denial.predicate != claim.predicate:
             return not denial.said and bool(denial.words) and denial.words[:1] == claim.words[:1]
         first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
-        if first and _names_differ(denial, claim, pack):
+        if first and (_names_differ(denial, claim, pack) or _denies_another(denial, claim, pack)):
             return False  # denial: was married to Ruth; claim: is married to Selma
         said = tuple(word for word in denial.said if not tells_when(word, pack)) or denial.said
         return first or _names(said, claim, pack)
     return bool(denial.words) and _names(denial.words, claim, pack)
+
+
+def _denies_another(denial: Claim, claim: Claim, pack: Locale) -> bool:
+    """Return whether the denial names a thing that is neither in the claim nor a person: `is not married to her job`
+    after `is married to Dave`."""
+    named = [word for segment in denial.object[1:] for word in segment if not tells_when(word, pack)]
+    people = compared_all(pack.people, pack)
+    return any(word not in people and not _within((word,), _all(claim), pack) for word in named)
 
 
 def _names_differ(one: Claim, other: Claim, pack: Locale) -> bool:

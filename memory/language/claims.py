@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .locales import Locale, Valued
 from .markers import MarkedClause
-from .tokenizer import Segment, Token, content, segments
+from .tokenizer import Segment, Token, content, segments, tells_when
 
 PREDICATE_MAX = 64
 
@@ -49,6 +49,8 @@ class Claim:
     """True when the object is one more thing of its kind: `a second cat`."""
     gone: bool = False
     """True when the clause says that a person or thing no longer exists."""
+    limits: frozenset[str] = frozenset()
+    """Times that come again, to which the clause is limited: `weekends` in `no longer works weekends`."""
     role: Segment = ()
     """The role of the object: `browser` in `Firefox as browser`."""
 
@@ -103,8 +105,20 @@ def claim_of(
         event=clause.event,
         another=clause.another,
         role=_role(spoken, pack),
+        limits=_limits([*clause.tokens, *spoken], pack),
         either_way=any(token.text in pack.both_ways for token in spoken)
         and all(token.text in pack.both_ways for token in spoken if token.text in pack.separators),
+    )
+
+
+def _limits(found: Sequence[Token], pack: Locale) -> frozenset[str]:
+    """Return the times that come again. In `last night`, `Friday evening` and `resigned at night` the night is one."""
+    once = bool(found) and found[0].tense == "past"
+    return frozenset(
+        token.word
+        for before, token in zip((None, *found), found, strict=False)
+        if token.text in pack.recurring
+        or (token.text in pack.dayparts and not once and (before is None or not tells_when(before.text, pack)))
     )
 
 

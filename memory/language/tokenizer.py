@@ -303,7 +303,7 @@ def counts(token: Token, pack: Locale) -> bool:
 
 def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
     """Split tokens into things: at punctuation, prepositions, numbers, articles and adverbs. Stop words are left
-    out."""
+    out. The object of `likes their job` is `job`: a weak noun at the end that is its own thing."""
     things: list[list[Token]] = [[]]
     for token in found:
         if (
@@ -318,6 +318,8 @@ def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
             things += [[token], []] if not things[-1] else [[token]]
         elif counts(token, pack):
             things[-1].append(token)
+    if found and not things[-1] and found[-1].text in pack.weak_nouns:
+        things[-1].append(found[-1])
     return [segment for segment in things if segment]
 
 

@@ -278,6 +278,12 @@ class Locale:
     """Words that are part of the name after them: *New* York is not York."""
     times: frozenset[str] = frozenset()
     """Words of time. They are ignored when a denial is compared with a claim."""
+    recurring: frozenset[str] = frozenset()
+    """Words of times that come again: *weekends*. A denial with one of them is about these times alone."""
+    dayparts: frozenset[str] = frozenset()
+    """Words of times that come again, or of one time: at *night*, last *night*."""
+    weak_nouns: frozenset[str] = frozenset()
+    """Stop words that name a thing when no other word does: likes their *job*."""
     reasons: frozenset[str] = frozenset()
     """Words that begin a reason or a time: resigned *after* ten years."""
     numbers: Mapping[str, str] = field(default_factory=dict)

@@ -47,6 +47,21 @@ def related(old: str, new: str) -> ClaimRelation:
         ("Dislikes mornings", "Loves jazz", Relation.APART),  # a time may be what is disliked
         ("Likes jazz", "Dislikes Mondays", Relation.APART),
         ("Loves mornings", "Dislikes mornings", Relation.DENIED),
+        # times that come again
+        ("Works at Siemens", "No longer works weekends", Relation.APART),
+        ("Works at Siemens", "No longer works on Fridays", Relation.APART),
+        ("Works at Siemens", "Stopped working nights", Relation.APART),
+        ("Works night shifts", "No longer works nights", Relation.DENIED),
+        ("Runs daily", "No longer runs at night", Relation.APART),
+        ("No longer works nights", "Works as a nurse", Relation.APART),
+        ("Works at Siemens", "Resigned on Friday evening", Relation.DENIED),
+        ("Smokes", "Does not smoke at night", Relation.APART),
+        # a stop word may be the thing
+        ("Likes tea", "Likes their job", Relation.BESIDE),
+        ("Dislikes jazz", "Dislikes their job", Relation.BESIDE),
+        ("Likes their job", "No longer likes their job", Relation.DENIED),
+        ("Is married to Dave", "Is not married to her job", Relation.APART),
+        ("Is married to Dave", "Is no longer married to her husband", Relation.DENIED),
         ("Likes tea", "No longer likes tea", Relation.DENIED),
         ("No longer likes tea", "Likes tea", Relation.DENIED),
         ("Drinks black coffee", "No longer drinks coffee", Relation.DENIED),

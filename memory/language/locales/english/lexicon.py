@@ -67,6 +67,14 @@ opposite
 )
 BOTH_WAYS = frozenset(("and", "or"))
 NAME_MAKERS = frozenset(("new", "saint", "st", "san", "santa", "los", "las", "el", "la", "fort", "port"))
+WEAK_NOUNS = frozenset(("job", "position", "time", "name"))
+RECURRING = frozenset(
+    words(
+        "mondays tuesdays wednesdays thursdays fridays saturdays sundays weekdays weekends mornings afternoons evenings"
+        " nights summers winters"
+    )
+)
+DAYPARTS = frozenset(words("morning afternoon evening night noon midnight weekend"))
 TIMES = frozenset(
     words(
         """

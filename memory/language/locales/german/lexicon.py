@@ -62,6 +62,14 @@ SEPARATORS = frozenset(
         """
     )
 )
+WEAK_NOUNS = frozenset(("beruf", "person"))
+RECURRING = frozenset(
+    words(
+        "montags dienstags mittwochs donnerstags freitags samstags sonntags wochenenden morgens abends mittags"
+        " nachmittags vormittags nachts"
+    )
+)
+DAYPARTS = frozenset(words("nacht abend mittag wochenende"))
 TIMES = frozenset(
     words(
         """
