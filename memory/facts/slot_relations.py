@@ -99,6 +99,8 @@ def relate_slots(
         if opposite and not old.typed.denied and not new.typed.denied:
             inverted = replace(new, typed=replace(new.typed, slot=old.typed.slot, denied=True))
             return ClaimRelation(_with_denial(old, inverted, value, pack), True, shares)
+        if mine.values == theirs.values == "single" and mine.category == theirs.category:
+            return None  # spouse and marital status, employer and job: the end of one may be the end of the other
         return _of_different_slots(old, new, by_text, pack)
     if old.typed.denied != new.typed.denied:
         return ClaimRelation(_with_denial(old, new, value, pack), True, shares)

@@ -95,6 +95,17 @@ def test_a_chat_says_why_a_line_taught_nothing(tmp_path: Path) -> None:
     assert "Lives in Oslo" in told
 
 
+def test_a_profile_shows_what_the_offline_model_learnt(tmp_path: Path) -> None:
+    memstream = InProcess(tmp_path)
+    said = "I live in Oslo and I work at Equinor.\nI have a cat named Soot.\nI moved to Bergen.\n"
+    assert memstream("chat", input=said).code == 0
+    done = memstream("profile", "--tenant", "demo", "--user", "ana", "--json")
+    assert done.code == 0, done.err
+    slots = [json.loads(line) for line in done.out.splitlines()]
+    shown = {(slot["slot"], value["value"]) for slot in slots for value in slot["values"]}
+    assert shown == {("residence", "Bergen"), ("employer", "Equinor"), ("pet", "Soot")}
+
+
 @pytest.mark.long
 def test_what_a_command_writes_is_its_owners_alone(tmp_path: Path) -> None:
     """The folder of a memory holds what people said: nobody else on the machine may read it."""

@@ -16,6 +16,7 @@ from .prompt import USER, Prompt, SaidMessage, ShownTurnText
 from .requests import to_forget, to_remember
 from .sentences import CHANGES, MAX_READ, SpokenClause, spoken_sentences
 from .short_answers import answered, noted
+from .slots import typed
 from .statements import IMPORTANCE, SpokenStatement, capitalised, statements
 from .voice import Setting, Silence, own_part
 from .wording import third_person, without_tail
@@ -348,6 +349,7 @@ def _observation(turn: str, found: _Found) -> JsonValue:
         "turn": turn,
         "subject": said.subject,
         "content": said.content,
+        **typed(said.content).fields(),
         "importance": IMPORTANCE[said.category],
         "durability": "session" if found.ends else "permanent" if said.permanent else "persistent",
         "category": said.category,

@@ -82,6 +82,8 @@ REPLACED = (
     (("Works at Siemens", is_("employer", "Siemens")), ("Works at Bosch", is_("employer", "Bosch"))),
     (("Likes jazz", is_("likes", "jazz")), ("Dislikes jazz", is_("dislikes", "jazz"))),
     (("Drinks black coffee", is_("habit", "black coffee")), ("Quit coffee", is_("habit", "coffee", denied=True))),
+    (("Is married to Dave", is_("spouse", "Dave")), ("Got divorced", is_("marital_status", "divorced"))),
+    (("Works at Siemens", is_("employer", "Siemens")), ("Quit their job", is_("job", "job", denied=True))),
     (("Prefers tea", is_("prefers", "tea")), ("Prefers coffee, not tea", is_("prefers", "coffee"))),
 )
 
