@@ -74,6 +74,7 @@ from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch,
 from .session_turns import TurnReader, is_new
 from .timeouts import given_up, is_answering, is_last_try, pause_after
 from .turn_source import TurnSource, without_secrets
+from .useless_answers import UselessAnswers
 from .waiting_count import WaitingCount
 
 log = structlog.get_logger(__name__)
@@ -137,6 +138,7 @@ class Observer:
             in_flight=in_flight,
             waiting=self._waiting,
         )
+        self._useless = UselessAnswers()
         self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim}
         """Handlers of commands about the row itself, by kind. The stage sends these commands to itself."""
         calls.on_breaker_closed(self._wake_sessions)
@@ -385,6 +387,9 @@ class Observer:
             self._metrics.counted(name)
         if answer is not None:
             _report_fallen(answer, batch)
+            items = len(answer.value.items) + answer.value.dropped
+            self._useless.note(answer.model, batch.observed, items=items, counted=batch.counted, policy=policy)
+            self._calls.note("observer", self._useless.told())
         source = source_of(record, work.event_id)
         return self._kept(
             decisions.observed(

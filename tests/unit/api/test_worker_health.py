@@ -95,6 +95,21 @@ async def test_a_spare_is_ready_and_says_what_it_is(worker: Worker, health: http
     }
 
 
+async def test_a_model_whose_answers_yield_nothing_is_named_and_the_stage_is_ready(
+    worker: Worker, health: httpx.AsyncClient
+) -> None:
+    worker.calls.note("observer", "answers yield nothing: small: 10 turns in a row (invented 10) (memstream doctor)")
+    worker.parked = "parked keys: 1"
+    ready = await health.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["parts"]["observer"] == {
+        "ready": True,
+        "why": "parked keys: 1; answers yield nothing: small: 10 turns in a row (invented 10) (memstream doctor)",
+    }
+    worker.calls.note("observer", "")
+    assert (await health.get("/readyz")).json()["parts"]["observer"]["why"] == "parked keys: 1"
+
+
 async def test_with_an_open_breaker_it_is_not_ready_and_says_why(worker: Worker, health: httpx.AsyncClient) -> None:
     await worker.away("store")
     await worker.away("model:acme")
