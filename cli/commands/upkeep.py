@@ -23,7 +23,7 @@ from ..wiring.command_runs import CommandRun, Kind, flushed, ran
 @options.as_json
 @pass_context
 def consolidate(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Derive facts from a user's episodes, and wait for the changes (at most 60 s).
+    """Derive facts from a user's episodes, and wait for the changes.
 
     Exit 1 if the run was refused or failed, or did not finish in time.
     """
@@ -37,7 +37,7 @@ def consolidate(context: CommandContext, tenant: str, user: str, as_json: bool) 
 @options.as_json
 @pass_context
 def prune(context: CommandContext, tenant: str, user: str, force: bool, as_json: bool) -> None:
-    """Prune a user's facts: a model proposes facts to drop. Wait for the changes (at most 60 s).
+    """Prune a user's facts: a model proposes facts to drop. Wait for the changes.
 
     Exit 1 if the run was refused or failed, or did not finish in time.
     """
@@ -51,7 +51,7 @@ def prune(context: CommandContext, tenant: str, user: str, force: bool, as_json:
 @options.as_json
 @pass_context
 def digest(context: CommandContext, tenant: str, user: str, force: bool, as_json: bool) -> None:
-    """Rewrite a user's digest, and wait for it (at most 60 s).
+    """Rewrite a user's digest, and wait for it.
 
     Exit 1 if the run was refused or failed, or did not finish in time.
     """
@@ -64,7 +64,7 @@ def digest(context: CommandContext, tenant: str, user: str, force: bool, as_json
 @options.as_json
 @pass_context
 def hygiene(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Delete expired and faded records of a user, flag old records, and wait for the end of the run (at most 60 s).
+    """Delete expired and faded records of a user, flag old records, and wait for the end of the run.
 
     Exit 1 if the run was refused or failed, or did not finish in time.
     """
@@ -77,7 +77,7 @@ def hygiene(context: CommandContext, tenant: str, user: str, as_json: bool) -> N
 @options.as_json
 @pass_context
 def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Prune, merge, strengthen, derive and compact a user's memory, and wait for the end of the run (at most 60 s).
+    """Prune, merge, strengthen, derive and compact a user's memory, and wait for the end of the run.
 
     The counts are 0 if another run was active. Exit 1 if the run was refused or failed, or did not finish in time.
     """
@@ -96,7 +96,7 @@ def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> N
 @options.as_json
 @pass_context
 def compact(context: CommandContext, tenant: str, user: str, session: str, keep: int | None, as_json: bool) -> None:
-    """Summarise a session's older turns in one episode, and wait for it (at most 60 s). The turns stay in memory.
+    """Summarise a session's older turns in one episode, and wait for it. The turns stay in memory.
 
     Exit 1 if the run was refused or failed, left turns, or did not finish in time.
     """
@@ -125,7 +125,7 @@ def compact(context: CommandContext, tenant: str, user: str, session: str, keep:
 def flush(
     context: CommandContext, tenant: str, user: str, session: str, threshold: float | None, as_json: bool
 ) -> None:
-    """Turn the important entries of a session's working set into episodes, and wait for them (at most 60 s).
+    """Turn the important entries of a session's working set into episodes, and wait for them.
 
     The remaining turns of the session are observed first. Exit 1 if the command was refused, if turns still wait to be
     observed, or if it did not finish in time.

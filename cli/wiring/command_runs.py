@@ -9,7 +9,7 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,11 +32,13 @@ from ..errors import PATIENCE, usage
 from ..output import console
 from ..output.logs import open_audit
 from ..process.account import account
-from .local_stages import local_stages
+from .local_stages import LocalStages, RunningStages, local_stages
 from .secret_detectors import new_secret_filter
 from .settings import Settings
 
 LOOK_SECONDS: Final = 0.1
+PROGRESS_SECONDS: Final = 10.0
+CONSOLIDATION: Final[StageName] = "consolidation"
 EARLY_MAX: Final = 1_000
 """Maximum number of results to keep until the run's own result arrives and names the proposals. Most results belong to
 other commands."""
@@ -111,9 +113,10 @@ class CommandRun:
 async def ran(
     kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
 ) -> CommandRun:
-    """Send a command and wait for all its effects, at most 60 s.
+    """Send a command and wait for all its effects.
 
-    A worker executes the command. If the folder is free, the stages in this process execute it.
+    A worker executes the command, and the wait is at most 60 s. If the folder is free, the stages in this process
+    execute it, and the wait ends when they stop working (`while_at_work`).
     """
     start_audit(settings)
     command = Command(
@@ -126,8 +129,8 @@ async def ran(
         issued_at=datetime.now(UTC),
     )
     run = CommandRun(command.command_id, ids.run_id(command.key, command.command_id))
-    async with _log_of("consolidation", settings, policy, purpose=kind) as log:
-        return await _answered(command, run, log, until=time.monotonic() + PATIENCE)
+    async with _stages(CONSOLIDATION, settings, policy, purpose=kind) as ports:
+        return await _answered(command, run, ports, CONSOLIDATION)
 
 
 async def flushed(
@@ -145,9 +148,9 @@ async def flushed(
         issued_at=datetime.now(UTC),
     )
     until = time.monotonic() + PATIENCE
-    async with _log_of("observer", settings, policy, purpose="flush") as log:
-        await _turns_are_read(log, command.key, until=until)
-        return await _answered(command, CommandRun(command.command_id), log, until=until)
+    async with _stages("observer", settings, policy, purpose="flush") as ports:
+        await _turns_are_read(ports.log, command.key, until=until)
+        return await _answered(command, CommandRun(command.command_id), ports, "observer", until=until)
 
 
 async def reviewed(
@@ -187,10 +190,12 @@ async def reviewed(
 
 
 @asynccontextmanager
-async def _log_of(stage: StageName, settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[Log]:
+async def _stages(
+    stage: StageName, settings: Settings, policy: MemoryPolicy, *, purpose: str
+) -> AsyncIterator[LocalStages]:
     async with local_stages(settings, policy, purpose=purpose) as ports:
         await warn_without_worker(stage, ports.log)
-        yield ports.log
+        yield ports
 
 
 async def warn_without_worker(stage: StageName, log: Log) -> None:
@@ -234,18 +239,55 @@ async def _turns_are_read(log: Log, session_key: str, *, until: float) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _answered(command: Command, run: CommandRun, log: Log, *, until: float) -> CommandRun:
-    sender = CommandSender(log, command.kind)
+async def _answered(
+    command: Command, run: CommandRun, ports: LocalStages, stage: StageName, *, until: float | None = None
+) -> CommandRun:
+    """Send a command and wait for its results. `until` is the end of the wait for a worker, by default in 60 s."""
+    sender = CommandSender(ports.log, command.kind)
+    patience = PATIENCE if until is None else max(0.0, until - time.monotonic())
     async with aclosing(sender.results(await sender.send(command))) as results:
-        await followed(results, run, patience=max(0.0, until - time.monotonic()))
+        if ports.running is not None:
+            why = await while_at_work(followed(results, run, patience=None), ports.running, stage, command.kind)
+            late = f"{why}; the command waits in the folder, and the next command or worker there goes on with it"
+        else:
+            await followed(results, run, patience=patience)
+            late = f"the command did not finish within {PATIENCE:.0f} s; the stages continue"
     _audit(command, "accepted" if run.status == WAITING else run.status)
     if not run.complete:
-        run.why = run.why or f"the command did not finish within {PATIENCE:.0f} s; the stages continue"
+        run.why = run.why or late
     return run
 
 
-async def followed(results: AsyncIterator[CommandResult], run: CommandRun, *, patience: float) -> None:
-    """Read results until the run has its own result and a verdict on each proposal, for at most `patience` seconds.
+async def while_at_work(waiting: Coroutine[Any, Any, None], running: RunningStages, stage: StageName, what: str) -> str:
+    """Wait while the stages of this process work, and print a line every 10 s.
+
+    The wait ends early when the stages end, or when the stage has been idle for 60 s: not ready, or without its model.
+    Return the reason then, otherwise an empty text.
+    """
+    task = asyncio.create_task(waiting)
+    began = worked = told = time.monotonic()
+    try:
+        while not task.done() and not running.work.done():
+            await asyncio.wait({task, running.work}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            why, now = running.why_idle(stage), time.monotonic()
+            worked = worked if why else now
+            if now - worked >= PATIENCE:
+                return f"no progress for {PATIENCE:.0f} s: {why}"
+            if now - told >= PROGRESS_SECONDS:
+                console.advice(f"{what}: {now - began:.0f} s so far{f', {why}' if why else ''} (Ctrl-C ends the wait)")
+                told = now
+        if not task.done():
+            return "the stages ended"
+        await task
+        return ""
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def followed(results: AsyncIterator[CommandResult], run: CommandRun, *, patience: float | None) -> None:
+    """Read results until the run has its own result and a verdict on each proposal, for at most `patience` seconds;
+    None: without a limit.
 
     A verdict may arrive before the run's own result, because it is on another partition.
     """

@@ -49,6 +49,8 @@ log = structlog.get_logger(__name__)
 ASSIGNMENT_POLL = 0.25
 LAG_POLL = 2.0
 PARKED_POLL = 1.0
+AWAY = "away: "
+"""Beginning of the readiness text of a stage whose components are unavailable."""
 AWAY_SHOWN = 3
 """Maximum number of unavailable components that readiness names. Each tenant's model counts as one component."""
 TENANTS_AWAY_MAX = 3
@@ -443,7 +445,7 @@ class StageRunner:
             return False, why
         away = self.calls.away()
         if away:
-            why = "; ".join(f"away: {name}: {failure}" for name, failure in sorted(away.items())[:AWAY_SHOWN])
+            why = "; ".join(f"{AWAY}{name}: {failure}" for name, failure in sorted(away.items())[:AWAY_SHOWN])
             why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
             return all(is_of_a_tenant(name) for name in away) and len(away) < TENANTS_AWAY_MAX, why
         if not self.app.assigned():

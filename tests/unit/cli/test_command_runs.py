@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from memstream.cli.wiring.command_runs import EARLY_MAX, CommandRun, followed
+from memstream.cli.wiring import command_runs
+from memstream.cli.wiring.command_runs import EARLY_MAX, CommandRun, followed, while_at_work
 from memstream.schemas.commands import CommandResult, ResultError
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -65,6 +66,63 @@ async def test_what_has_not_come_in_time_goes_on() -> None:
     assert (run.complete, run.status, run.changes) == (False, "applied", changed("f2"))
     nothing = await after(verdict("a", "f1"), patience=0.01)
     assert (nothing.complete, nothing.status, nothing.changes) == (False, "waiting", [])
+
+
+class Stages:
+    """Stages of this process as `while_at_work` sees them."""
+
+    def __init__(self, *why: str) -> None:
+        self.why = list(why)
+        self.work = asyncio.create_task(asyncio.Event().wait())
+
+    def why_idle(self, stage: str) -> str:
+        return self.why.pop(0) if len(self.why) > 1 else self.why[0]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_runs, "PATIENCE", 0.05)
+    monkeypatch.setattr(command_runs, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(command_runs, "PROGRESS_SECONDS", 0.03)
+
+
+async def waited(coming: asyncio.Event, stages: Stages) -> str:
+    async def result() -> None:
+        await coming.wait()
+
+    async with asyncio.timeout(DEADLINE):
+        return await while_at_work(result(), cast(Any, stages), "consolidation", "digest")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_command_waits_as_long_as_its_stage_works(capsys: pytest.CaptureFixture[str]) -> None:
+    coming, looks = asyncio.Event(), 0
+    stages = Stages("")
+
+    def why_idle(stage: str) -> str:
+        nonlocal looks
+        looks += 1
+        if looks == 20:  # 0.2 s: four times the patience
+            coming.set()
+        return "away: model:acme: 503" if looks % 3 == 0 else ""
+
+    stages.why_idle = why_idle  # type: ignore[method-assign]
+    assert await waited(coming, stages) == ""
+    assert looks >= 20
+    assert "digest: 0 s so far" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_command_ends_when_its_stage_makes_no_progress() -> None:
+    stages = Stages("", "", "away: model:acme: 503")
+    assert await waited(asyncio.Event(), stages) == "no progress for 0 s: away: model:acme: 503"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_command_ends_with_its_stages() -> None:
+    stages = Stages("")
+    stages.work.cancel()
+    assert await waited(asyncio.Event(), stages) == "the stages ended"
 
 
 async def test_why_nothing_was_done_is_told() -> None:

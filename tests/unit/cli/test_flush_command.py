@@ -60,7 +60,7 @@ def flush(monkeypatch: pytest.MonkeyPatch) -> Any:
     async def asked(log: FakeLog) -> command_runs.CommandRun:
         @asynccontextmanager
         async def beside(*_: Any, **__: Any) -> AsyncIterator[LocalStages]:
-            yield LocalStages(log=cast(Any, log), store=cast(Any, None), model="", stages_here=False)
+            yield LocalStages(log=cast(Any, log), store=cast(Any, None), model="")
 
         monkeypatch.setattr(command_runs, "local_stages", beside)
         monkeypatch.setattr(command_runs, "LOOK_SECONDS", 0)
