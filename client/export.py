@@ -24,7 +24,7 @@ WAIT_FIRST, WAIT_MAX = 0.2, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class ExportCalls:
     """The HTTP client of one server, the seconds for one call, and the exception for an error answer."""
 
     http: httpx.AsyncClient
@@ -32,7 +32,7 @@ class Calls:
     error_of: Callable[[httpx.Response], ClientError]
 
 
-async def export_lines(calls: Calls, fields: Mapping[str, JsonValue]) -> AsyncGenerator[bytes]:
+async def export_lines(calls: ExportCalls, fields: Mapping[str, JsonValue]) -> AsyncGenerator[bytes]:
     """Yield the lines of an export. Lines are yielded page by page, so that no line comes twice after a broken
     connection."""
     cursor: str | None = None
@@ -63,7 +63,7 @@ async def export_lines(calls: Calls, fields: Mapping[str, JsonValue]) -> AsyncGe
         wait = min(2 * wait, WAIT_MAX)
 
 
-async def _answer(calls: Calls, fields: Mapping[str, Any], cursor: str | None) -> AsyncGenerator[bytes]:
+async def _answer(calls: ExportCalls, fields: Mapping[str, Any], cursor: str | None) -> AsyncGenerator[bytes]:
     """Yield the lines of one answer, each with its line end. An incomplete last line is dropped."""
     params = {**fields, "format": "ndjson", "cursors": True} | ({} if cursor is None else {"cursor": cursor})
     silence = httpx.Timeout(calls.timeout, read=SILENCE)

@@ -35,7 +35,7 @@ from .errors import (
     Unavailable,
     translate_errors,
 )
-from .export import Calls, export_lines
+from .export import ExportCalls, export_lines
 from .turns import Privacy, TurnLike, encode_turn
 
 WAIT_FIRST, WAIT_MAX = 0.2, 5.0
@@ -189,7 +189,7 @@ class Api(Edits):
         parameters of `GET /v1/export`: tenant_id, user_id, ceiling, embeddings, conversations. Raises Unavailable if
         the server sends nothing for the time limit of a call.
         """
-        return export_lines(Calls(self.http, self.timeout, error_of), long_names(fields))
+        return export_lines(ExportCalls(self.http, self.timeout, error_of), long_names(fields))
 
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
         """Send a request, and repeat it while the server is unavailable. Raises the error that `error_of` returns."""
