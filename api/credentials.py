@@ -9,6 +9,7 @@ the token and from parameters that are checked against it, never from text conte
     tenants = ["acme"]
     scopes = ["turns:write", "memory:read"]
     users = ["u1"]                            # optional: only memory of these users, no shared memory
+    expires_at = 2027-01-31T00:00:00Z         # optional: from then on the token is refused
 """
 
 from __future__ import annotations
@@ -18,15 +19,24 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, get_args
 
 import structlog
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
-from ..schemas.base import GivenId, explain
+from ..schemas.base import GivenId, Instant, explain
 from ..schemas.text_files import toml_of
 from ..schemas.turns import Owner, Sensitivity
 from .problems import CHALLENGE, forbidden, invalid_field, unauthorized
@@ -123,6 +133,17 @@ def unreserved(name: str) -> str:
     return name
 
 
+def _with_zone(value: object) -> datetime:
+    """Return a time of the token file. Raises ValueError if it has no zone: the file does not say whose midnight."""
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError("must be a time with its zone, such as 2027-01-31T00:00:00Z")
+    return moment
+
+
 class TokenEntry(BaseModel):
     """Entry of one token in the token file."""
 
@@ -133,6 +154,10 @@ class TokenEntry(BaseModel):
     tenants: Annotated[tuple[GivenId, ...], Field(min_length=1)]
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1)]
     users: Annotated[tuple[GivenId, ...], Field(min_length=1)] | None = None
+    expires_at: Annotated[Instant, BeforeValidator(_with_zone)] | None = None
+
+    def expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
 
     def caller(self) -> Caller:
         users = None if self.users is None else frozenset(self.users)
@@ -145,15 +170,21 @@ class TokenFile(BaseModel):
     token: Annotated[tuple[TokenEntry, ...], Field(min_length=1, max_length=TOKENS_MAX)]
 
 
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Credentials:
-    """Known tokens, by their digests. With `entries` None, no token is required."""
+    """Known tokens, by their digests. With `entries` None, no token is required. `now` returns the current time."""
 
     challenge: ClassVar[str] = CHALLENGE
     """WWW-Authenticate header of a 401 answer. Credentials of an identity provider add the URL of their metadata (RFC
     9728, `resource_metadata`), which shows a client of `/mcp` where to get a token."""
 
-    def __init__(self, entries: Sequence[TokenEntry] | None) -> None:
+    def __init__(self, entries: Sequence[TokenEntry] | None, *, now: Callable[[], datetime] = utc_now) -> None:
         self._entries = entries
+        self._now = now
+        self._reported: set[TokenEntry] = set()
 
     @property
     def entries(self) -> Sequence[TokenEntry] | None:
@@ -170,28 +201,47 @@ class Credentials:
         return Credentials(read_entries(text.encode()))
 
     def find(self, token: str) -> Caller | None:
-        """Return the caller of a token, or None.
+        """Return the caller of a token that has not expired, or None."""
+        entry = self._entry(token)
+        return None if entry is None or entry.expired(self._now()) else entry.caller()
+
+    def _entry(self, token: str) -> TokenEntry | None:
+        """Return the entry of a token, or None.
 
         The token is compared with every entry, each in constant time, so that the duration reveals nothing.
         """
         given = digest(token)
         found = [entry for entry in self.entries or () if hmac.compare_digest(entry.sha256, given)]
-        return found[0].caller() if found else None
+        return found[0] if found else None
 
     def caller(self, token: str | None) -> Caller:
+        """Return the caller of a request. Raises Problem (401) whose detail names the cause: the token is missing,
+        unknown or expired."""
         if self.open:
             return ANYONE
         if token is None:
             raise unauthorized("a bearer token is needed: Authorization: Bearer <token>", challenge=self.challenge)
-        caller = self.find(token)
-        if caller is None:
+        entry = self._entry(token)
+        if entry is None:
             raise unauthorized("unknown token; `memstream tokens new` creates one", challenge=self.challenge)
-        return caller
+        if entry.expired(self._now()):
+            self._report(entry)
+            why = f"the token {entry.name!r} expired at {entry.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+            raise unauthorized(f"{why}; `memstream tokens new` creates another", challenge=self.challenge)
+        return entry.caller()
+
+    def _report(self, entry: TokenEntry) -> None:
+        """Log the use of an expired token, once for each entry."""
+        if entry not in self._reported:
+            self._reported.add(entry)
+            remedy = "give the caller a new token (memstream tokens new)"
+            log.warning("token_expired", token=entry.name, expires_at=str(entry.expires_at), remedy=remedy)
 
     def holds(self, caller: Caller) -> bool:
-        """Return whether the caller's token still exists with the same rights."""
+        """Return whether the caller's token still exists with the same rights, and has not expired."""
         return self.open or any(
-            (entry.sha256, entry.caller()) == (caller.sha256, caller) for entry in self.entries or ()
+            (entry.sha256, entry.caller()) == (caller.sha256, caller) and not entry.expired(self._now())
+            for entry in self.entries or ()
         )
 
 
@@ -202,11 +252,11 @@ class FileCredentials(Credentials):
     tokens stay valid, because an editor may write a file in two steps. The log reports the error once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, now: Callable[[], datetime] = utc_now) -> None:
         """Read the file. Raises OSError and ValueError."""
         self._path = path
         self._seen = self._mark()
-        super().__init__(read_entries(path.read_bytes()))
+        super().__init__(read_entries(path.read_bytes()), now=now)
 
     @property
     def entries(self) -> Sequence[TokenEntry] | None:

@@ -1,4 +1,4 @@
-"""Early end of streams whose token was removed from the token file, or whose token has other rights now."""
+"""Early end of streams whose token has expired, was removed from the token file, or has other rights now."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CHECK_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Request that ends early when its token is removed or when another request needs its place.
+    """Request that ends early when its token is removed or expires, or when another request needs its place.
 
-    `may` returns whether the token still exists with the same rights. `place` takes a place in a pool; its argument is
-    a function that ends the request.
+    `may` returns whether the token is still valid with the same rights. `place` takes a place in a pool; its argument
+    is a function that ends the request.
     """
 
     may: Callable[[], bool]
@@ -51,7 +51,7 @@ class Held:
             if not end.expired():
                 raise
             if not begun:
-                raise unauthorized("this token was removed") from None
+                raise unauthorized("this token was removed, has expired or has other rights now") from None
             if not ended:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 

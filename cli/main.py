@@ -25,7 +25,7 @@ COMMANDS = {
     "worker": "Run stages: recorder, observer, reflector, consolidation, or all.",
     "serve": "Serve memory over HTTP: accept turns, answer recall, stream changes of facts.",
     "mcp": "Serve memory to one agent over MCP on standard input and output.",
-    "tokens": "Create a bearer token for `serve`.",
+    "tokens": "Create, list and revoke bearer tokens of `serve`.",
     "topics": "Create the topics, compare them with the catalogue, or increase their partition count.",
     "produce": "Send turns from a file or standard input.",
     "watch": "Print changes of facts as they happen.",

@@ -41,6 +41,7 @@ from ..wiring.model_checks import check_models
 from ..wiring.model_trial import try_observer
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 from ..wiring.settings import Settings
+from ..wiring.token_file import check_tokens
 from ..wiring.worker_check import check_worker
 
 PARKED_SHOWN = 20
@@ -86,6 +87,7 @@ async def _all(settings: Settings, policy: MemoryPolicy) -> list[Check]:
         Check("tiers", True, described(policy.tiers)),
         _datadir(settings),
         _disk(settings),
+        *check_tokens(settings, datetime.now(UTC)),
     ]
     checks += [check async for check in _log_checks(settings)]
     checks += await check_worker(settings)

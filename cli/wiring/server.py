@@ -52,6 +52,7 @@ from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
 from .reranker import new_reranker, new_selector
 from .settings import Settings
 from .stages import UsageMetrics, utc_now
+from .token_file import errors_named
 from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, effective_policy, prepare_topics
 
 log = structlog.get_logger(__name__)
@@ -154,12 +155,8 @@ def read_credentials(settings: Settings, host: str) -> Credentials:
     Raises CommandFailed (exit 2) that names the problem.
     """
     if settings.tokens is not None:
-        try:
+        with errors_named(settings.tokens):
             return FileCredentials(settings.tokens)
-        except OSError as error:
-            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: cannot be read: {error.strerror or error}") from error
-        except ValueError as error:
-            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: {error}") from error
     if not all(ipaddress.ip_address(address).is_loopback for _, address in _addresses(host, 0)):
         raise usage(
             f"--host {host}: without tokens memstream serves only this machine (127.0.0.1). Create a token with "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -157,3 +159,47 @@ def test_a_broken_file_keeps_the_tokens_and_is_reported_once(file: Path, broken:
 def test_a_token_has_no_name_of_a_stage_or_of_the_command_line(file: Path, name: str) -> None:
     with pytest.raises(ValueError, match="must not begin with"):
         Credentials.read(entries("secret-1").replace('name = "secret-1"', f'name = "{name}"'))
+
+
+# ------------------------------------------------------------------------------------------------ tokens that expire
+NOON = datetime(2027, 1, 31, 12, tzinfo=UTC)
+EXPIRING = entries("secret-1") + "expires_at = 2027-01-31T13:00:00+01:00\n" + entries("secret-2")
+
+
+@dataclass
+class Clock:
+    time: datetime = NOON - timedelta(seconds=1)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
+def test_a_token_is_refused_from_its_time_on(file: Path) -> None:
+    file.write_text(EXPIRING)
+    credentials = FileCredentials(file, now=(clock := Clock()))
+    caller, other = credentials.caller("secret-1"), credentials.caller("secret-2")
+    assert (credentials.holds(caller), credentials.find("secret-1")) == (True, caller)
+    clock.time = NOON
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(2):
+            status, why = refused(lambda: credentials.caller("secret-1"))
+            assert (status, "'secret-1' expired at 2027-01-31T12:00:00Z" in why) == (401, True), why
+    assert [(line["event"], line["token"]) for line in logs] == [("token_expired", "secret-1")]
+    assert (credentials.holds(caller), credentials.find("secret-1")) == (False, None)
+    assert (credentials.holds(other), credentials.find("secret-2")) == (True, other)
+
+
+def test_a_later_time_in_the_file_holds_at_once(file: Path) -> None:
+    file.write_text(EXPIRING)
+    credentials = FileCredentials(file, now=(clock := Clock()))
+    caller = credentials.caller("secret-1")
+    file.write_text(EXPIRING.replace("2027-01-31", "2027-02-28"))
+    clock.time = NOON
+    assert credentials.holds(caller), "the same rights"
+    assert credentials.caller("secret-1") == caller
+
+
+@pytest.mark.parametrize("value", ["2027-01-31", "2027-01-31T00:00:00", "13:00:00", "1800000000", '"soon"', "true"])
+def test_a_time_without_its_zone_is_refused(value: str) -> None:
+    with pytest.raises(ValueError, match=r"token\.0\.expires_at.*with its zone, such as 2027-01-31T00:00:00Z"):
+        Credentials.read(f"{entries('secret-1')}expires_at = {value}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -164,6 +165,25 @@ async def test_streams_of_several_hostile_tenants_make_room(log: EmbeddedLog) ->
         async with asyncio.timeout(20):
             await stack.enter_async_context(streaming(url, headers=bearer("t2")))
         assert (await streams[-1].ended()).json["reason"] == "busy"
+
+
+async def test_the_stream_of_a_token_that_expires_ends(log: EmbeddedLog) -> None:
+    time, end = datetime(2027, 1, 31, 11, 59, tzinfo=UTC), datetime(2027, 1, 31, 12, tzinfo=UTC)
+    tokens = Credentials([entry("t").model_copy(update={"expires_at": end}), entry("stays")], now=lambda: time)
+    followers = new_followers(log, LIMITS)
+    app = app_over(log=log, followers=followers, credentials=tokens, limits=LIMITS)
+    async with (
+        served(app, limits=LIMITS, followers=followers) as url,
+        streaming(url, headers=bearer("t")) as expires,
+        streaming(url, headers=bearer("stays")) as stays,
+    ):
+        time = end
+        async with asyncio.timeout(10):
+            assert (await expires.ended()).json["reason"] == "unauthorized"
+        assert all(block.event != "end" for block in stays.blocks)
+        with pytest.raises(httpx.HTTPStatusError, match="401"):
+            async with streaming(url, headers=bearer("t")):
+                pass
 
 
 async def test_the_streams_of_a_removed_token_end(log: EmbeddedLog) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -119,6 +120,16 @@ async def test_credentials_of_an_identity_provider_name_their_metadata() -> None
             for headers in ({}, bearer("mst_unknown")):
                 answer = await http.post(url, json={}, headers=headers)
                 assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, credentials.challenge)
+
+
+async def test_an_expired_token_reaches_no_tool() -> None:
+    past = datetime(2020, 1, 31, 12, tzinfo=UTC)
+    tools, expired = scripted(), Credentials([entry("t").model_copy(update={"expires_at": past})])
+    async with mcp_server(tools, expired) as url, httpx.AsyncClient() as http:
+        answer = await http.post(url, json={}, headers=bearer("t"))
+    assert answer.status_code == 401
+    assert "expired at 2020-01-31T12:00:00Z" in answer.json()["detail"]
+    assert tools.calls == []
 
 
 async def test_a_page_of_another_site_reaches_no_tool() -> None:
