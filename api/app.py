@@ -153,6 +153,7 @@ def create_app(
     app.include_router(
         context.router(
             contexts=services.contexts,
+            profiles=services.profiles,
             memberships=services.record_reader,
             credentials=credentials,
             limits=limits,
@@ -163,7 +164,12 @@ def create_app(
         updates.router(followers=services.followers, pools=pools, credentials=credentials, limits=limits)
     )
     app.include_router(
-        records.router(record_reader=services.record_reader, fact_tracer=services.fact_tracer, credentials=credentials)
+        records.router(
+            record_reader=services.record_reader,
+            profiles=services.profiles,
+            fact_tracer=services.fact_tracer,
+            credentials=credentials,
+        )
     )
     app.include_router(
         profile.router(

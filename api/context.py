@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,7 +18,9 @@ from ..recall.context import (
     ContextService,
     Preset,
     Switch,
+    switches_with_slots,
 )
+from ..recall.profile import ProfileReader
 from ..recall.record_reader import RecordReader
 from ..schemas.said_at import zone_named
 from .credentials import Caller, Credentials, caller_with
@@ -26,7 +28,7 @@ from .limits import Limits
 from .openapi import body_of
 from .owner_params import SessionHeader, bounded
 from .problems import MissingPart, invalid_field, missing_parts, silent
-from .recall import About, MemoryQuery, checked
+from .recall import About, MemoryQuery, Slots, checked, selected
 from .request_body import decode_model, read_body
 
 
@@ -43,10 +45,17 @@ class ContextQuery(MemoryQuery):
     preset: Preset = "default"
     sections: Annotated[
         tuple[Switch, ...] | None,
-        Field(max_length=6, description="Sections to include instead of the preset."),
+        Field(max_length=len(get_args(Switch)), description="Sections to include instead of the preset."),
     ] = None
+    slot: Slots = ()
 
-    def request(self, about: About) -> ContextRequest:
+    def request(self, about: About, *, profiles: ProfileReader) -> ContextRequest:
+        slots = selected(about.tenant_id, self.slot, profiles)
+        switches = PRESETS[self.preset] if self.sections is None else frozenset(self.sections)
+        try:
+            switches = switches_with_slots(switches, slots)
+        except ValueError as error:
+            raise invalid_field("slot", str(error)) from None
         try:
             zone_named(self.time_zone)
         except ValueError as error:
@@ -59,13 +68,14 @@ class ContextQuery(MemoryQuery):
                 groups=self.groups,
                 cue=self.cue,
                 max_tokens=self.max_tokens,
-                switches=PRESETS[self.preset] if self.sections is None else frozenset(self.sections),
+                switches=switches,
                 by_preset=self.sections is None,
                 time_zone=self.time_zone,
                 ceiling=self.ceiling,
                 as_of=self.as_of,
                 known_at=self.known_at,
                 min_score=self.min_score,
+                slots=slots,
             )
         )
 
@@ -88,6 +98,7 @@ class ContextAnswer(BaseModel):
 def router(
     *,
     contexts: ContextService,
+    profiles: ProfileReader,
     memberships: RecordReader,
     credentials: Credentials,
     limits: Limits,
@@ -98,10 +109,10 @@ def router(
 
     @routes.post("/v1/context", summary="A context for a prompt", openapi_extra=body_of(ContextQuery))
     async def context(request: Request, session: SessionHeader = None, caller: Caller = reader) -> ContextAnswer:
-        """Render blocks, digest, facts, focus and episodes within a number of tokens."""
+        """Render blocks, profile, digest, facts, focus and episodes within a number of tokens."""
         query = decode_model(ContextQuery, await read_body(request, limit=limits.body))
         about = await checked(query, caller, session, memberships)
-        made = await contexts.context(query.request(about), now=now())
+        made = await contexts.context(query.request(about, profiles=profiles), now=now())
         missing = missing_parts(made.missing)
         if made.silent:
             raise silent(missing, retry_after=limits.retry_seconds)

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ..recall.paging import CURSOR_MAX, PAGE_MAX
+from ..recall.profile import ProfileReader
 from ..recall.provenance import (
     VERSIONS_DEFAULT,
     VERSIONS_MAX,
@@ -42,6 +43,7 @@ from .owner_params import (
     one_of,
 )
 from .problems import MissingPart, Problem, invalid_field, missing_parts, not_found
+from .recall import Slots, selected
 
 T = TypeVar("T")
 TURNS_DEFAULT = 20
@@ -100,13 +102,16 @@ class FactsQuery(RecordsQuery):
         Field(max_length=8, description="`name:text`: only facts with this pair in `metadata`; repeat the parameter."),
     ] = ()
     state: Annotated[Literal[FactState, "all"] | None, Field(description="null: active facts.")] = None
+    slot: Slots = ()
 
-    def facts(self, caller: Caller) -> RecordSelection:
+    def facts(self, caller: Caller, *, profiles: ProfileReader) -> RecordSelection:
         pairs = (each.partition(":") for each in self.metadata)
+        selection = self.selection(caller, state=self.state)
         return replace(
-            self.selection(caller, state=self.state),
+            selection,
             min_confidence=self.min_confidence,
             metadata={name: value for name, _, value in pairs},
+            slots=selected(selection.tenant_id, self.slot, profiles),
         )
 
 
@@ -227,13 +232,15 @@ class WorkingSetAnswer(_Answer):
 
 
 # ------------------------------------------------------------------------------------------------ routes
-def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials: Credentials) -> APIRouter:
+def router(
+    *, record_reader: RecordReader, profiles: ProfileReader, fact_tracer: FactTracer, credentials: Credentials
+) -> APIRouter:
     routes = APIRouter(responses={404: {"description": "There is no such record that the caller may see."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
     @routes.get("/v1/facts", tags=["facts"], summary="Facts, newest first")
     async def facts(query: Annotated[FactsQuery, Query()], caller: Caller = reader) -> FactsPage:
-        selection = query.facts(caller)
+        selection = query.facts(caller, profiles=profiles)
         page = await within_bounds(record_reader.facts(selection, limit=query.limit, cursor=query.cursor))
         return FactsPage(items=list(page.items), next=page.next)
 

@@ -1,8 +1,8 @@
 """Context for a prompt: framed text from memory within a token limit.
 
-One recall reads the tiers of the enabled sections; the digest, the session's blocks and the due tasks (held_records.py)
-are read in parallel. memory/recall/context.py then selects and renders. When a preset finds no fact for the cue, a
-second recall reads the most important memories, so that a new session of a known user has a context.
+One recall reads the tiers of the enabled sections; the profile, the digest, the session's blocks and the due tasks
+(held_records.py) are read in parallel. memory/recall/context.py then selects and renders. When a preset finds no fact
+for the cue, a second recall reads the most important memories, so that a new session of a known user has a context.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..memory.recall.context import (
     SMALL_SECTIONS,
     ContextItem,
     ContextPolicy,
+    ContextValue,
     Memories,
     RenderedContext,
     Section,
@@ -35,17 +36,21 @@ from ..memory.recall.selection import share
 from ..memory.tenant_policies import TenantPolicies
 from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
+from ..schemas.profile import Profile, ProfileValue
 from ..schemas.recall import Tier
 from ..schemas.said_at import zone_named
+from ..schemas.slots import OTHER
 from ..schemas.turns import Owner, Sensitivity
 from .deadline import DeadlineReads, UnansweredPart
 from .held_records import owner_blocks, session_blocks, tasks_to_do
+from .profile import ProfileReader, ProfileRequest
 from .recall_events import NullRecallPublisher, RecallPublisher, answered
 from .record_reader import RecordReader
 from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
+from .slots import SlotSelection
 
-Switch = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic", "recall"]
+Switch = Literal["tasks", "blocks", "profile", "digest", "semantic", "working", "episodic", "recall"]
 """Names of the sections. `recall` is not a section: it adds the tool `recall` to the answer."""
 Preset = Literal["default", "full", "small"]
 PRESETS: Mapping[Preset, frozenset[Switch]] = {
@@ -53,6 +58,8 @@ PRESETS: Mapping[Preset, frozenset[Switch]] = {
     "full": frozenset((*FULL_SECTIONS, "recall")),
     "small": frozenset((*SMALL_SECTIONS, "recall")),
 }
+FACT_SECTIONS: frozenset[Switch] = frozenset(("profile", "semantic"))
+"""The sections that contain only facts."""
 TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
 INSTEAD_TIERS: tuple[Tier, ...] = ("semantic", "episodic")
 """The tiers of the second recall, which has no cue. It runs when the first recall finds no fact."""
@@ -61,7 +68,7 @@ EPISODES_INSTEAD = 10
 TOKENS_DEFAULT = 2_000
 TOKENS_MAX = 32_000
 DIGEST_PATIENCE = 2.0
-"""Seconds that a context waits for the digest."""
+"""Seconds that a context waits for the profile, the digest, blocks and tasks."""
 DRAWS = 8
 """Maximum number of boundary marks to draw until one mark does not occur in the memories. A mark has 64 random bits and
 practically never occurs there. Reaching the maximum means that the source of random bits is broken."""
@@ -94,6 +101,9 @@ class ContextRequest:
     known_at: datetime | None = None
     min_score: float = 0.0
     """The lowest score of a recalled item, as in `RecallRequest`. Above 0, nothing replaces missing facts."""
+    slots: SlotSelection | None = None
+    """The slots of the facts to show, or None for every fact. With slots, the switches are those of
+    `switches_with_slots`."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_tokens <= TOKENS_MAX:
@@ -121,8 +131,31 @@ class ContextRequest:
             as_of=self.as_of,
             known_at=self.known_at,
             min_score=self.min_score,
+            slots=self.slots,
             settled=True,
         )
+
+    def profile_request(self) -> ProfileRequest:
+        return ProfileRequest(
+            tenant_id=self.tenant_id,
+            owner=self.owner,
+            slots=() if self.slots is None else tuple(name for name in self.slots.names if name != OTHER),
+            ceiling=self.ceiling,
+            as_of=self.as_of,
+            known_at=self.known_at,
+        )
+
+
+def switches_with_slots(switches: frozenset[Switch], slots: SlotSelection | None) -> frozenset[Switch]:
+    """Return the switches to use. Only facts have slots, so a selection by slot shows only sections of facts.
+
+    Raises ValueError when the request leaves out these sections.
+    """
+    if slots is None:
+        return switches
+    if not switches & FACT_SECTIONS:
+        raise ValueError("only facts have slots: include the section semantic or profile")
+    return switches & (FACT_SECTIONS | {"recall"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +187,19 @@ class ContextService:
         recall: RecallPort,
         digests: RecordReader | None = None,
         held: RecordReader | None = None,
+        profiles: ProfileReader | None = None,
         policies: TenantPolicies | None = None,
         publisher: RecallPublisher | None = None,
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
-        """`digests` reads the digest and `held` reads blocks and tasks; None disables them. `publisher` publishes the
-        shown items, not all read items. `mark` draws the boundary mark of a context. `count` counts tokens like the
-        caller's model."""
+        """`digests` reads the digest, `held` reads blocks and tasks, and `profiles` reads the profile; None disables
+        them. `publisher` publishes the recalled items that are shown, not all read items. `mark` draws the boundary
+        mark of a context. `count` counts tokens like the caller's model."""
         self._recall = recall
         self._digests = digests
         self._held = held
+        self._profiles = profiles
         self._policies = policies or TenantPolicies(MemoryPolicy())
         self._publisher: RecallPublisher = publisher or NullRecallPublisher()
         self._mark = mark
@@ -174,8 +209,9 @@ class ContextService:
         """Return the context. Its `missing` lists slow and failed parts. Raises Fatal when an invariant is broken."""
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
-        digest, blocks, tasks, recalled = await asyncio.gather(
+        digest, profile, blocks, tasks, recalled = await asyncio.gather(
             self._digest(request, parts),
+            self._profile(request, parts, now),
             self._blocks(request, parts),
             self._tasks(request, parts),
             self._recalled(request, tiers, now),
@@ -183,7 +219,7 @@ class ContextService:
         sections = request.sections
         if self._finds_nothing(request, digest, recalled):
             recalled = _joined(recalled, await self._recalled(replace(request, cue=None), INSTEAD_TIERS, now))
-            sections |= {"episodic"}
+            sections |= {"episodic"} if request.slots is None else frozenset()
         policy = ContextPolicy(
             max_tokens=request.max_tokens,
             sections=sections,
@@ -192,7 +228,9 @@ class ContextService:
             spare_digest=request.by_preset and request.cue is not None,
         )
         digested = await self._digested(request, digest, now)
-        memories = replace(_memories(digest, digested, recalled, tiers, now), blocks=blocks, tasks=tasks)
+        memories = replace(
+            _memories(digest, digested, recalled, tiers, now), blocks=blocks, tasks=tasks, profile=profile
+        )
         rendered = self._rendered(memories, policy)
         if shown := {each.id for each in rendered.shown}:
             items = (each for each in recalled.items if each.item.id in shown)
@@ -209,9 +247,7 @@ class ContextService:
             },
             tools=("recall",) if "recall" in request.switches else (),
             missing=missing,
-            silent=(recalled.silent or not tiers)
-            and (parts.silent or not self._reads_digest(request))
-            and bool(missing),
+            silent=(recalled.silent or not tiers) and not parts.answered and bool(missing),
         )
 
     async def _digested(self, request: ContextRequest, digest: Digest | None, now: datetime) -> RecallResult:
@@ -242,6 +278,13 @@ class ContextService:
             "digest", lambda: digests.digest(request.tenant_id, request.owner, ceiling=request.ceiling)
         )
 
+    async def _profile(self, request: ContextRequest, parts: DeadlineReads, now: datetime) -> Sequence[ContextValue]:
+        profiles, asked = self._profiles, request.profile_request()
+        if profiles is None or "profile" not in request.switches or (request.slots is not None and not asked.slots):
+            return ()
+        profile = await parts.ask("profile", lambda: profiles.profile(asked, now=now))
+        return () if profile is None else tuple(_values(profile, now))
+
     async def _blocks(self, request: ContextRequest, parts: DeadlineReads) -> Sequence[WorkingBlock]:
         """Return the session's blocks, or the owner's blocks when there is no session."""
         held, session = self._held, request.session
@@ -271,6 +314,7 @@ class ContextService:
         statements = (*memories.tasks, *memories.facts, *memories.focus, *memories.episodes)
         texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
         texts += [text for block in memories.blocks for text in (block.name, block.text)]
+        texts += [text for each in memories.profile for text in (each.content, each.value, each.qualifier)]
         for _ in range(DRAWS):
             mark = self._mark()
             if not any(mark in text for text in texts):
@@ -327,6 +371,26 @@ def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextIt
         for each in recalled
         if not each.needs_own_word
     )
+
+
+def _values(profile: Profile, now: datetime) -> Iterable[ContextValue]:
+    """Convert the values of a profile. A start date in the future is omitted, as in `_items`."""
+
+    def shown(slot: str, value: ProfileValue, *, denied: bool) -> ContextValue:
+        return ContextValue(
+            slot,
+            value.content,
+            value.value or "",
+            value.qualifier or "",
+            denied=denied,
+            sensitivity=value.sensitivity,
+            id=value.fact_id,
+            since=value.valid_from if value.valid_from_told and value.valid_from <= now else None,
+        )
+
+    for each in profile.slots:
+        yield from (shown(each.slot, value, denied=False) for value in each.values)
+        yield from (shown(each.slot, value, denied=True) for value in each.denied)
 
 
 def _shown(rendered: RenderedContext, section: Section) -> tuple[str, ...]:

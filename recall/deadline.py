@@ -35,6 +35,11 @@ class DeadlineReads:
         self._answered = False
 
     @property
+    def answered(self) -> bool:
+        """True when a memory part has answered. Helper parts do not count."""
+        return self._answered
+
+    @property
     def silent(self) -> bool:
         """True when memory parts were asked and none has answered. Helper parts do not count."""
         return bool(self._missing) and not self._answered

@@ -12,17 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from pydantic import Field
-
 from ..adapters.ports import Payload, VectorStore
 from ..memory.language.clean_text import clean_text
 from ..memory.policies import MemoryPolicy
 from ..memory.recall.context_lines import USER
 from ..memory.tenant_policies import TenantPolicies
 from ..schemas import ids
-from ..schemas.base import Content, Contract, Instant, Metadata, OurId, Subject, Unit
+from ..schemas.base import Content, Contract, Instant, OurId, Subject, Unit
 from ..schemas.collections import FACTS
-from ..schemas.facts import APPROVED, Trust
+from ..schemas.facts import Trust
 from ..schemas.profile import Profile, ProfileSlot, ProfileValue
 from ..schemas.slots import OTHER, Qualifier, SlotName, SlotValue
 from ..schemas.turns import Owner, Sensitivity
@@ -37,7 +35,7 @@ VALUES_MAX: Final = 200
 """Maximum number of facts in a profile."""
 FIELDS: Final = (
     *("fact_id", "content", "subject", "slot", "value", "denied", "qualifier"),
-    *("confidence", "trust", "sensitivity", "valid_from", "valid_from_told", "recorded_at", f"metadata.{APPROVED}"),
+    *("confidence", "trust", "sensitivity", "valid_from", "valid_from_told", "recorded_at"),
 )
 
 
@@ -88,7 +86,6 @@ class _Fact(Contract):
     valid_from: Instant
     valid_from_told: bool = False
     recorded_at: Instant
-    metadata: Metadata = Field(default_factory=dict)
 
 
 class ProfileReader:

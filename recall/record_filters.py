@@ -19,6 +19,7 @@ from ..schemas.facts import FactState
 from ..schemas.observations import Category
 from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity, up_to
 from .filters import believed, valid_at
+from .slots import SlotSelection
 
 ALL: Literal["all"] = "all"
 EVERY: Literal["every"] = "every"
@@ -60,6 +61,8 @@ class RecordSelection:
     """Tags that facts and episodes must all have."""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
     """Metadata values that facts must have."""
+    slots: SlotSelection | None = None
+    """The slots of facts, or None for every fact."""
     recorded_from: datetime | None = None
     recorded_to: datetime | None = None
     """`recorded_from` and `recorded_to` limit the recording time of facts and episodes. Both bounds are included."""
@@ -89,6 +92,8 @@ def facts_filter(selection: RecordSelection) -> models.Filter:
         least = models.Range(gte=selection.min_confidence)
         conditions.append(models.FieldCondition(key="confidence", range=least))
     conditions += [_has_value(name, value) for name, value in selection.metadata.items()]
+    if selection.slots is not None:
+        conditions.append(selection.slots.condition())
     return models.Filter(must=conditions)
 
 

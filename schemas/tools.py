@@ -156,6 +156,8 @@ class ToolProcedureActivate(ToolArguments):
 
 class RecallTool(ToolArguments):
     query: Query
+    slots: Slots = ()
+    """Only facts of these slots: employer, residence, diet … Left out: all of memory."""
     limit: Limit | None = None
     """Left out: as the policy has it, usually 10; where a model chooses the items 5, and at most 20 are given."""
 

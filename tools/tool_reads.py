@@ -15,6 +15,7 @@ from ..recall.record_filters import RecordSelection
 from ..recall.record_reader import RecordReader
 from ..recall.request import ReadSession, RecallRequest
 from ..recall.service import RecalledMemory, RecallPort, RecallResult
+from ..recall.slots import SlotSelection, tiers_with_slots
 from ..recall.verbatim import EpisodeRef, VerbatimReader
 from ..schemas.facts import Fact
 from ..schemas.profile import ProfileValue
@@ -84,11 +85,14 @@ class ToolReads:
     choice: RecallPort | None = None
 
     async def recall_all(self, args: RecallTool, call: Call) -> RecalledTraces:
+        slots = self.profiles.select(call.identity.tenant_id, args.slots)
         if self.choice is None:
             usual = self.policies.of(call.identity.tenant_id, call.identity.agent_id).recall.limit
-            return _recalled(await self._recall(args.query, args.limit or usual, ALL_TIERS, call))
+            request = self._request(args.query, args.limit or usual, ALL_TIERS, call, slots=slots)
+            return _recalled(await self.recall.recall(request, now=self.now()))
         limit = min(args.limit or CHOSEN_LIMIT, CHOSEN_LIMIT_MAX)
-        return _recalled(await self.choice.recall(self._request(args.query, limit, ALL_TIERS, call), now=self.now()))
+        request = self._request(args.query, limit, ALL_TIERS, call, slots=slots)
+        return _recalled(await self.choice.recall(request, now=self.now()))
 
     async def recall_episodes(self, args: RecallEpisodes, call: Call) -> RecalledTraces:
         return _recalled(await self._recall(args.query, args.limit, ("episodic",), call))
@@ -219,7 +223,9 @@ class ToolReads:
     async def _recall(self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallResult:
         return await self.recall.recall(self._request(query, limit, tiers, call), now=self.now())
 
-    def _request(self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallRequest:
+    def _request(
+        self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call, *, slots: SlotSelection | None = None
+    ) -> RecallRequest:
         identity = call.identity
         return RecallRequest(
             tenant_id=identity.tenant_id,
@@ -227,7 +233,8 @@ class ToolReads:
             session=None if identity.session_id is None else ReadSession(identity.user_id, identity.session_id),
             cue=query,
             limit=limit,
-            tiers=tiers,
+            tiers=tiers_with_slots(tiers, slots),
+            slots=slots,
             ceiling=identity.ceiling,
         )
 

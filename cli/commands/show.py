@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from ...recall.paging import PAGE_MAX, Page
 from ...recall.record_filters import ALL, EVERY, RecordSelection
 from ...recall.record_reader import TURNS_MAX, RecordReader, said_in_order
+from ...recall.slots import select_slots
 from ...schemas.base import Contract
 from ...schemas.digests import Digest
 from ...schemas.episodes import Episode
@@ -27,6 +28,7 @@ from ..errors import usage
 from ..output import console
 from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
+from .recall import tenant_policy
 
 Row = dict[str, JsonValue]
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -129,6 +131,7 @@ KINDS: dict[str, RecordKind] = {
     multiple=True,
     help="Show only facts and episodes with this tag; may be repeated, then with all these tags.",
 )
+@click.option("--slot", "slots", multiple=True, help="Show only facts of this slot; may be repeated.")
 @click.option("--min-confidence", type=click.FloatRange(0, 1), help="Show only facts of at least this confidence.")
 @click.option("--limit", type=click.IntRange(min=1), help="Show only the newest N records. [default: all]")
 @options.as_json
@@ -147,6 +150,7 @@ def show(
     as_of: datetime | None,
     known_at: datetime | None,
     tags: tuple[str, ...],
+    slots: tuple[str, ...],
     min_confidence: float | None,
     limit: int | None,
     as_json: bool,
@@ -163,10 +167,17 @@ def show(
         raise usage("--session does not apply to digest: an owner has one digest for all sessions")
     if tags and what not in ("facts", "episodes"):
         raise usage(f"--tag applies to facts and episodes, not to {what}")
+    if slots and what != "facts":
+        raise usage(f"--slot applies to facts only, not to {what}")
     if min_confidence is not None and what != "facts":
         raise usage("--min-confidence applies to facts only")
     if state not in (None, "active", ALL) and what != "facts":
         raise usage(f"--state {state} applies to facts only")
+    policy = run(tenant_policy(context.settings, context.policy, tenant, None)) if slots else context.policy
+    try:
+        selected = select_slots(slots, policy)
+    except ValueError as error:
+        raise usage(str(error)) from error
     selection = RecordSelection(
         tenant,
         owner=None if in_sessions and user is not None else owner,  # records of a user's session may have another owner
@@ -180,6 +191,7 @@ def show(
         ceiling="secret",
         tags=tags,
         min_confidence=min_confidence,
+        slots=selected,
     )
     kind = KINDS[what]
     rows = run(_rows(context.settings, kind, selection, limit))

@@ -100,6 +100,7 @@ def memory_services(
             recall=kept,
             digests=reading if tiers.digest else None,
             held=reading,
+            profiles=profiles,
             policies=policies,
             publisher=publisher,
         ),

@@ -1,8 +1,8 @@
 """Context for a prompt: render memories as text within a token limit (docs/design/context.md).
 
-The sections have this order: due tasks, blocks, digest, facts by subject, focus, episodes. A statement about a subject
-other than the user is shown with the name of that subject. A piece of text that does not fit is left out whole. The
-module is pure: the caller recalls and ranks the memories.
+The sections have this order: due tasks, blocks, profile, digest, facts by subject, focus, episodes. A statement about a
+subject other than the user is shown with the name of that subject. A piece of text that does not fit is left out whole.
+The module is pure: the caller recalls and ranks the memories.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from ..trust.rendered_text import is_unsafe, safe_heading, safe_prose
 from .context_lines import USER, day, imitates_structure, lines_of, one_plain_line, since, subject_name
 from .prompt_framing import frame
 
-Section = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic"]
-ORDER: Final[tuple[Section, ...]] = ("tasks", "blocks", "digest", "semantic", "working", "episodic")
+Section = Literal["tasks", "blocks", "profile", "digest", "semantic", "working", "episodic"]
+ORDER: Final[tuple[Section, ...]] = ("tasks", "blocks", "profile", "digest", "semantic", "working", "episodic")
 DEFAULT_SECTIONS: frozenset[Section] = frozenset(("tasks", "blocks", "digest", "semantic", "working"))
 FULL_SECTIONS: frozenset[Section] = DEFAULT_SECTIONS | {"episodic"}
 """Sections of the preset `full`."""
 SMALL_SECTIONS: frozenset[Section] = frozenset(("digest", "working"))
 """Sections of the preset `small`."""
 PROSE: frozenset[Section] = frozenset(("blocks", "digest"))
+PROFILE_SHARE: Final = 3
+"""If the text has no room for every piece, the profile gets at most a third of the tokens. The rest is for the memories
+that fit the cue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,29 @@ class ContextItem:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextValue:
+    """One value of the user's profile, with the statement of its fact."""
+
+    slot: str
+    content: str
+    value: str = ""
+    """Empty: the fact has no value. Then its statement is shown."""
+    qualifier: str = ""
+    denied: bool = False
+    sensitivity: Sensitivity = "internal"
+    id: str = ""
+    since: datetime | None = None
+    """Start of the fact; None when the speaker gave no start."""
+
+
+@dataclass(frozen=True, slots=True)
 class Memories:
     """The memories to render. Each list has the best memory first."""
 
     tasks: Sequence[ContextItem] = ()
     """Tasks that are due, and tasks with a condition that the cue meets."""
     blocks: Sequence[WorkingBlock] = ()
+    profile: Sequence[ContextValue] = ()
     digest: str | None = None
     digest_id: str = ""
     digested: Sequence[ContextItem] = ()
@@ -146,31 +166,29 @@ def render(
 
     The text has at most `policy.max_tokens` tokens, counted by `count`. `mark` is the random mark of the frame
     (`prompt_framing.frame`). The pieces are added in the order of the sections; the order of the facts is the order of
-    `memories.facts`. A piece that does not fit is left out, and the next piece is tried.
+    `memories.facts`. A piece that does not fit is left out, and the next piece is tried. If not all pieces fit, the
+    profile gets only its share of the tokens.
     """
 
     def fits(pieces: Sequence[_Piece]) -> bool:
         return count(frame(_text(pieces), mark=mark)) <= policy.max_tokens
 
-    pieces = _without_repetitions(_pieces(memories, policy))
+    def room_for_profile(pieces: Sequence[_Piece]) -> bool:
+        return count("\n".join(piece.text for piece in pieces)) <= policy.max_tokens // PROFILE_SHARE
+
+    pieces = [each for each in _pieces(memories, policy) if each.text]
     if policy.spare_digest and not memories.more_facts and "semantic" in policy.sections:
         without = [each for each in pieces if each.section != "digest"]
-        facts = [each for each in without if each.section in ("tasks", "blocks", "semantic")]
-        pieces = without if facts and fits(facts) else pieces
-    chosen = pieces if pieces and fits(pieces) else _fitting_pieces(pieces, fits)
+        facts = [each for each in without if each.section in ("tasks", "blocks", "profile", "semantic")]
+        pieces = without if facts and fits(_without_repetitions(facts)) else pieces
+    chosen = _without_repetitions(pieces)
+    if chosen and not fits(chosen):
+        chosen = _without_repetitions(pieces, fits=fits, room_for_profile=room_for_profile)
     if not chosen:
         return RenderedContext("")
     ordered = _ordered(chosen)
     text = frame(_text(ordered), mark=mark)
     return RenderedContext(text, tuple(ShownMemory(piece.section, piece.id) for piece in ordered))
-
-
-def _fitting_pieces(pieces: Iterable[_Piece], fits: Callable[[Sequence[_Piece]], bool]) -> list[_Piece]:
-    chosen: list[_Piece] = []
-    for piece in pieces:
-        if fits([*chosen, piece]):
-            chosen.append(piece)
-    return chosen
 
 
 # ------------------------------------------------------------------------------------------------ pieces
@@ -186,6 +204,10 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
             if block.sensitivity in allowed:
                 text = safe_prose(block.text, by_person=block.by_person)
                 yield _prose("blocks", safe_heading(one_plain_line(block.name)), text, block.id)
+    if "profile" in policy.sections:
+        for value in memories.profile:
+            if value.sensitivity in allowed:
+                yield _value(value, policy.zone)
     if "digest" in policy.sections:
         digest = _prose("digest", "Summary", safe_prose(memories.digest or ""), memories.digest_id)
         facts_are_off = "semantic" not in policy.sections
@@ -240,20 +262,57 @@ def _item(section: Section, statement: ContextItem, zone: tzinfo) -> _Piece:
     return _Piece(section, subject, f"- {text}" if content else "", says, statement.id)
 
 
+def _value(value: ContextValue, zone: tzinfo) -> _Piece:
+    """Make a line of the profile from a value.
+
+    The evidence of a fact was checked for its statement only. So a value is shown only if the statement contains it;
+    otherwise, and for a denied value, the statement is shown. If one of the texts is unsafe, the piece is empty.
+    """
+    content, named = one_plain_line(value.content), one_plain_line(value.value)
+    slot, qualifier = one_plain_line(value.slot).replace("_", " "), one_plain_line(value.qualifier)
+    stated = bool(named) and ids.canonical(named) in ids.canonical(content)
+    limits = [qualifier] if qualifier and stated and not value.denied else []
+    limits += [f"since {since(value.since, zone)}"] if value.since else []
+    shown = f"{slot}: {named if stated and not value.denied else content}"
+    text = f"- {shown} ({'; '.join(limits)})" if limits else f"- {shown}"
+    if not content or any(is_unsafe(USER, each) for each in (content, named, qualifier, slot, text) if each):
+        return _Piece("profile", value.slot, "", frozenset(), value.id)
+    return _Piece("profile", value.slot, text, frozenset(((USER, ids.canonical(content)),)), value.id)
+
+
 def _statement(item: ContextItem) -> Statement:
     return subject_name(item.subject), ids.canonical(one_plain_line(item.content))
 
 
-def _without_repetitions(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """Drop empty pieces, and statements that an earlier piece already contains. Blocks and digests are never dropped as
-    repetitions."""
+def _always(pieces: Sequence[_Piece]) -> bool:
+    return True
+
+
+def _without_repetitions(
+    pieces: Iterable[_Piece],
+    *,
+    fits: Callable[[Sequence[_Piece]], bool] = _always,
+    room_for_profile: Callable[[Sequence[_Piece]], bool] = _always,
+) -> list[_Piece]:
+    """Choose the pieces that fit. Drop statements that an earlier chosen piece already contains.
+
+    Blocks and digests are never dropped as repetitions.
+    """
     said: set[Statement] = set()
-    kept: list[_Piece] = []
+    chosen: list[_Piece] = []
+    profile: list[_Piece] = []
     for piece in pieces:
-        if piece.text and not (piece.section not in PROSE and piece.says <= said):
-            kept.append(piece)
-            said |= piece.says
-    return kept
+        if piece.section not in PROSE and piece.says <= said:
+            continue
+        if piece.section == "profile" and not room_for_profile([*profile, piece]):
+            continue
+        if not fits([*chosen, piece]):
+            continue
+        chosen.append(piece)
+        said |= piece.says
+        if piece.section == "profile":
+            profile.append(piece)
+    return chosen
 
 
 # ------------------------------------------------------------------------------------------------ text
@@ -281,6 +340,8 @@ def _heading(piece: _Piece, *, flat_facts: bool) -> str:
     match piece.section:
         case "tasks":
             return "To do:"
+        case "profile":
+            return "Known profile:"
         case "blocks" | "digest":
             return f"{piece.under}:"
         case "semantic":

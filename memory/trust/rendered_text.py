@@ -53,7 +53,7 @@ RENDERED: Final[Mapping[type[Contract], Mapping[str, TextKind]]] = {
 classes."""
 
 RESERVED_HEADINGS: Final = (
-    *("to do", "summary", "known facts", "current focus", "recent episodes"),
+    *("to do", "known profile", "summary", "known facts", "current focus", "recent episodes"),
     *("system", "developer", "assistant", "user", "tool", "function"),
 )
 """Names that a block or procedure may not have: the headings of a context, and the roles of a conversation."""
