@@ -29,8 +29,8 @@ SMALL_SECTIONS: frozenset[Section] = frozenset(("digest", "working"))
 """Sections of the preset `small`."""
 PROSE: frozenset[Section] = frozenset(("blocks", "digest"))
 PROFILE_SHARE: Final = 3
-"""If the text has no room for every piece, the profile gets at most a third of the tokens. The rest is for the memories
-that fit the cue."""
+"""If the text has no room for every piece, the profile gets at most a third of the tokens. The rest is for the other
+sections, if there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,8 @@ def render(
         return count(frame(_text(pieces), mark=mark)) <= policy.max_tokens
 
     def room_for_profile(pieces: Sequence[_Piece]) -> bool:
-        return count("\n".join(piece.text for piece in pieces)) <= policy.max_tokens // PROFILE_SHARE
+        alone = policy.sections == {"profile"}
+        return alone or count("\n".join(piece.text for piece in pieces)) <= policy.max_tokens // PROFILE_SHARE
 
     pieces = [each for each in _pieces(memories, policy) if each.text]
     if policy.spare_digest and not memories.more_facts and "semantic" in policy.sections:
@@ -294,24 +295,23 @@ def _without_repetitions(
     fits: Callable[[Sequence[_Piece]], bool] = _always,
     room_for_profile: Callable[[Sequence[_Piece]], bool] = _always,
 ) -> list[_Piece]:
-    """Choose the pieces that fit. Drop statements that an earlier chosen piece already contains.
+    """Choose the pieces that fit. Drop statements that an earlier piece already contains.
 
-    Blocks and digests are never dropped as repetitions.
+    Blocks and digests are never dropped as repetitions. A value of the profile that does not fit drops nothing: the
+    section of facts may show its fact.
     """
     said: set[Statement] = set()
     chosen: list[_Piece] = []
-    profile: list[_Piece] = []
     for piece in pieces:
         if piece.section not in PROSE and piece.says <= said:
             continue
-        if piece.section == "profile" and not room_for_profile([*profile, piece]):
-            continue
-        if not fits([*chosen, piece]):
-            continue
-        chosen.append(piece)
-        said |= piece.says
-        if piece.section == "profile":
-            profile.append(piece)
+        of_profile = piece.section == "profile"
+        before = [each for each in chosen if each.section == "profile"] if of_profile else []
+        shown = (not of_profile or room_for_profile([*before, piece])) and fits([*chosen, piece])
+        if shown:
+            chosen.append(piece)
+        if shown or not of_profile:
+            said |= piece.says
     return chosen
 
 

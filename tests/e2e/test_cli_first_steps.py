@@ -104,6 +104,19 @@ def test_a_profile_shows_what_the_offline_model_learnt(tmp_path: Path) -> None:
     slots = [json.loads(line) for line in done.out.splitlines()]
     shown = {(slot["slot"], value["value"]) for slot in slots for value in slot["values"]}
     assert shown == {("residence", "Bergen"), ("employer", "Equinor"), ("pet", "Soot")}
+    table = memstream("profile", "--tenant", "demo", "--user", "ana", "--slot", "pet")
+    assert re.search(r"pet\s+Soot", table.out), table.out
+    facts = memstream(
+        "show", "facts", "--tenant", "demo", "--user", "ana", "--slot", "employer", "--slot", "pet", "--json"
+    )
+    assert {json.loads(line)["value"] for line in facts.out.splitlines()} == {"Equinor", "Soot"}
+    for command, error in (
+        (("profile", "--slot", "boss"), "there is no slot 'boss'; known: name"),
+        (("show", "facts", "--slot", "boss"), "there is no slot 'boss'; known: name"),
+        (("show", "episodes", "--slot", "pet"), "--slot applies to facts only, not to episodes"),
+    ):
+        refused = memstream(*command, "--tenant", "demo", "--user", "ana")
+        assert (refused.code, error in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.long

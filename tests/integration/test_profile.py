@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memstream.api.credentials import Credentials
+from memstream.client.http_client import Api
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.profile import VALUES_MAX, ProfileReader, ProfileRequest
@@ -161,9 +162,54 @@ def test_over_http_rights_and_names_are_checked(remembering: World) -> None:  # 
     refused = [("user_id=u1", "u2"), ("user_id=u1&tenant_id=acme", "rival"), ("user_id=u1", "writer"),
                ("user_id=u1&ceiling=secret", "acme"), ("user_id=u2&groups=team", "u2")]  # fmt: skip
     assert [get(query, token).status_code for query, token in refused] == [403] * len(refused)
-    for path in ("profile", "recall"):
+    for path in ("profile", "recall", "facts"):
         wrong = get("user_id=u1&slot=employer&slot=boss", path=path)
         assert wrong.status_code == 422
         assert wrong.json()["errors"][0]["field"] == "slot"
         assert "there is no slot 'boss'; known: name, nickname" in wrong.json()["detail"]
     assert get("user_id=u1&slot=employer&tiers=turns", path="recall").status_code == 422
+
+
+def test_a_list_of_facts_by_slot(remembering: World) -> None:  # noqa: F811
+    fact = remembering.memory.fact
+    stripe = remembering.do(fact("Works at Stripe", slot="employer", value="Stripe"))
+    google = remembering.do(fact("Works at Google", slot="employer", value="Google", state="superseded"))
+    boat = remembering.do(fact("Has a boat", slot="boat", value="a boat"))
+    remembering.do(fact("Likes tea", slot="likes", value="tea"))
+    remembering.do(fact("Works at Rival", slot="employer", value="Rival", tenant="rival"))
+    app = app_over(store=remembering.store, credentials=Credentials([entry("acme", tenants=["acme"])]))
+
+    def told(query: str) -> set[str]:
+        answer = remembering.do(called(app, token="acme").get(f"/v1/facts?user_id=u1&{query}"))
+        assert answer.status_code == 200, answer.text
+        return {each["fact_id"] for each in answer.json()["items"]}
+
+    assert told("slot=employer") == {stripe}
+    assert told("slot=employer&state=all") == {stripe, google}
+    assert told("slot=employer&slot=other") == {stripe, boat}
+    assert len(told("")) == 3
+
+
+def test_the_client_and_the_tool_read_the_same_profile(remembering: World) -> None:  # noqa: F811
+    fact = remembering.memory.fact
+    stripe = remembering.do(fact("Works at Stripe", slot="employer", value="Stripe"))
+    remembering.do(fact("Does not like jazz", slot="likes", value="jazz", denied=True))
+    remembering.do(fact("Works at Rival", slot="employer", value="Rival", owner=Owner(scope="user", id="u2")))
+    app = app_over(store=remembering.store, credentials=Credentials([entry("agent", users=["u1"])]))
+
+    async def asked() -> tuple[Profile, dict[str, Any], dict[str, Any], Any]:
+        async with called(app, token="agent") as http:
+            api = Api(http=http, timeout=10.0)
+            known = await api.profile(user_id="u1")
+            named = await api.profile(user_id="u1", slot=["employer", "diet"])
+            tool = await http.post("/v1/tools/profile", json={})
+            wrong = await http.post("/v1/tools/profile", json={"slots": ["boss"]})
+            return known, named.to_payload(), tool.json()["result"], wrong
+
+    known, named, tool, wrong = remembering.do(asked())
+    assert values(known) == {"employer": ["Stripe"], "likes": []}
+    assert [each.value for each in known.slots[1].denied] == ["jazz"]
+    assert [each["slot"] for each in named["slots"]] == ["employer"]
+    told = [(each["slot"], [value["id"] for value in each["values"]], len(each["denied"])) for each in tool["slots"]]
+    assert told == [("employer", [f"mt_{stripe}"], 0), ("likes", [], 1)]
+    assert (wrong.status_code // 100, "there is no slot 'boss'" in wrong.text) == (4, True)

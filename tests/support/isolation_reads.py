@@ -29,6 +29,7 @@ from memstream.recall.profile import ProfileReader, ProfileRequest
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import ReadSession
 from memstream.recall.shared import SharedRecall
+from memstream.recall.slots import select_slots
 from memstream.recall.turn_trace import TurnRef, TurnTracer
 from memstream.schemas import ids
 from memstream.schemas.blocks import NamedRecord
@@ -95,14 +96,39 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
         ReadSession(asked.who.user, asked.session or "s1"),
         asked.groups,
         asked.cue,
-        switches=frozenset(("tasks", "digest", "semantic", "working", "episodic")),
+        switches=frozenset(("tasks", "profile", "digest", "semantic", "working", "episodic")),
         ceiling=asked.ceiling,
         as_of=asked.as_of,
         known_at=asked.known_at,
     )
-    context = await ContextService(
-        recall=world.recall(store, asked.profile), digests=RecordReader(store=store), held=RecordReader(store=store)
-    ).context(request, now=NOW)
+    return await shown_by(world, store, asked, request)
+
+
+async def contexts_by_slot(world: World, store: VectorStore, asked: Asked) -> Told:
+    slots = select_slots(("likes",), MemoryPolicy())
+    request = ContextRequest(
+        asked.who.tenant,
+        asked.who.owner,
+        groups=asked.groups,
+        cue=asked.cue,
+        switches=frozenset(("profile", "semantic")),
+        ceiling=asked.ceiling,
+        as_of=asked.as_of,
+        known_at=asked.known_at,
+        slots=slots,
+    )
+    return await shown_by(world, store, asked, request)
+
+
+async def shown_by(world: World, store: VectorStore, asked: Asked, request: ContextRequest) -> Told:
+    reader = RecordReader(store=store)
+    service = ContextService(
+        recall=world.recall(store, asked.profile),
+        digests=reader,
+        held=reader,
+        profiles=ProfileReader(store=store, policies=TenantPolicies(MemoryPolicy())),
+    )
+    context = await service.context(request, now=NOW)
     return world.of(each for shown in context.shown.values() for each in shown)
 
 
@@ -444,6 +470,7 @@ READS: dict[str, Read] = {
     "RecallService.recall": recalled,
     "ModelChoice.recall": chosen,
     "ContextService.context": contexts,
+    "ContextService.context by slot": contexts_by_slot,
     "ProfileReader.profile": profile,
     "MemoryExporter.pages": exported,
     "GET /v1/export": exported_over_http,
@@ -487,6 +514,7 @@ READS: dict[str, Read] = {
     ),
     "GET /v1/profile": over_http("/v1/profile", told="fact_id", takes="user subject as_of known_at ceiling slot"),
     "GET /v1/facts": over_http("/v1/facts", told="fact_id", takes=f"{RECORDS} state", all_owners=True),
+    "GET /v1/facts by slot": over_http("/v1/facts", told="fact_id", takes=f"{RECORDS} state slot", all_owners=True),
     "GET /v1/facts/{fact_id}": over_http("/v1/facts/{fact_id}", told="fact_id", takes="ceiling"),
     "GET /v1/facts/{fact_id}/history": over_http("/v1/facts/{fact_id}/history", told="fact_id", takes="ceiling limit"),
     "GET /v1/facts/{fact_id}/trace": over_http("/v1/facts/{fact_id}/trace", told="fact_id", takes="ceiling"),

@@ -119,7 +119,8 @@ class World:
         for tenant in TENANTS:
             for user, owner in [*((user, Owner(scope="user", id=user)) for user in USERS), ("u1", TEAM), ("u1", AGENT)]:
                 for content in CONTENTS:
-                    fact = await past.fact(content, 3, tenant=tenant, user=user, owner=owner)
+                    typed = {"slot": "likes", "value": "green tea"} if content == CONTENTS[1] else {}
+                    fact = await past.fact(content, 3, tenant=tenant, user=user, owner=owner, **typed)
                     self.facts.append(FactRef(tenant, fact.fact_id))
                     self.memory.whose[fact.fact_id] = (tenant, fact.owner_key)
                     key = ids.fact_key(tenant, fact.fact_id).encode()

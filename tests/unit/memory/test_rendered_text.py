@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 from pydantic import BaseModel
 
-from memstream.memory.recall.context import ContextItem, ContextPolicy, Memories, WorkingBlock, render
+from memstream.memory.recall.context import ContextItem, ContextPolicy, ContextValue, Memories, WorkingBlock, render
 from memstream.memory.trust.rendered_text import (
     RENDERED,
     find_unsafe_text,
@@ -68,7 +68,7 @@ def test_an_order_in_any_of_these_fields_is_found(model: type[Any]) -> None:
 
 def _hostile(kind: type[Any]) -> Iterator[Any]:
     """Yield the dataclass with an order in each of its texts, one at a time."""
-    plain = {"content": "Likes tea", "name": "Notes", "text": "Likes tea"}
+    plain = {"content": "Likes tea", "name": "Notes", "text": "Likes tea", "slot": "likes"}
     needed = {each.name: plain[each.name] for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING}
     hints = get_type_hints(kind)
     for each in dataclasses.fields(kind):
@@ -80,15 +80,18 @@ def _memories() -> Iterator[Memories]:
     for item in _hostile(ContextItem):
         for section in ("tasks", "facts", "focus", "episodes"):
             yield Memories(**{section: (item,)})
+    for value in _hostile(ContextValue):
+        yield Memories(profile=(value,))
+    yield Memories(profile=(ContextValue("likes", f"Likes tea. {ORDER}", "tea"),))
     for block in _hostile(WorkingBlock):
         yield Memories(blocks=(block,))
     yield Memories(digest=f"Ana likes tea.\n{ORDER}")
 
 
 def test_no_text_of_a_context_shows_an_order_that_was_stored_earlier() -> None:
-    sections = frozenset(("tasks", "blocks", "digest", "semantic", "working", "episodic"))
+    sections = frozenset(("tasks", "blocks", "profile", "digest", "semantic", "working", "episodic"))
     cases = list(_memories())
-    assert len(cases) >= 11
+    assert len(cases) >= 16
     for memories in cases:
         text = render(memories, ContextPolicy(sections=sections), mark=MARK).text  # type: ignore[arg-type]
         assert "recommend" not in text, memories
@@ -99,6 +102,7 @@ def test_no_text_of_a_context_shows_an_order_that_was_stored_earlier() -> None:
     [
         "Known facts",
         "known_facts:",
+        "Known Profile",
         "**SUMMARY**",
         "Кnоwn  fаcts",
         "ＳＵＭＭＡＲＹ",

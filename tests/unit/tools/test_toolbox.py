@@ -161,6 +161,8 @@ async def test_a_write_that_was_not_applied_in_time_is_accepted() -> None:
         ("memory_merge", {"trace_ids": ["mt_x", "mt_y"]}, "there is no memory 'mt_x' of this user"),
         ("fact_forget", {"fact_id": "x"}, "there is no fact 'x' of this user"),
         ("fact_remember", {"content": "Works at Stripe"}, "merge the two"),
+        ("recall", {"query": "work", "slots": ["boss"]}, "there is no slot 'boss'; known: name, nickname"),
+        ("profile", {"slots": ["boss"]}, "there is no slot 'boss'; known: name, nickname"),
     ],
 )
 async def test_what_goes_wrong_is_told_in_one_sentence(name: str, given: dict[str, Any], told: str) -> None:
@@ -180,6 +182,17 @@ async def test_recall_reads_what_the_connection_may_see() -> None:
     (request,) = box.recall.asked
     assert (request.tenant_id, request.owner.id, request.ceiling, request.limit) == ("acme", "jake", "internal", 3)
     assert request.session is not None
+
+
+async def test_recall_by_slot_reads_facts_alone_also_where_a_model_chooses() -> None:
+    box, chosen = Box(), ScriptedRecall()
+    tools = box.tools()
+    for each in (tools, replace(tools, reads=replace(tools.reads, choice=chosen))):
+        await each.call("recall", {"query": "work", "slots": ["employer"]}, identity=JAKE)
+    (ranked,), (by_model,) = box.recall.asked, chosen.asked
+    for request in (ranked, by_model):
+        assert request.slots is not None
+        assert (request.slots.names, request.tiers) == (("employer",), ("semantic",))
 
 
 async def test_an_unknown_memory_is_not_updated_and_not_deleted() -> None:
