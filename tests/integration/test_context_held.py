@@ -237,6 +237,7 @@ async def test_a_context_by_slot_shows_facts_of_the_slots_alone(memory: StoredMe
 
     employer = await told("employer")
     assert "- employer: Stripe" in employer.text
+    assert employer.shown.keys() == {"profile", "semantic"}
     assert not any(each in employer.text for each in ("tea", "boat", "Signed"))
     other = await told("other")
     assert "Owns a boat" in other.text
