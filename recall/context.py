@@ -102,8 +102,8 @@ class ContextRequest:
     min_score: float = 0.0
     """The lowest score of a recalled item, as in `RecallRequest`. Above 0, nothing replaces missing facts."""
     slots: SlotSelection | None = None
-    """The slots of the facts to show, or None for every fact. With slots, the switches are those of
-    `switches_with_slots`."""
+    """The slots of the facts to show, or None for every fact. With slots, use the switches that `switches_with_slots`
+    returns."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_tokens <= TOKENS_MAX:
