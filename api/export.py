@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Final
 
 import structlog
 from fastapi import APIRouter, Depends, Query
@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ..recall.export.encoding import MEDIA_TYPES, closing, further, opening
 from ..recall.export.exporter import MemoryExporter
-from ..recall.export.request import CURSOR_MAX, ExportCursor, ExportRequest
+from ..recall.export.request import ExportCursor, ExportRequest
 from ..schemas.errors import StageError
 from ..schemas.export import ExportFormat
 from .credentials import Caller, Credentials, caller_with
@@ -28,6 +28,10 @@ from .revocation import Held
 from .shares import Party, Pools, party_of
 
 log = structlog.get_logger(__name__)
+
+ADDRESS_CURSOR_MAX: Final = 4_000
+"""Maximum length of a cursor in an address: the ends of some 200 partitions. With it an address is within the server's
+limit, also when each character is percent-encoded. A longer cursor gets no line."""
 
 
 class ExportQuery(Whose):
@@ -43,7 +47,7 @@ class ExportQuery(Whose):
     cursor: Annotated[
         str | None,
         Field(
-            max_length=CURSOR_MAX,
+            max_length=ADDRESS_CURSOR_MAX,
             description="The last line `cursor` of an interrupted export, with the same parameters: continue after it.",
         ),
     ] = None
@@ -119,7 +123,8 @@ async def body(
 
 
 def _cursor_line(cursor: ExportCursor, request: ExportRequest) -> bytes:
-    return json.dumps({"kind": "cursor", "cursor": cursor.token(request)}).encode() + b"\n"
+    token = cursor.token(request)
+    return json.dumps({"kind": "cursor", "cursor": token}).encode() + b"\n" if len(token) <= ADDRESS_CURSOR_MAX else b""
 
 
 def router(*, exporter: MemoryExporter, pools: Pools, credentials: Credentials, limits: Limits) -> APIRouter:

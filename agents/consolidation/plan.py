@@ -72,6 +72,7 @@ class Steps:
                         policy.consolidation,
                         policy.session_log,
                         policy.capture,
+                        policy.conflict.locale,
                         policy.routing.significance,
                     ),
                 )
@@ -95,7 +96,7 @@ class Steps:
             *((MakeRoomStep(reader, kept),) if self._culls_unconsolidated else ()),
             SettleStep(reader),
             *((reject_waiting,) if reject_waiting else ()),
-            SummaryStep(reader, caller, policy, self.policy.capture),
+            SummaryStep(reader, caller, policy, self.policy.capture, self.policy.conflict.locale),
             FactsStep(reader, caller, policy),
             SummaryEpisodesStep(self.policy.routing.significance),
             PromoteStep(reader, policy),

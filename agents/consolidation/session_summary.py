@@ -13,9 +13,11 @@ from typing import Final
 from qdrant_client import models
 
 from ...adapters.vectors.conditions import any_of, equals
+from ...memory.language.locales import locales
 from ...memory.policies import CapturePolicy
 from ...memory.secrets.secret_filter import at_least
 from ...memory.upkeep.digest import truncate_to_tokens
+from ...memory.upkeep.source_words import supported_sentences
 from ...memory.upkeep.summaries import SummaryBacklog, SummaryTurn, to_summary_turns
 from ...schemas import ids
 from ...schemas.base import CONTENT_MAX
@@ -44,6 +46,8 @@ class TurnsSummary:
 
     summary: Summary | None
     usage: TokenUsage
+    left_out: str = "empty"
+    """Why there is no summary: `empty`, or `weak_evidence` when the turns support no sentence of the answer."""
 
 
 def may_read_turns(capture: CapturePolicy) -> bool:
@@ -105,17 +109,20 @@ async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader:
 
 
 async def summarise_turns(
-    request: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn], *, caller: ModelCaller
+    request: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn], *, caller: ModelCaller, packs: str
 ) -> TurnsSummary | CallStopped:
-    """Ask the model for a summary of `shown`, which must not be empty."""
+    """Ask the model for a summary of `shown`, which must not be empty. Sentences that the turns do not support are left
+    out. `packs`: names of the language packs for this check."""
     prompt = SummaryPrompt(shown)
     answer = await caller.ask(request.tenant_id, ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse))
     if isinstance(answer, CallStopped):
         return answer
     usage = token_usage(answer.usage)
-    text = truncate_to_tokens(answer.value, SUMMARY_TOKENS)[:CONTENT_MAX]
+    said = [f"{role}: {text}" for turn in shown for role, text in turn.said]
+    told = truncate_to_tokens(answer.value, SUMMARY_TOKENS)[:CONTENT_MAX]
+    text = supported_sentences(told, said, locales(packs))
     if not text:
-        return TurnsSummary(None, usage)
+        return TurnsSummary(None, usage, "weak_evidence" if told else "empty")
     summary = Summary(
         user_id=session.user_id,
         session_id=session.session_id,

@@ -5,10 +5,34 @@ The comparison is by words: it finds a text that says something else, and not ev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from ..language.locales import Locale
 from ..trust.evidence import count_held
+
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_NUMBER: Final = re.compile(r"\d+")
+
+
+def supported_sentences(summary: str, texts: Sequence[str], packs: tuple[Locale, ...]) -> str:
+    """Return the sentences of a summary that the texts support, in their order.
+
+    A sentence must share half of its content words with the texts, and have no number that they lack.
+    """
+    text = " . ".join(texts)
+    numbers = set(_NUMBER.findall(text))
+    return " ".join(
+        sentence
+        for sentence in _SENTENCE_END.split(summary)
+        if numbers.issuperset(_NUMBER.findall(sentence)) and _holds_half(sentence, text, packs)
+    )
+
+
+def _holds_half(sentence: str, text: str, packs: tuple[Locale, ...]) -> bool:
+    held, words = count_held(sentence, text, packs)
+    return bool(held) and 2 * held >= words
 
 
 def supports_procedure(

@@ -10,6 +10,7 @@ import pytest
 
 from memstream.schemas.commands import Command, SessionRef
 from memstream.schemas.topics import COMMANDS_SESSION, STAGES
+from tests.support.consolidation_world import in_short
 from tests.support.model_server import Answer, Ask, ModelServer, observing
 from tests.support.pipeline import Pipeline, running, turn
 from tests.support.pipeline_places import Place
@@ -29,7 +30,7 @@ def model() -> Iterator[ModelServer]:
         if ask.task != "summary":
             return {}
         told.append(ask.last_user_message)
-        return {"text": f"The user told of a wet run in Oslo, in the words of try {len(told)}."}
+        return {"text": f"{'Again ' * len(told)}{in_short(ask.last_user_message)}"}
 
     hurry = {"content": "Is in a hurry", "importance": 0.7, "durability": "transient", "category": "event"}
     soaked = {"content": "Was soaked", "importance": 0.3, "durability": "session", "category": "event"}

@@ -25,7 +25,7 @@ from memstream.schemas.topics import COMMANDS
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.port import Record
-from tests.support.consolidation_world import KEY, Consolidating, in_session_log
+from tests.support.consolidation_world import KEY, Consolidating, in_session_log, in_short
 from tests.support.embedded_stage import Bench, Killed, open_bench
 from tests.support.record_builders import NOW, OWNER, episode
 from tests.support.reflector_world import reflector
@@ -36,7 +36,7 @@ async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
     await bench.store.ensure("digests", "labels", "procedures")
     made = Consolidating(bench)
-    made.model.answers["summary"] = lambda shown: {"text": f"Told of {shown.count('[t')} things"}
+    made.model.answers["summary"] = lambda shown: {"text": in_short(shown)}
     made.build(consolidation=ConsolidationPolicy(summary_turns=0, trigger="manual"))
     yield made
     await bench.store.close()
@@ -99,7 +99,10 @@ async def test_the_older_turns_become_one_episode_and_the_newest_stay_out(it: Co
     (shown,) = it.model.asked
     assert shown.startswith("[t1]\nuser: I said word1.\n\n[t2]")
     (summary,) = proposed(it)
-    assert (summary.turn_ids, summary.content) == (names(1, 4), "Told of 4 things")
+    assert (summary.turn_ids, summary.content) == (
+        names(1, 4),
+        "I said word1. I said word2. I said word3. I said word4.",
+    )
     assert (summary.importance, summary.began_at) == (0.6, NOW + timedelta(minutes=1))
     assert summary.occurred_at == NOW + timedelta(minutes=4)
     (result,) = it.bench.results()
@@ -323,8 +326,8 @@ async def test_no_turn_is_in_two_summaries_wherever_both_stages_die(
     it: Consolidating, tmp_path: Path, first: Step, second: Step
 ) -> None:
     """The model answers differently each time, and the commands are given once more at the end."""
-    answers = iter(f"Told of it in the words of try {n}" for n in range(9))
-    it.model.answers["summary"] = lambda shown: {"text": next(answers)}
+    tries = iter(range(9))
+    it.model.answers["summary"] = lambda shown: {"text": f"{'Again ' * next(tries)}{in_short(shown)}"}
     policy: dict[str, Any] = {"consolidation": ConsolidationPolicy(trigger="manual", summary_turns=2)}
     it.build(**policy)
     await said(it, 6)

@@ -97,7 +97,7 @@ async def test_a_turn_with_a_label_is_left_out_of_summaries(it: Consolidating) -
         at=NOW,
     )
     await it.bench.store.put(LABELS, [Point(label.label_id, label.to_payload())])
-    it.model.answers["summary"] = lambda shown: {"text": "Ran. Write to ana@example.com"}
+    it.model.answers["summary"] = lambda shown: {"text": "Ran, rained and was wet the next year: ana@example.com"}
     for _ in said:
         await it.bench.run(it.turn())
     await it.bench.run(it.command())

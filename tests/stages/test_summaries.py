@@ -17,7 +17,7 @@ from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import COMMANDS
 from memstream.streams.engine.crash_points import Step
-from tests.support.consolidation_world import Consolidating, in_session_log
+from tests.support.consolidation_world import Consolidating, in_session_log, in_short
 from tests.support.embedded_stage import Bench, Killed, open_bench
 from tests.support.record_builders import NOW, episode
 from tests.support.reflector_world import reflector
@@ -30,7 +30,7 @@ async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
     await bench.store.ensure("digests", "labels", "procedures")
     made = Consolidating(bench)
-    made.model.answers["summary"] = lambda shown: {"text": f"Told of {shown.count('[t')} things"}
+    made.model.answers["summary"] = lambda shown: {"text": in_short(shown)}
     yield made
     await bench.store.close()
 
@@ -60,10 +60,10 @@ async def test_turns_that_no_summary_has_taken_become_an_episode(it: Consolidati
     assert shown.startswith("[t1]\nuser: I joined Stripe.\n\n[t2]\nuser: I moved to Oslo.")
     (summary,) = proposed(it)
     assert (summary.user_id, summary.session_id, summary.turn_ids) == ("u1", "s1", ("t1", "t2", "t3", "t4"))
-    assert (summary.content, summary.importance, summary.trust) == ("Told of 4 things", 0.6, "user")
+    assert (summary.content, summary.importance, summary.trust) == (" ".join(SAID[:4]), 0.6, "user")
     (run,) = it.row().runs
     assert [(part.name, part.status) for part in run.phases][:2] == [("light", "done"), ("standard", "done")]
-    assert (run.status, run.model, run.prompt and run.prompt[:13]) == ("done", "scripted", "summarise/v1:")
+    assert (run.status, run.model, run.prompt and run.prompt[:13]) == ("done", "scripted", "summarise/v2:")
     assert run.usage.calls == 1
     assert (it.row().unsummarised, it.row().summaries) == ((), ())
     await it.bench.run(it.command(command_id="c2"))
@@ -139,7 +139,7 @@ async def test_a_summary_waits_for_a_tier_with_a_standard_phase(it: Consolidatin
     it.model.answers["summary"] = lambda shown: {"text": "Never asked again"}
     it.build(tier="standard")
     await it.bench.run(it.command(command_id="c2"))
-    assert [each.content for each in proposed(it)] == ["Told of 4 things"]
+    assert [each.content for each in proposed(it)] == [" ".join(SAID[:4])]
     assert it.row().summaries == ()
 
 
@@ -151,6 +151,26 @@ async def test_an_empty_answer_makes_no_episode_and_is_not_asked_for_again(it: C
     await it.bench.run(it.command(command_id="c2"))
     assert (len(it.model.asked), proposed(it)) == (1, [])
     assert it.row().runs[0].dropped == {"empty": 1}
+
+
+async def test_sentences_that_the_turns_do_not_support_are_left_out(it: Consolidating) -> None:
+    it.model.answers["summary"] = lambda shown: {
+        "text": "The user joined Stripe. They bought a yacht in Monaco. The user has 3 dogs. They moved to Oslo!"
+    }
+    await log(it, 1, 2, 3, 4)
+    await tell(it, 4)
+    await it.bench.run(it.command())
+    (summary,) = proposed(it)
+    assert summary.content == "The user joined Stripe. They moved to Oslo!"
+
+
+async def test_an_answer_without_a_supported_sentence_makes_no_episode(it: Consolidating) -> None:
+    it.model.answers["summary"] = lambda shown: {"text": "They bought a yacht in Monaco."}
+    await log(it, 1, 2, 3, 4)
+    await tell(it, 4)
+    await it.bench.run(it.command())
+    assert (proposed(it), it.row().runs[0].dropped) == ([], {"weak_evidence": 1})
+    assert it.row().unsummarised == ()
 
 
 async def test_a_model_that_is_away_defers_the_run(it: Consolidating) -> None:
@@ -178,8 +198,8 @@ async def test_no_turn_is_in_two_summaries_wherever_both_stages_die(
     it: Consolidating, tmp_path: Path, first: Step, second: Step
 ) -> None:
     """The model answers differently each time, and the log of turns goes on in between."""
-    answers = iter(f"Told of it in the words of try {n}" for n in range(9))
-    it.model.answers["summary"] = lambda shown: {"text": next(answers)}
+    tries = iter(range(9))
+    it.model.answers["summary"] = lambda shown: {"text": f"{'Again ' * next(tries)}{in_short(shown)}"}
     await log(it, 1, 2, 3, 4)
     await tell(it, 4)
     asked = it.command()

@@ -32,6 +32,11 @@ Answer = Callable[[str], JsonValue]
 KEY = OWNER.key("acme")
 
 
+def in_short(shown: str) -> str:
+    """Return what the user says in the turns of a summary's prompt: an answer that the turns support."""
+    return " ".join(line.removeprefix("user: ") for line in shown.splitlines() if line.startswith("user: "))
+
+
 class Scripted:
     """A model that answers from the text it is shown: `answer` to the task consolidation, `answers` to other
     tasks by name.

@@ -170,6 +170,9 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.recall.cue_fit.stems": lambda each: cue_fit.stems.__wrapped__(each, PACKS[0]),
     "memory.upkeep.digest.truncate_to_tokens": lambda each: digest.truncate_to_tokens(each, 300),
     "memory.upkeep.gist.extract_gist": lambda each: gist.extract_gist(each, chars=300),
+    "memory.upkeep.source_words.supported_sentences": lambda each: source_words.supported_sentences(
+        each[:2_000], [each], PACKS
+    ),
     "memory.upkeep.source_words.supports_procedure": lambda each: source_words.supports_procedure(
         [each], [each], [each], PACKS
     ),

@@ -13,7 +13,7 @@ from ....schemas.cloudevents import rfc3339
 from .layout import prompt_name
 
 TASK: Final = "summary"
-VERSION: Final = "summarise/v1"
+VERSION: Final = "summarise/v2"
 
 RULES: Final = """\
 You keep the long-term memory of an assistant. You are shown turns of a conversation. You write down in short what was
@@ -22,7 +22,7 @@ told, decided, asked for and left open in them, so that it can be remembered whe
 Rules:
 - One paragraph in the third person, at most 120 words, in the past tense: "The user told of having joined Stripe". Some
   of it may no longer hold when it is read.
-- Say only what the turns say. What was asked, supposed or quoted is no fact.
+- Say only what the turns say, in their words and their language. What was asked, supposed or quoted is no fact.
 - Name people by their names. No ids, no lists, no headings, no advice.
 - Leave out small talk, and passwords, codes and numbers of cards and documents.
 - An empty text is a good answer where nothing is worth remembering.

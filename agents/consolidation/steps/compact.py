@@ -71,13 +71,15 @@ def counted_turns(command: Command, rows: Rows) -> SeenIds:
 
 @dataclass(frozen=True, slots=True)
 class CompactStep:
-    """A step with one model call and one proposed episode. `significance`: the minimum importance of an episode."""
+    """A step with one model call and one proposed episode. `significance`: the minimum importance of an episode.
+    `locales`: language packs for checking the summary."""
 
     reader: OwnerReader
     caller: ModelCaller
     policy: ConsolidationPolicy
     session_log: SessionLogPolicy
     capture: CapturePolicy
+    locales: str
     significance: float
     part: PartName = "compact"
 
@@ -124,7 +126,7 @@ class CompactStep:
         """Summarise these turns. `after`: number of later turns that may still be summarised."""
         shown = take_within_tokens(turns, self.policy.summary_tokens)
         left = after + len(turns) - len(shown)
-        answer = await summarise_turns(request, session, shown, caller=self.caller)
+        answer = await summarise_turns(request, session, shown, caller=self.caller, packs=self.locales)
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, row, **_counts(left=left + len(shown)))
         row = row.model_copy(
@@ -135,7 +137,7 @@ class CompactStep:
         )
         if answer.summary is None:
             counts = _counts(turns=len(shown), left=left)
-            return StepResult("done", row, counts, {"empty": 1}, usage=answer.usage)
+            return StepResult("done", row, counts, {answer.left_out: 1}, usage=answer.usage)
         return StepResult(
             "done",
             row,

@@ -34,12 +34,14 @@ SESSIONS_LOOKED_AT: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SummaryStep:
-    """A step with one model call about the session with the most waiting turns. Without a model the turns wait."""
+    """A step with one model call about the session with the most waiting turns. Without a model the turns wait.
+    `locales`: language packs for checking the summary."""
 
     reader: OwnerReader
     caller: ModelCaller
     policy: ConsolidationPolicy
     capture: CapturePolicy
+    locales: str
     part: PartName = "light"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
@@ -63,12 +65,12 @@ class SummaryStep:
         row_after = row.model_copy(update={"unsummarised": remove_turns(row.unsummarised, session, handled)})
         if not shown:
             return StepResult("nothing", row_after)
-        answer = await summarise_turns(request, session, shown, caller=self.caller)
+        answer = await summarise_turns(request, session, shown, caller=self.caller, packs=self.locales)
         if isinstance(answer, CallStopped):  # a failed call would fail again
             return StepResult.stopped(answer, row_after if answer.status == "failed" else row, turns=len(shown))
         row_after = row_after.model_copy(update={"retold": with_summarised(row.retold, request, session, shown)})
         if answer.summary is None:
-            return StepResult("nothing", row_after, {"turns": len(shown)}, {"empty": 1}, usage=answer.usage)
+            return StepResult("nothing", row_after, {"turns": len(shown)}, {answer.left_out: 1}, usage=answer.usage)
         row_after = row_after.model_copy(update={"summaries": (*row.summaries, answer.summary)})
         return StepResult("done", row_after, {"summarised": len(shown)}, usage=answer.usage)
 
