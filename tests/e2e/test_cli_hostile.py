@@ -58,6 +58,7 @@ LINES = (
     ("policies", "check", "policy.json"),
     ("policies", "set", *TENANT, "policy.json"),
     ("policies", "remove", *TENANT),
+    ("export", *TENANT, "--out", "export.ndjson"),
     ("produce", "turns.ndjson"),
     ("doctor",),
     ("doctor", "--json"),
