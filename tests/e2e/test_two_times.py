@@ -20,7 +20,7 @@ from .test_serve import Serving, serving
 
 MARCH, MAY, AUGUST = "2026-03-15T00:00:00Z", "2026-05-15T00:00:00Z", "2026-08-15T00:00:00Z"
 ANOTHER_VALUE = "another value of a predicate that has one at a time"
-BY_PREDICATE = ("predicates", "CONFLICT-CHECK", 0.5)
+BY_SLOT = ("slots", "CONFLICT-CHECK", 0.5)
 """Two of four words are the same."""
 ANA = ("--tenant", "acme", "--user", "u1")
 
@@ -105,14 +105,14 @@ def test_the_employer_in_march_after_two_changes_and_a_late_arrival_and_why(tmp_
         assert _told(heard) == [("reinforced", "said again", "exact", None, None, None)]
         assert _told(ana.trace(google)) == [
             ("new", "new", "admit", "COLD", None, None),
-            ("superseded", ANOTHER_VALUE, *BY_PREDICATE, stripe["fact_id"]),
+            ("superseded", ANOTHER_VALUE, *BY_SLOT, stripe["fact_id"]),
         ]
         assert _told(ana.trace(stripe)) == [
-            ("new", "replaces an older statement", *BY_PREDICATE, google["fact_id"]),
-            ("superseded", ANOTHER_VALUE, *BY_PREDICATE, adobe["fact_id"]),
+            ("new", "replaces an older statement", *BY_SLOT, google["fact_id"]),
+            ("superseded", ANOTHER_VALUE, *BY_SLOT, adobe["fact_id"]),
         ]
         told_late = "stated late: true before the known facts"
-        assert _told(ana.trace(shopify)) == [("superseded", told_late, *BY_PREDICATE, adobe["fact_id"])]
+        assert _told(ana.trace(shopify)) == [("superseded", told_late, *BY_SLOT, adobe["fact_id"])]
         read = ana.command("trace", shopify["fact_id"], "--tenant", "acme").out
         assert told_late in read
         assert f"compared with fact {adobe['fact_id']}, similarity 0.50, zone CONFLICT-CHECK" in read
