@@ -119,10 +119,10 @@ async def summarise_turns(
         return answer
     usage = token_usage(answer.usage)
     said = [f"{role}: {text}" for turn in shown for role, text in turn.said]
-    told = truncate_to_tokens(answer.value, SUMMARY_TOKENS)[:CONTENT_MAX]
-    text = supported_sentences(told, said, locales(packs))
+    given = truncate_to_tokens(answer.value, SUMMARY_TOKENS)[:CONTENT_MAX]
+    text = supported_sentences(given, said, locales(packs))
     if not text:
-        return TurnsSummary(None, usage, "weak_evidence" if told else "empty")
+        return TurnsSummary(None, usage, "weak_evidence" if given else "empty")
     summary = Summary(
         user_id=session.user_id,
         session_id=session.session_id,

@@ -389,7 +389,7 @@ class Observer:
             _report_fallen(answer, batch)
             items = len(answer.value.items) + answer.value.dropped
             self._useless.note(answer.model, batch.observed, items=items, counted=batch.counted, policy=policy)
-            self._calls.note("observer", self._useless.told())
+            self._calls.remark = self._useless.report()
         source = source_of(record, work.event_id)
         return self._kept(
             decisions.observed(

@@ -71,7 +71,7 @@ class UselessAnswers:
                 remedy="run memstream doctor: it tries the model and its forms",
             )
 
-    def told(self) -> str:
+    def report(self) -> str:
         """Return the text about long runs for /readyz; empty when there is none."""
         long = [f"{model}: {run}" for model, run in self._runs.items() if run.turns >= RUN_MIN]
         return f"answers yield nothing: {'; '.join(long)} (memstream doctor)" if long else ""

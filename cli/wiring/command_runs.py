@@ -265,7 +265,7 @@ async def while_at_work(waiting: Coroutine[Any, Any, None], running: RunningStag
     Return the reason then, otherwise an empty text.
     """
     task = asyncio.create_task(waiting)
-    began = worked = told = time.monotonic()
+    began = worked = reported = time.monotonic()
     try:
         while not task.done() and not running.work.done():
             await asyncio.wait({task, running.work}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -273,9 +273,9 @@ async def while_at_work(waiting: Coroutine[Any, Any, None], running: RunningStag
             worked = worked if why else now
             if now - worked >= PATIENCE:
                 return f"no progress for {PATIENCE:.0f} s: {why}"
-            if now - told >= PROGRESS_SECONDS:
+            if now - reported >= PROGRESS_SECONDS:
                 console.advice(f"{what}: {now - began:.0f} s so far{f', {why}' if why else ''} (Ctrl-C ends the wait)")
-                told = now
+                reported = now
         if not task.done():
             return "the stages ended"
         await task

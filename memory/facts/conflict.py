@@ -224,10 +224,13 @@ def lookup_predicates(statement: Statement, policy: MemoryPolicy) -> tuple[str, 
 
 
 def lookup_slots(statement: Statement, policy: MemoryPolicy) -> tuple[str, ...]:
-    """Return the slot of the statement and its opposite slot. The caller looks up rows by them. The result is empty
-    when the statement has no known slot."""
+    """Return the slot of the statement and its opposite slot. The caller looks up rows by them.
+
+    The result is empty when the statement has no known slot, and for an affirmed value of a `many` slot: it closes
+    nothing but a near text, and an owner may have thousands of such rows.
+    """
     slot = policy.slot(statement.typed.slot)
-    if slot is None:
+    if slot is None or (slot.values == "many" and not statement.typed.denied):
         return ()
     return tuple(name for name in (statement.typed.slot, slot.opposite) if name)
 

@@ -55,6 +55,11 @@ class TypedText:
         return bool(self.claims) and all(claim.denied for claim in self.claims)
 
     @cached_property
+    def limits(self) -> frozenset[str]:
+        """Times that come again, to which the text is limited: `at night`. A model may leave them out of the slot."""
+        return frozenset(word for claim in self.claims for word in claim.limits)
+
+    @cached_property
     def added(self) -> bool:
         return any(claim.added or claim.another for claim in self.claims)
 
@@ -133,6 +138,8 @@ def _with_denial(old: TypedText, new: TypedText, value: ValueRelation, pack: Loc
     if new.hedged:
         return Relation.GUESSED if value in ("same", "more", "less") else Relation.BESIDE
     if denial.typed.qualifier is not None and not _same_qualifier(denial, claim, pack):
+        return Relation.BESIDE
+    if denial.limits - claim.limits:
         return Relation.BESIDE
     if claim is new and claim.typed.qualifier is not None and not _same_qualifier(denial, claim, pack):
         return Relation.BESIDE

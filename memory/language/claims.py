@@ -112,7 +112,10 @@ def claim_of(
 
 
 def _limits(found: Sequence[Token], pack: Locale) -> frozenset[str]:
-    """Return the times that come again. In `last night`, `Friday evening` and `resigned at night` the night is one."""
+    """Return the times that come again.
+
+    `last night`, `Friday evening` and `resigned at night` name one time, so they are left out.
+    """
     once = bool(found) and found[0].tense == "past"
     return frozenset(
         token.word

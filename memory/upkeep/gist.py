@@ -6,7 +6,6 @@ returns a text only when every byte is unchanged.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
@@ -24,12 +23,11 @@ from ..language.text import one_line
 from ..language.tokenizer import tokens
 from ..policies import GistPolicy
 from .hygiene import current_strength
+from .source_words import NUMBER, SENTENCE_END
 
 ELLIPSIS: Final = " …"
 OWN_WORDS: Final = 0.8
 """Minimum share of the words of a model's gist that also occur in the text."""
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
-_NUMBER: Final = re.compile(r"\d+")
 
 
 def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> bool:
@@ -99,7 +97,7 @@ def extract_gist(text: str, *, chars: int) -> str:
     The same text gives the same gist, and the gist says nothing that the text does not say.
     """
     text = one_line(text)
-    sentences = _while_they_fit(_SENTENCE_END.split(text), chars)
+    sentences = _while_they_fit(SENTENCE_END.split(text), chars)
     if sentences:
         return sentences
     room = chars - len(ELLIPSIS)
@@ -122,7 +120,7 @@ def is_faithful(gist: str, text: str, *, chars: int, pack: Locale) -> bool:
     return (
         0 < len(gist) <= chars
         and overlap(words(gist), words(text)) >= OWN_WORDS
-        and set(_NUMBER.findall(gist)) <= set(_NUMBER.findall(text))
+        and set(NUMBER.findall(gist)) <= set(NUMBER.findall(text))
         and _denied(gist, pack) == _denied(text, pack)
     )
 

@@ -12,8 +12,8 @@ from typing import Final
 from ..language.locales import Locale
 from ..trust.evidence import count_held
 
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_NUMBER: Final = re.compile(r"\d+")
+SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+NUMBER: Final = re.compile(r"\d+")
 
 
 def supported_sentences(summary: str, texts: Sequence[str], packs: tuple[Locale, ...]) -> str:
@@ -22,11 +22,11 @@ def supported_sentences(summary: str, texts: Sequence[str], packs: tuple[Locale,
     A sentence must share half of its content words with the texts, and have no number that they lack.
     """
     text = " . ".join(texts)
-    numbers = set(_NUMBER.findall(text))
+    numbers = set(NUMBER.findall(text))
     return " ".join(
         sentence
-        for sentence in _SENTENCE_END.split(summary)
-        if numbers.issuperset(_NUMBER.findall(sentence)) and _holds_half(sentence, text, packs)
+        for sentence in SENTENCE_END.split(summary)
+        if numbers.issuperset(NUMBER.findall(sentence)) and _holds_half(sentence, text, packs)
     )
 
 

@@ -110,7 +110,8 @@ class Calls:
         self._interruptions = 0
         self._away: dict[str, str] = {}
         self._paused: dict[str, str] = {}
-        self._notes: dict[str, str] = {}
+        self.remark = ""
+        """Text about the answers of calls for /readyz. The stage stays ready."""
         self._users: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
         """Breakers of users with a refusal and no success since, by the tenant's breaker name and the user."""
 
@@ -151,15 +152,6 @@ class Calls:
     def paused(self) -> Mapping[str, str]:
         """Return the last refusal of each breaker that refusals have opened, by name, until a call succeeds."""
         return dict(self._paused)
-
-    def note(self, part: str, text: str) -> None:
-        """Set the text of a part about its calls for /readyz; an empty text removes it. The stage stays ready."""
-        self._notes.pop(part, None)
-        if text:
-            self._notes[part] = text
-
-    def notes_told(self) -> str:
-        return "; ".join(self._notes.values())
 
     def paused_told(self) -> str:
         """Return the text about paused tenants and users for /readyz; empty when none is paused."""

@@ -450,5 +450,5 @@ class StageRunner:
             return all(is_of_a_tenant(name) for name in away) and len(away) < TENANTS_AWAY_MAX, why
         if not self.app.assigned():
             return True, SPARE
-        told = (self.handler.parked.told(), self.calls.paused_told(), self.calls.notes_told())
+        told = (self.handler.parked.told(), self.calls.paused_told(), self.calls.remark)
         return True, "; ".join(each for each in told if each)

@@ -32,7 +32,7 @@ async def turns(world: ObserverWorld, count: int) -> str:
     """Deliver turns. Return what /readyz says."""
     for _ in range(count):
         await world.deliver(world.turn(SAID, f"t{len(world.observed())}"))
-    return world.harness.calls.notes_told()
+    return world.harness.calls.remark
 
 
 @pytest.mark.parametrize(

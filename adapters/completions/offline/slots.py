@@ -50,7 +50,7 @@ _TABLE: Final[tuple[tuple[str, str, Callable[[str], bool]], ...]] = (
 )
 _FORMS: Final = tuple((re.compile(pattern, re.IGNORECASE), slot, accept) for pattern, slot, accept in _TABLE)
 _ENDED: Final = re.compile(r"no longer (?P<rest>.+)", re.IGNORECASE)
-_ARTICLE: Final = re.compile(r"(?:the|an?) (?=\S)", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"^(?:the|an?) (?=\S)", re.IGNORECASE)
 _KIN: Final = {
     **dict.fromkeys(("husband", "wife", "spouse", "partner", "boyfriend", "girlfriend", "fiance", "fiancee", "fiancé", "fiancée"), "spouse"),
     **dict.fromkeys(("daughter", "son", *CHILDREN), "child"),
@@ -77,7 +77,7 @@ def typed(content: str) -> TypedValue:
         groups = match.groupdict()
         value = groups["v"] or groups.get("v2") or ""
         slot = named or _slot_of_kin(groups["kin"])
-        value = value if named == "name" else _ARTICLE.sub("", value, count=1) if _ARTICLE.match(value) else value
+        value = value if named == "name" else _ARTICLE.sub("", value)
         if slot and value and len(value) <= VALUE_MAX and accept(value):
             return TypedValue(slot, value, denied=ended is not None, qualifier=groups.get("q"))
     return UNTYPED

@@ -98,7 +98,7 @@ async def test_a_spare_is_ready_and_says_what_it_is(worker: Worker, health: http
 async def test_a_model_whose_answers_yield_nothing_is_named_and_the_stage_is_ready(
     worker: Worker, health: httpx.AsyncClient
 ) -> None:
-    worker.calls.note("observer", "answers yield nothing: small: 10 turns in a row (invented 10) (memstream doctor)")
+    worker.calls.remark = "answers yield nothing: small: 10 turns in a row (invented 10) (memstream doctor)"
     worker.parked = "parked keys: 1"
     ready = await health.get("/readyz")
     assert ready.status_code == 200
@@ -106,7 +106,7 @@ async def test_a_model_whose_answers_yield_nothing_is_named_and_the_stage_is_rea
         "ready": True,
         "why": "parked keys: 1; answers yield nothing: small: 10 turns in a row (invented 10) (memstream doctor)",
     }
-    worker.calls.note("observer", "")
+    worker.calls.remark = ""
     assert (await health.get("/readyz")).json()["parts"]["observer"]["why"] == "parked keys: 1"
 
 

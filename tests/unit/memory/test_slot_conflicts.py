@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
+from memstream.memory.facts.conflict import Neighbours, carry_out, lookup_slots, resolve
 from memstream.memory.facts.similarity import NearFact
 from memstream.memory.facts.slot_predicates import typed_by_words
 from memstream.memory.facts.slot_relations import compare_values
@@ -74,6 +74,10 @@ BOTH = (
         ("Dislikes hiking in the rain", is_("dislikes", "hiking", qualifier="in the rain")),
     ),
     (("Works as a nurse", is_("job", "nurse")), ("Also works as a DJ", is_("job", "DJ"))),
+    (
+        ("Drinks coffee", is_("habit", "coffee")),
+        ("Does not drink coffee at night", is_("habit", "coffee", denied=True)),
+    ),
     (("Is a nurse", is_("job", "nurse")), ("Is a drummer", is_("hobby", "drummer"))),
     (("Speaks French", is_("language", "French")), ("Is learning French", is_("language", "French"))),
 )
@@ -96,6 +100,21 @@ def test_both_statements_hold(known: tuple[str, TypedValue], new: tuple[str, Typ
 @pytest.mark.parametrize(("known", "new"), REPLACED)
 def test_the_new_statement_replaces_the_known_one(known: tuple[str, TypedValue], new: tuple[str, TypedValue]) -> None:
     assert active(tell(known, new)) == {new[0]}
+
+
+@pytest.mark.parametrize(
+    ("typed", "slots"),
+    [
+        (is_("employer", "Bosch"), ("employer",)),
+        (is_("likes", "tea"), ()),
+        (is_("likes", "tea", denied=True), ("likes", "dislikes")),
+        (is_("unheard_of", "tea"), ()),
+    ],
+)
+def test_facts_of_a_slot_are_looked_up_where_one_may_close(typed: TypedValue, slots: tuple[str, ...]) -> None:
+    made = observation("Statement", turn="t1", **typed.fields())
+    statement = statement_from_observation(observed(made, turn="t1", occurred_at=NOW), made, POLICY)
+    assert lookup_slots(statement, POLICY) == slots
 
 
 def test_a_change_without_a_fact_of_its_kind_waits() -> None:
