@@ -20,7 +20,6 @@ from memstream.adapters.completions.offline import observer as offline_observer
 from memstream.adapters.completions.offline import prompt as offline_prompt
 from memstream.adapters.completions.offline import sentences as offline_sentences
 from memstream.adapters.completions.offline import short_answers
-from memstream.adapters.completions.offline import slots as offline_slots
 from memstream.adapters.completions.offline import upkeep as offline_upkeep
 from memstream.adapters.completions.offline import voice as offline_voice
 from memstream.adapters.ports import Message
@@ -187,7 +186,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "adapters.completions.offline.observer.why_silent": lambda each: offline_observer.why_silent(each, (each,)),
     "adapters.completions.offline.short_answers.answered": lambda each: list(short_answers.answered(each, each)),
     "adapters.completions.offline.attributes.canonical": offline_attributes.canonical,
-    "adapters.completions.offline.slots.typed": offline_slots.typed,
+    "adapters.completions.offline.attributes.typed": offline_attributes.typed,
     "adapters.completions.offline.upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
     "adapters.completions.answer_text.read_answer": _decode,
 }

@@ -9,14 +9,13 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .attributes import AttributeValue, Cardinality, Category, attribute_of
+from .attributes import AttributeValue, Cardinality, Category, attribute_of, typed
 from .endings import Beside, ended_before, endings
 from .people import Talk, companions, relations, statements_about_people
 from .prompt import USER, Prompt, SaidMessage, ShownTurnText
 from .requests import to_forget, to_remember
 from .sentences import CHANGES, MAX_READ, SpokenClause, spoken_sentences
 from .short_answers import answered, noted
-from .slots import typed
 from .statements import IMPORTANCE, SpokenStatement, capitalised, statements
 from .voice import Setting, Silence, own_part
 from .wording import third_person, without_tail

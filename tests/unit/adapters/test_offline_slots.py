@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstream.adapters.completions.offline.slots import typed
+from memstream.adapters.completions.offline.attributes import attribute_of, typed
 from memstream.memory.policies.slots import SLOTS
 from memstream.schemas.slots import UNTYPED, TypedValue
 
@@ -25,6 +25,8 @@ from memstream.schemas.slots import UNTYPED, TypedValue
         ("Has a canoe", UNTYPED),
         ("Is married to Selma", TypedValue("spouse", "Selma")),
         ("Is divorced", TypedValue("marital_status", "divorced")),
+        ("Is based in Ghent", TypedValue("residence", "Ghent")),
+        ("Joined a running club", UNTYPED),
         ("Favourite colour is teal", TypedValue("favourite", "teal", qualifier="colour")),
         ("Is mildly allergic to wasps", TypedValue("allergy", "wasps")),
         ("Is not allergic to wasps", UNTYPED),
@@ -38,3 +40,22 @@ from memstream.schemas.slots import UNTYPED, TypedValue
 def test_the_slot_of_a_statement(content: str, slot: TypedValue) -> None:
     assert typed(content) == slot
     assert slot == UNTYPED or slot.slot in SLOTS
+
+
+@pytest.mark.parametrize(
+    ("content", "attribute", "value"),
+    [
+        ("Loves the sea", "taste sea", "likes"),
+        ("Dislikes the sea", "taste sea", "dislikes"),
+        ("Is married to Selma", "marital", "married"),
+        ("Is single", "marital", "single"),
+        ("Has a younger sister named Vera", "has a sister", "vera"),
+        ("Has three kids", "has children", "three"),
+        ("Is mildly allergic to wasps", "allergy", "wasps"),
+        ("Joined Stripe", "employer", "stripe"),
+    ],
+)
+def test_the_attribute_of_a_statement(content: str, attribute: str, value: str) -> None:
+    found = attribute_of(content)
+    assert found is not None
+    assert (found.attribute, found.value) == (attribute, value)
