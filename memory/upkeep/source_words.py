@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..language.locales import Locale
-from ..trust.evidence import count_held
+from ..trust.statement_words import count_held
 
 SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 NUMBER: Final = re.compile(r"\d+")

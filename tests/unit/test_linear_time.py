@@ -201,8 +201,11 @@ COVERED: Final[dict[str, str]] = {
     },
     "memory.secrets.turns.protect_turn": "protect and across_messages",
     "memory.secrets.across.across_parts": "protect",
-    "memory.trust.evidence.is_short_answer": "judge_evidence",
-    "memory.trust.evidence.count_held": "supports_procedure",
+    "memory.trust.statement_words.count_held": "supports_procedure",
+    "memory.trust.statement_words.content_words": "judge_evidence",
+    "memory.trust.statement_words.language_of": "judge_evidence",
+    "memory.trust.statement_words.lowercase_words": "judge_evidence",
+    "memory.trust.statement_words.split_words": "judge_evidence",
     "memory.trust.evidence.words_of": "judge_evidence",
     **{
         f"memory.secrets.{module}.{name}": "protect"

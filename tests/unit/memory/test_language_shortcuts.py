@@ -17,7 +17,7 @@ from memstream.memory.language.literal_index import needed_literals
 from memstream.memory.language.locales import Locale, locale, locales
 from memstream.memory.language.locales.undetermined import FREQUENT_WORDS
 from memstream.memory.language.phrase_index import Phrase, Shelf, index_phrases
-from memstream.memory.trust import evidence, instructions, own_words
+from memstream.memory.trust import instructions, own_words, statement_words
 from memstream.memory.trust.evidence_words import FUNCTION_WORDS
 from tests.support.corpus_texts import changed_texts, corpus_texts
 
@@ -48,14 +48,17 @@ def _plain(shown: str) -> str:
 
 
 def _words(shown: str) -> list[str]:
-    found = (unicodedata.normalize("NFD", word.casefold()) for word in evidence._WORD.findall(shown))
+    found = (unicodedata.normalize("NFD", word.casefold()) for word in statement_words._WORD.findall(shown))
     return ["".join(char for char in word if unicodedata.category(char) != "Mn") for word in found]
 
 
 def _language(shown: str) -> str | None:
-    words = _words(shown[: evidence._SAMPLE])
+    words = _words(shown[: statement_words._SAMPLE])
     known = {
-        tag: {evidence._plain(each) for each in (*FUNCTION_WORDS.get(tag, "").split(), *FREQUENT_WORDS.get(tag, ()))}
+        tag: {
+            statement_words._plain(each)
+            for each in (*FUNCTION_WORDS.get(tag, "").split(), *FREQUENT_WORDS.get(tag, ()))
+        }
         for tag in {*FUNCTION_WORDS, *FREQUENT_WORDS}
     }
     counts = {tag: sum(word in of for word in words) for tag, of in known.items()}
@@ -74,7 +77,7 @@ def _check(shown: str) -> None:
     assert text.visible(shown) == _visible(shown)
     assert text.folded(shown) == _folded(shown)
     assert instructions._plain(shown) == _plain(shown)
-    assert [*evidence._words(shown)] == _words(shown)
+    assert [*statement_words.lowercase_words(shown)] == _words(shown)
     assert own_words.count_words(shown) == _count(shown)
 
 
@@ -91,20 +94,20 @@ def test_any_text(shown: str) -> None:
 
 def test_the_language_of_a_text() -> None:
     for shown in TEXTS[::40]:
-        assert evidence._language(shown) == _language(shown), shown
+        assert statement_words.language_of(shown) == _language(shown), shown
 
 
 @pytest.mark.parametrize("packs", [PACKS, ()])
 def test_words_that_are_alike(packs: tuple[Locale, ...]) -> None:
     """Pair by pair, as a set of words is looked up."""
     for one, other in [*zip(TEXTS[::7], TEXTS[3::7], strict=False), ("Berna", "Bern"), ("Oslo", "Oslos")]:
-        words = evidence._content(other, "en")
-        found = evidence._WordSet(words, packs)
-        for word in evidence._content(one, "en"):
+        words = statement_words.content_words(other, "en")
+        found = statement_words._WordSet(words, packs)
+        for word in statement_words.content_words(one, "en"):
             alike = any(
                 word == each
-                or evidence._alike(word, each)
-                or bool(evidence._forms(word, packs) & evidence._forms(each, packs))
+                or statement_words._alike(word, each)
+                or bool(statement_words._forms(word, packs) & statement_words._forms(each, packs))
                 for each in words
             )
             assert found.has(word) == alike, (word, other)
