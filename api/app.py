@@ -19,6 +19,7 @@ from ..recall.profile import ProfileReader
 from ..recall.provenance import FactTracer
 from ..recall.record_reader import RecordReader
 from ..recall.service import RecallPort
+from ..recall.turn_trace import TurnTracer
 from ..recall.verbatim import VerbatimReader
 from ..schemas.topics import FACTS_UPDATED
 from ..streams.log.fanout import FanoutBounds, TopicFanout
@@ -41,6 +42,7 @@ from . import (
     records,
     reviews,
     tools,
+    turn_outcomes,
     turns,
     updates,
     verbatim,
@@ -79,6 +81,7 @@ class Services:
     record_reader: RecordReader
     profiles: ProfileReader
     fact_tracer: FactTracer
+    turn_tracer: TurnTracer
     verbatim_reader: VerbatimReader
     exporter: MemoryExporter
     editor: MemoryEditor
@@ -163,6 +166,7 @@ def create_app(
     app.include_router(
         updates.router(followers=services.followers, pools=pools, credentials=credentials, limits=limits)
     )
+    app.include_router(turn_outcomes.router(turn_tracer=services.turn_tracer, credentials=credentials))
     app.include_router(
         records.router(
             record_reader=services.record_reader,

@@ -13,8 +13,18 @@ async with connect("kafka://localhost:9092", api="http://localhost:8000", token=
 from ..streams.log.kafka_security import KafkaSecurity
 from .blocking import BlockingMemory, connect_blocking
 from .edits import Accepted, Reflected, ReviewedFact
-from .errors import ClientError, InvalidTurn, Misconfigured, NotFound, PositionLost, Refused, TooLarge, Unavailable
-from .http_client import Api, Context, Recalled, SaidTurn, Verbatim
+from .errors import (
+    ClientError,
+    InvalidTurn,
+    Misconfigured,
+    NotFound,
+    PositionLost,
+    Refused,
+    TooLarge,
+    TurnRefused,
+    Unavailable,
+)
+from .http_client import Api, Context, Recalled, SaidTurn, TurnReport, Verbatim
 from .memory import Memory, connect
 from .tools import ToolCallError, Tools
 from .updates import BEGINNING, NOW, STATE, Update
@@ -42,6 +52,8 @@ __all__ = [
     "TooLarge",
     "ToolCallError",
     "Tools",
+    "TurnRefused",
+    "TurnReport",
     "Unavailable",
     "Update",
     "Verbatim",

@@ -19,9 +19,10 @@ from ..schemas.turns import Owner
 from ..streams.log.kafka_security import KafkaSecurity
 from ..streams.log.port import Position
 from .edits import Edits
-from .http_client import Context, Recalled, SaidTurn, Verbatim
+from .http_client import Context, Recalled, SaidTurn, TurnReport, Verbatim
 from .memory import TIMEOUT, Memory, connect
 from .tools import Tools
+from .turn_wait import WAIT_SECONDS, TurnWait
 from .turns import Privacy, TurnLike
 from .updates import NOW, Update
 
@@ -60,8 +61,11 @@ class BlockingMemory:
     def __init__(self, memory: Memory, loop: asyncio.AbstractEventLoop) -> None:
         self._memory, self._loop = memory, loop
 
-    def produce(self, turn: TurnLike) -> Position:
-        return self._wait(self._memory.produce(turn))
+    def produce(self, turn: TurnLike, *, wait: TurnWait | None = None, wait_seconds: float = WAIT_SECONDS) -> Position:
+        return self._wait(self._memory.produce(turn, wait=wait, wait_seconds=wait_seconds))
+
+    def turn(self, turn_id: str, *, session_id: str, **fields: JsonValue) -> TurnReport:
+        return self._wait(self._memory.api.turn(turn_id, session_id=session_id, **fields))
 
     def recall(self, cue: str | None = None, **fields: JsonValue) -> Recalled:
         return self._wait(self._memory.api.recall(cue, **fields))

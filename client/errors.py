@@ -26,6 +26,10 @@ class Unavailable(ClientError):
     `turn_id`: memory counts it once."""
 
 
+class TurnRefused(ClientError):
+    """Memory refused a turn that was sent: it is a dead letter. The message has the reason."""
+
+
 class Misconfigured(ClientError):
     """An address, a topic, a credential or an installation is wrong. A retry does not help."""
 

@@ -10,11 +10,11 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
@@ -93,6 +93,28 @@ class SaidTurn(BaseModel):
     messages: tuple[StoredMessage, ...]
 
 
+class StatementReport(BaseModel):
+    """Outcome of one statement of a turn: `status`, and the reason as a sentence."""
+
+    subject: str
+    content: str
+    status: str
+    why: str
+    fact_id: str | None = None
+    other_fact_id: str | None = None
+    closes: tuple[str, ...] = ()
+
+
+class TurnReport(BaseModel):
+    """Progress of a turn and the outcome of its statements. `stage` is unknown, unread, waiting, refused, observed or
+    reflected."""
+
+    turn_id: str
+    stage: str
+    why: str | None = None
+    statements: tuple[StatementReport, ...] = ()
+
+
 class Api(Edits):
     """Calls to one server. Answers keep unknown fields in `model_extra`.
 
@@ -106,6 +128,14 @@ class Api(Edits):
         self.http = http
         self._privacy = privacy
         self.timeout = timeout
+
+    async def turn(self, /, turn_id: str, *, session_id: str, **fields: JsonValue) -> TurnReport:
+        """Read what became of a turn. `fields` are the parameters of `GET /v1/turns/{turn_id}`: tenant_id, user_id …
+
+        Raises NotFound for a turn that the server does not know, or that the caller may not read.
+        """
+        path, params = f"/v1/turns/{quote(turn_id, safe='')}", long_names(fields) | {"session_id": session_id}
+        return decode(_TurnReports, await self.call("GET", path, params=params)).items[0]
 
     async def produce(self, turn: TurnLike) -> Position:
         """See `Turns.produce`."""
@@ -220,6 +250,10 @@ class Api(Edits):
 class _Page(BaseModel):
     items: tuple[Fact, ...]
     next: str | None = None
+
+
+class _TurnReports(BaseModel):
+    items: Annotated[tuple[TurnReport, ...], Field(min_length=1)]
 
 
 class _TurnPage(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from .http_client import Api
 from .proxies import open_http
 from .sse_updates import HttpUpdates
 from .tools import Tools
+from .turn_wait import WAIT_SECONDS, TurnWait, wait_for_turn
 from .turns import LogTurns, Privacy, TurnLike, Turns
 from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 
@@ -42,9 +44,24 @@ class Memory:
     def __init__(self, *, turns: Turns, updates: Updates, groups: Groups, api: Api | None) -> None:
         self._turns, self._updates, self._groups, self._api = turns, updates, groups, api
 
-    async def produce(self, turn: TurnLike) -> Position:
-        """Send a turn; see `Turns.produce`."""
-        return await self._turns.produce(turn)
+    async def produce(
+        self, turn: TurnLike, *, wait: TurnWait | None = None, wait_seconds: float = WAIT_SECONDS
+    ) -> Position:
+        """Send a turn; see `Turns.produce`. With `wait`, return after memory has observed or reflected the turn.
+
+        A wait asks the server at intervals, so it needs a server address. Use it in scripts and tests; a chat service
+        does not wait for its memory.
+
+        Raises:
+            TurnRefused: the turn became a dead letter.
+            Unavailable: the turn is written, but memory needs longer than `wait_seconds`.
+        """
+        if wait is None:
+            return await self._turns.produce(turn)
+        api, sent = self.api, datetime.now(UTC)
+        position = await self._turns.produce(turn)
+        await wait_for_turn(api, turn, wait, since=sent, seconds=wait_seconds)
+        return position
 
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None

@@ -95,7 +95,8 @@ class BoundedLogReads:
                 first, end = (await self.log.starts(topic))[partition], (await self.log.ends(topic))[partition]
                 if begin is None and since is not None:
                     millis = int(since.timestamp() * 1000)  # negative before 1970; producers may send the year 1
-                    begin = await self.log.offset_at(topic, partition, millis - MARGIN_MILLIS)
+                    later = await self.log.offset_at(topic, partition, millis - MARGIN_MILLIS)
+                    begin = end if later is None else later
                 middle = min(max(first, first if begin is None else begin), end)
                 await self._stretch(topic, partition, key, middle, end, take)
                 if not whole():

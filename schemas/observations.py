@@ -35,6 +35,10 @@ EVICTED_MAX = 64
 OVER_CAP_MAX = 16
 """Maximum number of statements that a record lists when the turn had too many statements."""
 UNREAD_MAX = MESSAGES_MAX
+REFUSED_MAX = 16
+"""Maximum number of refused statements that a record lists."""
+REFUSED_TEXT_MAX = 300
+"""Maximum length of a listed refused statement, in code points. Longer statements are cut."""
 
 PromptName = Annotated[str, StringConstraints(max_length=128)]
 """Name, version and hash of the prompt, `observe/v1:sha256…`."""
@@ -133,6 +137,24 @@ class OverCap(Contract):
     """The first of these statements. Secret statements are not listed."""
 
 
+class RefusedStatement(Contract):
+    """A statement of the model that was refused before it became an observation."""
+
+    subject: Subject
+    content: Annotated[str, StringConstraints(min_length=1, max_length=REFUSED_TEXT_MAX)]
+    why: Annotated[str, StringConstraints(max_length=64)]
+    """Name of the reason: `invented`, `weak_evidence` or `unsaid`. A later version may add names."""
+    sensitivity: Sensitivity = "internal"
+
+
+class Refused(Contract):
+    """Statements of the model that were refused."""
+
+    statements: Annotated[int, Field(ge=1)]
+    listed: Annotated[tuple[RefusedStatement, ...], Field(max_length=REFUSED_MAX)] = ()
+    """The first of these statements. Secret statements are not listed."""
+
+
 class ObservedBy(Contract):
     """Model and prompt of the observations. Only the first turn of a call has `usage`."""
 
@@ -145,6 +167,8 @@ class ObservedBy(Contract):
     """None: the model saw the whole turn."""
     over_cap: OverCap | None = None
     """None: no statement was left out."""
+    refused: Refused | None = None
+    """None: no statement was refused, or an earlier version observed the turn."""
     unread: Annotated[tuple[UnreadMessage, ...], Field(max_length=UNREAD_MAX)] = ()
     """Messages of the turn without readable content."""
     repaired_characters: Annotated[int, Field(ge=0)] = 0

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.facts.routing import is_kept_apart, needs_own_word, trust_of
@@ -35,11 +36,22 @@ from .caps import over_cap, within_caps
 from .evidence import Verdicts, judged, placed_items
 from .flush import origins_after
 from .item_protection import with_cut_quotes, without_secrets
-from .observation_cause import applied_policy, cause_of, emotion_of, importance_of, raised
+from .observation_cause import (
+    RefusedItem,
+    applied_policy,
+    cause_of,
+    emotion_of,
+    importance_of,
+    raised,
+    refused_statements,
+)
 from .prompt import ObservePrompt, ShownTurn, recent_messages, with_names
 from .rows import EntryOrigin, SessionRow
 from .speakers import USER, Spoken, spoken_in, subject_said
 from .turn_source import TurnSource
+
+UNATTRIBUTED: Final = "unattributed"
+"""Reason of a refused statement that no speaker of the turn said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +229,7 @@ def conclude(
     `verdicts`: the results of the blind question about evidence (evidence.py).
     """
     answer = without_secrets(answer, secrets)
-    checked, counted = _checked(prompt, answer, policy, verdicts or {})
+    checked, refused, counted = _checked(prompt, answer, policy, verdicts or {})
     observed: list[Observed] = []
     names = _Names(prompt, session)
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
@@ -281,7 +293,10 @@ def conclude(
                     with_usage=place == 0,
                     applied=applied_policy(by_policy, recorded, counting_more),
                     cut=shown.cut,
-                    over_cap=over_cap(each.item for each in left_out),
+                    over_cap=over_cap((each.item for each in left_out), floor=item.turn.sensitivity or "public"),
+                    refused=refused_statements(
+                        [each for each in refused if each.turn == name], floor=item.turn.sensitivity or "public"
+                    ),
                     unread=item.turn.unread,
                     repaired_characters=item.reading.repaired_characters,
                 ),
@@ -295,13 +310,14 @@ def _checked(
     answer: Completion[ParsedItems[ObservationItem]] | None,
     policy: MemoryPolicy,
     verdicts: Verdicts,
-) -> tuple[list[ValidObservation], list[str]]:
-    """Return the valid items, and the names of metrics to count.
+) -> tuple[list[ValidObservation], list[RefusedItem], list[str]]:
+    """Return the valid items, the refused items, and the names of metrics to count.
 
     A valid item belongs to a shown turn and has a quote from it. Its subject is resolved with its speaker.
     """
     if answer is None:
-        return [], []
+        return [], [], []
+    refused: list[RefusedItem] = []
     counted = ["item_dropped"] * answer.value.dropped
     usable: dict[tuple[str, str, str], ValidObservation] = {}
     for placed in placed_items(prompt, answer, counted):
@@ -311,6 +327,7 @@ def _checked(
         if found.reason is not None:
             counted.append(found.reason)
         if role is None:
+            refused.append(RefusedItem(name, item, found.reason or UNATTRIBUTED))
             continue
         spoken = spoken_in(item.evidence, role, turn.own_messages, turn.own_texts)
         if not item.evidence and len({each.speaker for each in spoken}) > 1:
@@ -329,7 +346,7 @@ def _checked(
             usable[statement] = ValidObservation(
                 (place,), name, item, role, statements[statement], _replaced(item), found.unconfirmed
             )
-    return _ordered(list(usable.values())), counted
+    return _ordered(list(usable.values())), refused, counted
 
 
 def _changes_memory(shown: ShownTurn, each: ValidObservation) -> bool:

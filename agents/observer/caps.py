@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from ...memory.policies import CapturePolicy
 from ...schemas.observations import OBSERVATIONS_MAX, OVER_CAP_MAX, OverCap
+from ...schemas.turns import Sensitivity
 from .answer_schema import ObservationItem
 from .turn_cut import CHARACTERS_A_TOKEN
 
@@ -46,8 +47,9 @@ def within_caps(
     return [items[n] for n in sorted(kept)], [each for n, each in enumerate(items) if n not in kept]
 
 
-def over_cap(left_out: Iterable[ObservationItem]) -> OverCap | None:
-    """Return the summary of dropped observations for the record, or None when none was dropped."""
+def over_cap(left_out: Iterable[ObservationItem], *, floor: Sensitivity = "public") -> OverCap | None:
+    """Return the summary of dropped observations for the record, or None when none was dropped. `floor`: the
+    sensitivity of the turn."""
     every = list(left_out)
-    shown = [each.content for each in every if each.sensitivity != "secret"]
+    shown = [each.content for each in every if "secret" not in (each.sensitivity, floor)]
     return OverCap(observations=len(every), statements=tuple(shown[:OVER_CAP_MAX])) if every else None

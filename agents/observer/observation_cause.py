@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...adapters.ports import Completion
 from ...memory.policies import CapturePolicy
 from ...memory.working_set.entries import EntryCandidate
 from ...memory.working_set.importance import boosted_importance
-from ...schemas.observations import AppliedPolicy, Emotion, Observation, ObservedBy, OverCap, TokenUsage, TurnCut
-from ...schemas.turns import UnreadMessage
+from ...schemas.observations import (
+    REFUSED_MAX,
+    REFUSED_TEXT_MAX,
+    AppliedPolicy,
+    Emotion,
+    Observation,
+    ObservedBy,
+    OverCap,
+    Refused,
+    RefusedStatement,
+    TokenUsage,
+    TurnCut,
+)
+from ...schemas.turns import SENSITIVITIES, Sensitivity, UnreadMessage
 from ..common.structured_output import ParsedItems
 from .answer_schema import ObservationItem
 from .prompt import ObservePrompt
@@ -40,6 +53,29 @@ def raised(candidates: Sequence[EntryCandidate], given: Sequence[float]) -> froz
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedItem:
+    """An item of the answer that was refused, and the name of the reason. `turn`: short id of the turn."""
+
+    turn: str
+    item: ObservationItem
+    why: str
+
+
+def refused_statements(refused: Sequence[RefusedItem], *, floor: Sensitivity) -> Refused | None:
+    """Return the summary of the refused items of one turn for the record, or None when none was refused. `floor`: the
+    sensitivity of the turn."""
+    if not refused:
+        return None
+    listed: list[RefusedStatement] = []
+    for each in refused:
+        level = max(each.item.sensitivity, floor, key=SENSITIVITIES.index)
+        if level != "secret" and len(listed) < REFUSED_MAX:
+            content = each.item.content[:REFUSED_TEXT_MAX]
+            listed.append(RefusedStatement(subject=each.item.subject, content=content, why=each.why, sensitivity=level))
+    return Refused(statements=len(refused), listed=tuple(listed))
+
+
 def applied_policy(
     by_policy: AppliedPolicy | None, recorded: Sequence[Observation], raised_ids: frozenset[str]
 ) -> AppliedPolicy | None:
@@ -58,6 +94,7 @@ def cause_of(
     applied: AppliedPolicy | None,
     cut: TurnCut | None,
     over_cap: OverCap | None,
+    refused: Refused | None,
     unread: tuple[UnreadMessage, ...],
     repaired_characters: int,
 ) -> ObservedBy:
@@ -77,5 +114,6 @@ def cause_of(
             "usage": usage if with_usage else None,
             "cut": cut,
             "over_cap": over_cap,
+            "refused": refused,
         }
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from ...memory.policies import MemoryPolicy
 from ...recall.deadline import UnansweredPart
 from ...recall.provenance import FactRef, FactTracer, ProvenanceChain
 from ...recall.turn_trace import TurnOutcomes, TurnRef, TurnTracer
@@ -35,10 +36,10 @@ def trace(
     session: str | None,
     as_json: bool,
 ) -> None:
-    """Show why memory believes a fact, or what memory learnt from a turn.
+    """Show why memory believes a fact, or what became of each statement of a turn.
 
     For a fact, it shows versions, decisions, observations, and the turns word by word. For a turn, it shows the
-    messages, the observations, and the statements that were left out.
+    messages, and each statement with its outcome and the reason: learnt, refused, waiting, duplicate, closed.
 
     With --json it prints one object per fact (fact, versions, decisions, observations, turns), or one object for each
     turn with this id. Exit 1 if there is no such fact or turn, or if a part of the log was not read; stderr names it.
@@ -47,7 +48,7 @@ def trace(
         raise usage("give either FACT_ID or --turn TURN_ID")
     if turn_id is not None:
         ref = TurnRef(tenant, turn_id, session_id=session, user_id=user, ceiling="secret")
-        _show_turn(run(_trace_turn(context.settings, ref)), ref, as_json=as_json)
+        _show_turn(run(_trace_turn(context.settings, context.policy, ref)), ref, as_json=as_json)
         return
     assert fact_id is not None
     if user is not None or session is not None:
@@ -74,9 +75,9 @@ async def _trace(settings: Settings, ref: FactRef) -> ProvenanceChain | None:
         return await FactTracer(store=ports.store, log=ports.log).trace(ref)
 
 
-async def _trace_turn(settings: Settings, ref: TurnRef) -> TurnOutcomes:
+async def _trace_turn(settings: Settings, policy: MemoryPolicy, ref: TurnRef) -> TurnOutcomes:
     async with open_ports(settings, purpose="trace") as ports:
-        return await TurnTracer(store=ports.store, log=ports.log).trace(ref)
+        return await TurnTracer(store=ports.store, log=ports.log, deployment=policy).trace(ref)
 
 
 def _show_turn(found: TurnOutcomes, ref: TurnRef, *, as_json: bool) -> None:
@@ -87,5 +88,6 @@ def _show_turn(found: TurnOutcomes, ref: TurnRef, *, as_json: bool) -> None:
             show_turn(each)
     _fail_if_missing(found.missing)
     if not found.turns:
-        hint = "" if ref.user_id is not None else "; give --user to find a turn that is observed but not recorded yet"
+        told = ref.user_id is not None and ref.session_id is not None
+        hint = "" if told else "; give --user and --session to find a turn that is not recorded yet"
         raise CommandFailed(Exit.PARTLY, f"tenant {ref.tenant_id} has no recorded turn {ref.turn_id}{hint}")

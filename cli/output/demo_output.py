@@ -12,6 +12,7 @@ from rich.markup import escape
 from ...adapters.ports import VectorStore
 from ...recall.record_filters import ALL, RecordSelection
 from ...recall.record_reader import RecordReader
+from ...recall.statement_outcomes import refusal_sentence
 from ...schemas.episodes import EpisodesRecorded
 from ...schemas.facts import Fact, FactState, FactUpdated
 from ...schemas.observations import Observed
@@ -40,6 +41,9 @@ def show(seen: Seen) -> None:
                 f"{', replaces an earlier one' if each.replaces_observation_id else ''}"
                 f"{', a correction' if each.is_correction else ''}[/dim]",
             )
+        for refused in () if seen.cause.refused is None else seen.cause.refused.listed:
+            why = f"[dim]{text(refusal_sentence(refused.why))}[/dim]"
+            wrapped(f"{INDENT}[yellow]refused[/yellow]     ", f"{text(about(refused.subject, refused.content))}  {why}")
         if not seen.observations:
             out.print(f"{INDENT}[dim]nothing worth remembering[/dim]")
     elif isinstance(seen, FactUpdated):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.markup import escape
 
+from ...memory.facts.reasons import sentence
 from ...schemas.facts import FactUpdated
 from .console import printable, wrapped
-from .reasons import sentence
 
 _STYLES = {
     "new": ("green", "learnt"),

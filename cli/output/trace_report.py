@@ -10,13 +10,12 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from ...recall.provenance import ProvenanceChain, SourceTurn
+from ...recall.statement_outcomes import StatementOutcome
 from ...recall.turn_trace import TurnOutcome
 from ...schemas.cloudevents import rfc3339
-from ...schemas.facts import Fact, FactUpdated
-from ...schemas.observations import OverCap
+from ...schemas.facts import Decision, Fact, FactUpdated
 from .console import printable, say, wrapped
 from .fact_format import about, show_change
-from .reasons import decided
 
 INDENT: Final = " " * 12
 """Indent with the width of the action column."""
@@ -70,42 +69,45 @@ def _show_observed(observations: Iterable[SourceTurn]) -> None:
 
 
 def show_turn(turn: TurnOutcome) -> None:
-    """Print a turn, its observations, and the statements that were left out."""
-    _line("", f"turn {turn.turn_id} of session {turn.session_id}, user {turn.user_id}")
+    """Print a turn, the outcome of each statement, and the parts that were left out."""
+    _line("", f"turn {turn.turn_id} of session {turn.session_id}, user {turn.user_id}  ({turn.stage})")
     say("\nwhat was said")
     for message in turn.messages:
         who = message.role if message.name is None else f"{message.role} ({message.name})"
         _line(f"  {rfc3339(message.occurred_at)} {who}: ", message.content)
     if not turn.messages:
         _line("  ", "its text is not stored (not recorded yet, or older than session_log.retention_days)")
-    say("\nwhat was observed")
+    say("\nwhat became of it")
+    if turn.why is not None:
+        _line("  ", turn.why)
+    for statement in turn.statements:
+        _show_statement(statement)
     if turn.observed is None:
-        _line("  ", "nothing yet, or the record is older than the retention of memory.observations")
         return
-    for seen in turn.observations:
-        _line("  ", about(seen.subject, seen.content))
-        _line("      ", f"“{seen.evidence}”")
-    if not turn.observations:
-        _line("  ", "nothing")
     cause = turn.observed.cause
+    if not turn.statements:
+        _line("  ", "nothing: the model found no statement worth keeping")
+    if turn.unlisted:
+        _line("  ", f"and {turn.unlisted} refused statements that the record does not list")
     if cause.cut is not None:
         _line("  ", f"the model did not see {cause.cut.tokens} tokens of {cause.cut.messages} messages")
     for unread in cause.unread:
         _line("  ", f"message {unread.index + 1} was not read: {unread.why}")
     if cause.repaired_characters:
         _line("  ", f"broken characters that were replaced or removed: {cause.repaired_characters}")
-    if cause.over_cap is not None:
-        _show_over_cap(cause.over_cap)
 
 
-def _show_over_cap(over: OverCap) -> None:
-    say("\nwhat was left out")
-    caps = "capture.max_per_message, capture.observation_tokens"
-    _line("  ", f"statements beyond the caps of the policy ({caps}): {over.observations}")
-    for statement in over.statements:
-        _line("  ", statement)
-    if (unnamed := over.observations - len(over.statements)) > 0:
-        _line("  ", f"and {unnamed} more that the record does not list")
+def _show_statement(statement: StatementOutcome) -> None:
+    _line(f"  {statement.status:<{len(INDENT) - 2}}", about(statement.subject or "user", statement.content))
+    if statement.quote:
+        _line(INDENT, f"“{statement.quote}”")
+    _line(INDENT, statement.why)
+    if statement.fact_id is not None:
+        _line(INDENT, f"fact {statement.fact_id}")
+    if statement.other_fact_id is not None:
+        _line(INDENT, f"{'waits for' if statement.status == 'waiting' else 'closed by'} fact {statement.other_fact_id}")
+    for closed in statement.closes:
+        _line(INDENT, f"closes fact {closed}")
 
 
 def _show_decided(events: Iterable[FactUpdated]) -> None:
@@ -113,10 +115,22 @@ def _show_decided(events: Iterable[FactUpdated]) -> None:
     for event in events:
         show_change(event)
         if event.decision is not None:
-            _line(INDENT, decided(event.decision))
+            _line(INDENT, _decided(event.decision))
         if event.cause.command_id is not None:
             by = f" of {event.cause.issued_by}" if event.cause.issued_by else ""
             _line(INDENT, f"by command {event.cause.command_id}{by}")
+
+
+def _decided(decision: Decision) -> str:
+    """Describe the basis of a decision: stage, compared fact, similarity and zone."""
+    basis = [f"decided by: {decision.stage}"]
+    if decision.other_fact_id is not None:
+        basis.append(f"compared with fact {decision.other_fact_id}")
+    if decision.similarity is not None:
+        basis.append(f"similarity {decision.similarity:.2f}")
+    if decision.zone is not None:
+        basis.append(f"zone {decision.zone}")
+    return ", ".join(basis)
 
 
 def _line(label: str, text: str) -> None:

@@ -19,6 +19,7 @@ from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort, RecallService, TierFilter
 from ...recall.shared import SharedRecall
 from ...recall.tenant_recall import TenantRecall
+from ...recall.turn_trace import TurnTracer
 from ...recall.verbatim import VerbatimReader
 from ...streams.log.port import Log
 from ...streams.senders.commands import CommandPort, CommandSender
@@ -39,6 +40,7 @@ class MemoryServices:
     record_reader: RecordReader
     profiles: ProfileReader
     fact_tracer: FactTracer
+    turn_tracer: TurnTracer
     verbatim_reader: VerbatimReader
     exporter: MemoryExporter
     commands: CommandPort
@@ -107,6 +109,7 @@ def memory_services(
         record_reader=reading,
         profiles=profiles,
         fact_tracer=FactTracer(store=store, log=log),
+        turn_tracer=TurnTracer(store=store, log=log, deployment=policies.deployment),
         verbatim_reader=verbatim,
         exporter=MemoryExporter(
             store=store, log=log, embedder=embedder.identity.name, may_show=verbatim.may_be_shown, now=utc_now

@@ -285,6 +285,7 @@ class HttpServer:
                 now=utc_now,
             ),
             fact_tracer=memory.fact_tracer,
+            turn_tracer=memory.turn_tracer,
             verbatim_reader=memory.verbatim_reader,
             exporter=memory.exporter,
             readiness=self.readiness,

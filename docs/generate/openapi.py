@@ -28,6 +28,7 @@ def bare_app() -> FastAPI:
         record_reader=nothing,
         profiles=nothing,
         fact_tracer=nothing,
+        turn_tracer=nothing,
         verbatim_reader=nothing,
         exporter=nothing,
         editor=nothing,

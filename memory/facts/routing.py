@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ...schemas.facts import Trust
 from ...schemas.observations import LASTING, STABLE_CATEGORIES, Category, Durability, Observation
@@ -48,6 +49,31 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
     lasts = (found.episodic or found.semantic) and policy.tiers.semantic
     kept = lasts and trust_of(observation.source_role) == "user"
     return Route(quarantined=kept, dropped=not kept)
+
+
+NoFactReason = Literal["tier_off", "working_only", "instruction", "unimportant", "passing", "category", "own_word"]
+"""Reason for which an observation does not become a fact."""
+
+
+def why_no_fact(observation: Observation, policy: MemoryPolicy) -> NoFactReason | None:
+    """Return why `route` makes no fact of an observation; None when it makes one, or when the observation asks to
+    forget something."""
+    to = route(observation, policy)
+    if to.semantic or to.quarantined or observation.retracts:
+        return None
+    if policy.tiers.working_only:
+        return "working_only"
+    if to.dropped:
+        return "instruction"
+    if not policy.tiers.semantic:
+        return "tier_off"
+    if observation.importance < policy.capture.threshold:
+        return "unimportant"
+    if observation.durability not in LASTING:
+        return "passing"
+    if observation.category not in STABLE_CATEGORIES:
+        return "category"
+    return "own_word"
 
 
 def is_kept_apart(observation: Observation) -> bool:

@@ -286,6 +286,11 @@ async def test_only_what_was_said_in_that_very_turn_is_believed() -> None:
     await world.deliver(world.turn(talk))
     assert world.contents() == [["Was greeted as friend"], ["Works at Google"]]
     assert world.counted()["invented"] == 4
+    refused = [record.cause.refused for record in world.observed()]
+    assert [(each.statements, {it.why for it in each.listed}) for each in refused if each is not None] == [
+        (2, {"invented"}),
+        (2, {"invented"}),
+    ]
 
 
 async def test_who_said_it() -> None:

@@ -29,6 +29,7 @@ from memstream.recall.provenance import FactTracer
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallResult
+from memstream.recall.turn_trace import TurnTracer
 from memstream.recall.verbatim import VerbatimReader
 from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
@@ -158,6 +159,7 @@ def app_over(
         record_reader=reading,
         profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),
+        turn_tracer=TurnTracer(store=backing, log=client, deployment=MemoryPolicy()),
         verbatim_reader=verbatim,
         exporter=MemoryExporter(
             store=backing, log=client, embedder="hashing", may_show=verbatim.may_be_shown, now=utc_now

@@ -320,7 +320,7 @@ async def turn_trace(world: World, store: VectorStore, asked: Asked) -> Told:
     for turn_id in {each.turn_id for each in chain.turns} if chain is not None else ():
         user = asked.who.user if asked.by_owner else None
         ref = TurnRef(tenant_id=asked.who.tenant, turn_id=turn_id, user_id=user, ceiling=asked.ceiling)
-        found = await TurnTracer(store=store, log=world.log).trace(ref)
+        found = await TurnTracer(store=store, log=world.log, deployment=MemoryPolicy()).trace(ref)
         told += [row_told(message) for turn in found.turns for message in turn.messages]
     return told
 
@@ -399,7 +399,10 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
         }
         asking = {name: given[name] for name in takes.split() if given[name] is not None}
         where = path.format(
-            fact_id=world.ref(asked).fact_id, episode_id=world.gist(asked).episode_id, session_id=asked.session or "s1"
+            fact_id=world.ref(asked).fact_id,
+            episode_id=world.gist(asked).episode_id,
+            session_id=asked.session or "s1",
+            turn_id="t1",
         )
         async with called(app, token="t") as client:
             if method == "POST":
@@ -523,6 +526,7 @@ READS: dict[str, Read] = {
         "/v1/episodes/{episode_id}/verbatim", told="episode_id", takes="ceiling"
     ),
     "GET /v1/digest": over_http("/v1/digest", told="digest_id", takes="user ceiling"),
+    "GET /v1/turns/{turn_id}": over_http("/v1/turns/{turn_id}", told="message_id", takes="user session ceiling"),
     "GET /v1/sessions/{session_id}/turns": over_http(
         "/v1/sessions/{session_id}/turns", told="message_id", takes="user limit ceiling cursor"
     ),

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from memstream.cli.output.trace_report import show_turn
+from memstream.memory.policies import MemoryPolicy
+from memstream.recall.statement_outcomes import TurnFacts, statement_outcomes
 from memstream.recall.turn_trace import TurnOutcome
-from memstream.schemas.observations import Observed, ObservedBy, OverCap, TurnCut
+from memstream.schemas.observations import Observed, ObservedBy, OverCap, Refused, RefusedStatement, TurnCut
 from memstream.schemas.turns import Owner, UnreadMessage
+
+REFUSED = RefusedStatement(subject="user", content="Works at Acme", why="invented")
 
 
 def report_of(capsys: pytest.CaptureFixture[str], cause: ObservedBy) -> str:
@@ -21,7 +25,10 @@ def report_of(capsys: pytest.CaptureFixture[str], cause: ObservedBy) -> str:
         occurred_at="2026-06-01T10:00:00Z",
         cause=cause,
     )
-    show_turn(TurnOutcome(user_id="u1", session_id="s1", turn_id="t1", messages=(), observed=observed))
+    turn = TurnFacts({})
+    statements = statement_outcomes(observed, turn, MemoryPolicy(), reflected=True, ceiling="internal")
+    found = TurnOutcome("u1", "s1", "t1", messages=(), observed=observed, stage="reflected", statements=statements)
+    show_turn(found)
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -35,8 +42,12 @@ def report_of(capsys: pytest.CaptureFixture[str], cause: ObservedBy) -> str:
         (ObservedBy(repaired_characters=3), "broken characters that were replaced or removed: 3"),
         (ObservedBy(cut=TurnCut(messages=1, tokens=900)), "the model did not see 900 tokens of 1 messages"),
         (
+            ObservedBy(refused=Refused(statements=1, listed=(REFUSED,))),
+            "refused Works at Acme its quote is not in the turn",
+        ),
+        (
             ObservedBy(over_cap=OverCap(observations=2, statements=("Likes tea",))),
-            "Likes tea and 1 more that the record",
+            "and 1 refused statements that the record does not list",
         ),
     ],
 )

@@ -1,12 +1,11 @@
-"""Reasons and decisions of changes as sentences for people. Events contain only the short form of a reason."""
+"""Reasons of changes as sentences for people. Events contain only the short form of a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from ...memory.facts.relations import Relation
-from ...schemas.facts import Decision
+from .relations import Relation
 
 SENTENCES: Final[Mapping[str, str]] = {
     Relation.DENIED.value: "the new statement says that it is over or was never true",
@@ -31,15 +30,3 @@ SENTENCES: Final[Mapping[str, str]] = {
 def sentence(reason: str) -> str:
     """Return the sentence for a reason. A reason that a person or a model wrote stays unchanged."""
     return SENTENCES.get(reason, reason)
-
-
-def decided(decision: Decision) -> str:
-    """Describe the basis of a decision: stage, compared fact, similarity and zone."""
-    basis = [f"decided by: {decision.stage}"]
-    if decision.other_fact_id is not None:
-        basis.append(f"compared with fact {decision.other_fact_id}")
-    if decision.similarity is not None:
-        basis.append(f"similarity {decision.similarity:.2f}")
-    if decision.zone is not None:
-        basis.append(f"zone {decision.zone}")
-    return ", ".join(basis)

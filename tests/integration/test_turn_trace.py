@@ -1,0 +1,160 @@
+"""The stage of a turn and the outcomes of its statements, from a real log and store, and over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.folder_lock import FolderLock
+from memstream.adapters.ports import Point, VectorStore
+from memstream.adapters.vectors.factory import open_store
+from memstream.api.credentials import Credentials
+from memstream.memory.policies import MemoryPolicy
+from memstream.recall.bounded_log_reads import LogPolicy
+from memstream.recall.turn_trace import TurnOutcome, TurnRef, TurnTracer
+from memstream.schemas import ids
+from memstream.schemas.collections import FACTS
+from memstream.schemas.errors import Poison
+from memstream.schemas.facts import StoredFact
+from memstream.schemas.observations import Observation, ObservedBy, Refused, RefusedStatement
+from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, TURNS, dead_letters_of, group_of
+from memstream.streams.engine.dead_letters import dead_letter
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.port import Record, TopicSpec
+from tests.support.api_server import app_over, called, entry
+from tests.support.record_builders import observation, observed, stored_fact
+
+LETTERS = dead_letters_of(TURNS)
+SESSION = ids.session_key("acme", "u1", "s1")
+REFUSED = Refused(statements=2, listed=(RefusedStatement(subject="user", content="Likes tea", why="weak_evidence"),))
+
+
+class World:
+    """A log and a store of one tenant."""
+
+    def __init__(self, store: VectorStore, log: EmbeddedLog) -> None:
+        self.store, self.log = store, log
+
+    async def sent(self, turn_id: str = "t1") -> Record:
+        value = json.dumps({"tenant_id": "acme", "turn_id": turn_id}).encode()
+        position = await self.log.append(TURNS.name, key=SESSION.encode(), value=value)
+        return Record(position, SESSION.encode(), value)
+
+    async def refused(self, record: Record) -> None:
+        letter = dead_letter(record, stage="observer", reason="refused_by_model", error=Poison("x", "no"), attempts=1)
+        await self.log.append(LETTERS.name, key=letter.key, value=letter.value, headers=letter.headers)
+
+    async def observed(self, *said: Observation, turn: str = "t1", cause: ObservedBy | None = None) -> None:
+        record = observed(*said, turn=turn, cause=cause or ObservedBy())
+        key = record.owner.key("acme").encode()
+        await self.log.append(OBSERVATIONS.name, key=key, value=record.to_bytes())
+
+    async def handled(self, stage: str, topic: str, until: int) -> None:
+        await self.log.commit(group_of(stage), topic, {0: until})
+
+    async def put(self, fact: StoredFact) -> None:
+        [dense] = await HashingEmbedder().embed([fact.content], tenant_id="acme")
+        await self.store.put(FACTS, [Point(fact.fact_id, fact.to_payload(), dense=dense, text=fact.content)])
+
+    def tracer(self, **policy: Any) -> TurnTracer:
+        return TurnTracer(store=self.store, log=self.log, deployment=MemoryPolicy(), policy=LogPolicy(**policy))
+
+    async def turn(self, turn_id: str = "t1", **more: Any) -> TurnOutcome | None:
+        ref = TurnRef("acme", turn_id, **({"user_id": "u1", "session_id": "s1"} | more))
+        found = await self.tracer().trace(ref)
+        assert found.missing == ()
+        return found.turns[0] if found.turns else None
+
+    async def stage(self, turn_id: str = "t1", **more: Any) -> str | None:
+        found = await self.turn(turn_id, **more)
+        return None if found is None else found.stage
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    with FolderLock(folder=tmp_path / "store") as lock:
+        assert lock.try_acquire()
+        store = await open_store(
+            f"embedded://{tmp_path / 'store'}", embedder=HashingEmbedder().identity, holds_folder=True
+        )
+        await store.ensure()
+        log = EmbeddedLog(folder=tmp_path / "log")
+        await log.start()
+        topics = (TURNS, LETTERS, OBSERVATIONS, FACTS_UPDATED)
+        await log.create([TopicSpec(topic.name, 1, 1, {}) for topic in topics])
+        yield World(store, log)
+        await log.close()
+        await store.close()
+
+
+async def test_the_stages_of_a_turn(world: World) -> None:
+    assert await world.stage() is None
+    await world.sent()
+    assert await world.stage() == "unread"
+    await world.handled("observer", TURNS.name, 1)
+    assert await world.stage() == "waiting"
+    await world.observed(observation())
+    assert await world.stage() == "observed"
+    await world.handled("reflector", OBSERVATIONS.name, 1)
+    assert await world.stage() == "reflected"
+
+
+async def test_a_dead_letter_is_refused_until_the_turn_is_sent_again(world: World) -> None:
+    record = await world.sent()
+    await world.refused(record)
+    found = await world.turn()
+    assert found is not None
+    assert (found.stage, found.why) == ("refused", "it is a dead letter, refused_by_model: no")
+    await world.sent()
+    assert await world.stage() == "unread"
+
+
+async def test_a_session_and_a_user_are_told_apart(world: World) -> None:
+    await world.observed(observation())
+    assert await world.stage(session_id="s2") is None
+    assert await world.stage(user_id="u2") is None
+    assert await world.stage(session_id=None) == "observed"
+
+
+async def test_since_leaves_out_older_records(world: World) -> None:
+    await world.observed(observation())
+    (record,) = [record async for record in world.log.read(OBSERVATIONS.name)]
+    written = record.written_at
+    assert written is not None
+    assert await world.stage(since=written) == "observed"
+    assert await world.stage(since=written + timedelta(hours=2)) is None
+
+
+async def test_over_http(world: World) -> None:
+    await world.put(stored_fact("Works at Stripe"))
+    await world.observed(observation("Works at Stripe"), cause=ObservedBy(refused=REFUSED))
+    await world.handled("reflector", OBSERVATIONS.name, 1)
+    tokens = Credentials(
+        [
+            entry("acme", tenants=["acme"], scopes=["memory:read"]),
+            entry("u2", tenants=["acme"], scopes=["memory:read"], users=["u2"]),
+        ]
+    )
+    app = app_over(log=world.log, store=world.store, credentials=tokens)
+    async with called(app, token="acme") as client:
+        answer = await client.get("/v1/turns/t1", params={"user": "u1", "session": "s1"})
+        assert answer.status_code == 200, answer.text
+        (item,) = answer.json()["items"]
+        assert (item["stage"], item["unlisted"]) == ("reflected", 1)
+        assert [(each["content"], each["status"], each["why"]) for each in item["statements"]] == [
+            ("Works at Stripe", "learnt", "it is believed"),
+            ("Likes tea", "refused", "its quote does not support it"),
+        ]
+        assert (await client.get("/v1/turns/t2", params={"user": "u1", "session": "s1"})).status_code == 404
+        assert (await client.get("/v1/turns/t1", params={"session": "s1"})).status_code == 422
+        secret = await client.get("/v1/turns/t1", params={"user": "u1", "ceiling": "secret"})
+        assert secret.status_code == 403
+    async with called(app, token="u2") as client:
+        assert (await client.get("/v1/turns/t1", params={"session": "s1"})).status_code == 404
+        assert (await client.get("/v1/turns/t1", params={"user": "u1", "session": "s1"})).status_code == 403
