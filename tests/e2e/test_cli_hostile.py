@@ -42,7 +42,6 @@ LINES = (
     ("profile", *USER, "--json"),
     ("trace", "FACT", *TENANT),
     ("trace", "FACT", *TENANT, "--json"),
-    ("trace", "--turn", "t1", *TENANT, "--user", "u1", "--session", "s1", "--json"),
     ("rehydrate", "episode", *TENANT),
     ("watch", "--from-beginning", "--until-idle", "0.1"),
     ("watch", "--from-beginning", "--until-idle", "0.1", "--json"),

@@ -1,4 +1,4 @@
-"""The stage of a turn and the outcomes of its statements, from a real log and store, and over HTTP."""
+"""The stage of a turn and the outcomes of its statements, from a real log, and over HTTP."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.folder_lock import FolderLock
-from memstream.adapters.ports import Point, VectorStore
-from memstream.adapters.vectors.factory import open_store
+from memstream.adapters.ports import StoredPoint, VectorStore
 from memstream.api.credentials import Credentials
 from memstream.memory.policies import MemoryPolicy
 from memstream.recall.bounded_log_reads import LogPolicy
@@ -35,11 +32,25 @@ SESSION = ids.session_key("acme", "u1", "s1")
 REFUSED = Refused(statements=2, listed=(RefusedStatement(subject="user", content="Likes tea", why="weak_evidence"),))
 
 
-class World:
-    """A log and a store of one tenant."""
+class FactsOnly:
+    """A store with facts and without messages."""
 
-    def __init__(self, store: VectorStore, log: EmbeddedLog) -> None:
-        self.store, self.log = store, log
+    def __init__(self) -> None:
+        self.facts: list[StoredFact] = []
+
+    async def exists(self, collection: str) -> bool:
+        return collection == FACTS
+
+    async def select(self, collection: str, **asked: Any) -> list[StoredPoint]:
+        return [StoredPoint(each.fact_id, each.to_payload()) for each in self.facts]
+
+
+class World:
+    """A log and the facts of one tenant."""
+
+    def __init__(self, facts: FactsOnly, log: EmbeddedLog) -> None:
+        self.facts, self.log = facts, log
+        self.store = cast(VectorStore, facts)
 
     async def sent(self, turn_id: str = "t1") -> Record:
         value = json.dumps({"tenant_id": "acme", "turn_id": turn_id}).encode()
@@ -58,10 +69,6 @@ class World:
     async def handled(self, stage: str, topic: str, until: int) -> None:
         await self.log.commit(group_of(stage), topic, {0: until})
 
-    async def put(self, fact: StoredFact) -> None:
-        [dense] = await HashingEmbedder().embed([fact.content], tenant_id="acme")
-        await self.store.put(FACTS, [Point(fact.fact_id, fact.to_payload(), dense=dense, text=fact.content)])
-
     def tracer(self, **policy: Any) -> TurnTracer:
         return TurnTracer(store=self.store, log=self.log, deployment=MemoryPolicy(), policy=LogPolicy(**policy))
 
@@ -78,19 +85,12 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    with FolderLock(folder=tmp_path / "store") as lock:
-        assert lock.try_acquire()
-        store = await open_store(
-            f"embedded://{tmp_path / 'store'}", embedder=HashingEmbedder().identity, holds_folder=True
-        )
-        await store.ensure()
-        log = EmbeddedLog(folder=tmp_path / "log")
-        await log.start()
-        topics = (TURNS, LETTERS, OBSERVATIONS, FACTS_UPDATED)
-        await log.create([TopicSpec(topic.name, 1, 1, {}) for topic in topics])
-        yield World(store, log)
-        await log.close()
-        await store.close()
+    log = EmbeddedLog(folder=tmp_path / "log")
+    await log.start()
+    topics = (TURNS, LETTERS, OBSERVATIONS, FACTS_UPDATED)
+    await log.create([TopicSpec(topic.name, 1, 1, {}) for topic in topics])
+    yield World(FactsOnly(), log)
+    await log.close()
 
 
 async def test_the_stages_of_a_turn(world: World) -> None:
@@ -132,7 +132,7 @@ async def test_since_leaves_out_older_records(world: World) -> None:
 
 
 async def test_over_http(world: World) -> None:
-    await world.put(stored_fact("Works at Stripe"))
+    world.facts.facts = [stored_fact("Works at Stripe")]
     await world.observed(observation("Works at Stripe"), cause=ObservedBy(refused=REFUSED))
     await world.handled("reflector", OBSERVATIONS.name, 1)
     tokens = Credentials(
