@@ -147,7 +147,7 @@ class RefusedStatement(Contract):
     sensitivity: Sensitivity = "internal"
 
 
-class Refused(Contract):
+class RefusedStatements(Contract):
     """Statements of the model that were refused."""
 
     statements: Annotated[int, Field(ge=1)]
@@ -167,7 +167,7 @@ class ObservedBy(Contract):
     """None: the model saw the whole turn."""
     over_cap: OverCap | None = None
     """None: no statement was left out."""
-    refused: Refused | None = None
+    refused: RefusedStatements | None = None
     """None: no statement was refused, or an earlier version observed the turn."""
     unread: Annotated[tuple[UnreadMessage, ...], Field(max_length=UNREAD_MAX)] = ()
     """Messages of the turn without readable content."""

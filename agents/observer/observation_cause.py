@@ -17,8 +17,8 @@ from ...schemas.observations import (
     Observation,
     ObservedBy,
     OverCap,
-    Refused,
     RefusedStatement,
+    RefusedStatements,
     TokenUsage,
     TurnCut,
 )
@@ -62,7 +62,7 @@ class RefusedItem:
     why: str
 
 
-def refused_statements(refused: Sequence[RefusedItem], *, floor: Sensitivity) -> Refused | None:
+def refused_statements(refused: Sequence[RefusedItem], *, floor: Sensitivity) -> RefusedStatements | None:
     """Return the summary of the refused items of one turn for the record, or None when none was refused. `floor`: the
     sensitivity of the turn."""
     if not refused:
@@ -73,7 +73,7 @@ def refused_statements(refused: Sequence[RefusedItem], *, floor: Sensitivity) ->
         if level != "secret" and len(listed) < REFUSED_MAX:
             content = each.item.content[:REFUSED_TEXT_MAX]
             listed.append(RefusedStatement(subject=each.item.subject, content=content, why=each.why, sensitivity=level))
-    return Refused(statements=len(refused), listed=tuple(listed))
+    return RefusedStatements(statements=len(refused), listed=tuple(listed))
 
 
 def applied_policy(

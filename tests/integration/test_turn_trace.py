@@ -19,7 +19,7 @@ from memstream.schemas import ids
 from memstream.schemas.collections import FACTS
 from memstream.schemas.errors import Poison
 from memstream.schemas.facts import StoredFact
-from memstream.schemas.observations import Observation, ObservedBy, Refused, RefusedStatement
+from memstream.schemas.observations import Observation, ObservedBy, RefusedStatement, RefusedStatements
 from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, TURNS, dead_letters_of, group_of
 from memstream.streams.engine.dead_letters import dead_letter
 from memstream.streams.log.embedded import EmbeddedLog
@@ -29,7 +29,9 @@ from tests.support.record_builders import observation, observed, stored_fact
 
 LETTERS = dead_letters_of(TURNS)
 SESSION = ids.session_key("acme", "u1", "s1")
-REFUSED = Refused(statements=2, listed=(RefusedStatement(subject="user", content="Likes tea", why="weak_evidence"),))
+REFUSED = RefusedStatements(
+    statements=2, listed=(RefusedStatement(subject="user", content="Likes tea", why="weak_evidence"),)
+)
 
 
 class FactsOnly:

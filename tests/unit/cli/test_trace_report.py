@@ -8,7 +8,7 @@ from memstream.cli.output.trace_report import show_turn
 from memstream.memory.policies import MemoryPolicy
 from memstream.recall.statement_outcomes import TurnFacts, statement_outcomes
 from memstream.recall.turn_trace import TurnOutcome
-from memstream.schemas.observations import Observed, ObservedBy, OverCap, Refused, RefusedStatement, TurnCut
+from memstream.schemas.observations import Observed, ObservedBy, OverCap, RefusedStatement, RefusedStatements, TurnCut
 from memstream.schemas.turns import Owner, UnreadMessage
 
 REFUSED = RefusedStatement(subject="user", content="Works at Acme", why="invented")
@@ -42,7 +42,7 @@ def report_of(capsys: pytest.CaptureFixture[str], cause: ObservedBy) -> str:
         (ObservedBy(repaired_characters=3), "broken characters that were replaced or removed: 3"),
         (ObservedBy(cut=TurnCut(messages=1, tokens=900)), "the model did not see 900 tokens of 1 messages"),
         (
-            ObservedBy(refused=Refused(statements=1, listed=(REFUSED,))),
+            ObservedBy(refused=RefusedStatements(statements=1, listed=(REFUSED,))),
             "refused Works at Acme its quote is not in the turn",
         ),
         (

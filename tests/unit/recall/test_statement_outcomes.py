@@ -19,7 +19,6 @@ from memstream.schemas.observations import (
     Observation,
     ObservedBy,
     OverCap,
-    Refused,
     RefusedStatement,
 )
 from memstream.schemas.turns import Role, Sensitivity
@@ -166,7 +165,7 @@ def test_a_request_to_forget_names_what_it_forgot() -> None:
 
 
 REFUSED = ObservedBy(
-    refused=Refused(
+    refused=RefusedStatements(
         statements=3,
         listed=(
             RefusedStatement(subject="user", content="Works at Acme", why="invented"),
