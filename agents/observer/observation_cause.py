@@ -94,7 +94,7 @@ def cause_of(
     applied: AppliedPolicy | None,
     cut: TurnCut | None,
     over_cap: OverCap | None,
-    refused: Refused | None,
+    refused: RefusedStatements | None,
     unread: tuple[UnreadMessage, ...],
     repaired_characters: int,
 ) -> ObservedBy:

@@ -29,9 +29,8 @@ from tests.support.record_builders import observation, observed, stored_fact
 
 LETTERS = dead_letters_of(TURNS)
 SESSION = ids.session_key("acme", "u1", "s1")
-REFUSED = RefusedStatements(
-    statements=2, listed=(RefusedStatement(subject="user", content="Likes tea", why="weak_evidence"),)
-)
+WEAK = RefusedStatement(subject="user", content="Likes tea", why="weak_evidence")
+REFUSED = RefusedStatements(statements=2, listed=(WEAK,))
 
 
 class FactsOnly:

@@ -20,6 +20,7 @@ from memstream.schemas.observations import (
     ObservedBy,
     OverCap,
     RefusedStatement,
+    RefusedStatements,
 )
 from memstream.schemas.turns import Role, Sensitivity
 from tests.support.record_builders import NOW, observation, observed, stored_fact
