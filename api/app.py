@@ -48,6 +48,8 @@ from . import (
     verbatim,
 )
 from .admission import Admission, HttpMetrics
+from .console import router as console
+from .console.sign_in import CookieSignIn
 from .credentials import Credentials
 from .docs_guard import DocsGuard
 from .limits import Limits
@@ -230,6 +232,17 @@ def create_app(
         )
         app.router.routes.extend(app.state.mcp.routes)
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
+    app.include_router(
+        console.router(
+            record_reader=services.record_reader,
+            profiles=services.profiles,
+            fact_tracer=services.fact_tracer,
+            edits=edits.EditSender(services.editor, pools.commands, services.record_reader, limits),
+            reviews=reviews.FactReviews(services.commands, pools.commands, services.fact_tracer, services.now),
+            credentials=credentials,
+            retry_after=limits.retry_seconds,
+        )
+    )
     if credentials.open:
         app.add_middleware(LocalGuard, origins=publication.origins)
     else:
@@ -241,6 +254,7 @@ def create_app(
         credentials=credentials,
         pool=pools.requests,
     )
+    app.add_middleware(CookieSignIn)
     if publication.origins:
         app.add_middleware(
             CORSMiddleware,

@@ -59,7 +59,7 @@ def router(
     limits: Limits,
 ) -> APIRouter:
     routes = APIRouter()
-    edits = _Edits(editor, places, record_reader, limits)
+    edits = EditSender(editor, places, record_reader, limits)
     writer = caller_with(credentials, "memory:write")
     for route in EDIT_ROUTES:
         routes.add_api_route(
@@ -76,7 +76,7 @@ def router(
     return routes
 
 
-def _endpoint(edits: _Edits, route: EditRoute, writer: Callable[..., Caller]) -> Callable[..., Any]:
+def _endpoint(edits: EditSender, route: EditRoute, writer: Callable[..., Caller]) -> Callable[..., Any]:
     """Return the handler of a route. The handler reads the body itself, after the check of the credential."""
     model = body_model(route)
     allowed = Depends(writer)
@@ -92,8 +92,8 @@ def _endpoint(edits: _Edits, route: EditRoute, writer: Callable[..., Caller]) ->
     return on_record if route.parameter else without_record
 
 
-class _Edits:
-    """Sender of the edits of all routes."""
+class EditSender:
+    """Sender of the edits of all routes, and of the console's forms."""
 
     def __init__(self, editor: MemoryEditor, places: SharedPool, record_reader: RecordReader, limits: Limits) -> None:
         self._editor = editor
@@ -109,22 +109,38 @@ class _Edits:
         else:
             body = decode_model(model, await read_body(request, limit=self._limits.body))
         key = _idempotency_key(request)
-        target = await self._target(route, body, caller, record_id, request.headers.get(SESSION_HEADER))
+        session = request.headers.get(SESSION_HEADER)
+        return _answered(await self.send(route, body, caller, record_id, session=session, idempotency_key=key))
+
+    async def send(
+        self,
+        route: EditRoute,
+        body: BaseModel,
+        caller: Caller,
+        record_id: str,
+        *,
+        session: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> EditAnswer:
+        """Check the target of an edit against the credential, send the edit, and wait for its result. Raises Problem.
+
+        `session` is the header that names the session; `record_id` is the record in the path.
+        """
+        target = await self._target(route, body, caller, record_id, session)
         kind = AS_IT_IS if getattr(body, "as_it_is", False) else route.kind
         args = _args(route, kind, body, target, caller, record_id)
         try:
             async with self._places.place(party_of(caller, target.tenant_id)):
-                done = await self._editor.edit(
+                return await self._editor.edit(
                     kind,
                     args,
                     target=target,
                     caller=caller.name,
                     patience=float(getattr(body, "wait")),  # noqa: B009 - every body has it
-                    idempotency_key=key,
+                    idempotency_key=idempotency_key,
                 )
         except EditRefused as refused:
             raise _refused(refused) from None
-        return _answered(done)
 
     async def _target(
         self, route: EditRoute, body: BaseModel, caller: Caller, record_id: str, header: str | None

@@ -28,6 +28,9 @@ from .request_body import decode_model, read_body
 from .shares import SharedPool, party_of
 
 
+Verdict = Literal["facts.approve", "facts.reject"]
+
+
 class ReviewQuery(OfTenant):
     """Tenant and reason of a decision."""
 
@@ -54,6 +57,53 @@ class ReviewAccepted(BaseModel):
     command_id: str
 
 
+class FactReviews:
+    """Sender of the decisions of persons, for the routes and for the console's forms."""
+
+    def __init__(
+        self, commands: CommandPort, places: SharedPool, fact_tracer: FactTracer, now: Callable[[], datetime]
+    ) -> None:
+        self._commands = commands
+        self._places = places
+        self._facts = fact_tracer
+        self._now = now
+
+    async def decide(
+        self, kind: Verdict, fact_id: str, query: ReviewQuery, caller: Caller
+    ) -> ReviewAnswer | ReviewAccepted:
+        """Send a decision and wait for its result. Raises Problem."""
+        tenant_id = query.tenant_of(caller)
+        # The answer shows nothing of the fact, so any sensitivity is allowed here.
+        fact = await self._facts.fact(FactRef(tenant_id, fact_id, caller.sees, "secret"))
+        if fact is None:
+            raise not_found(f"there is no fact {fact_id} here, or it may not be changed")
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind=kind,
+            tenant_id=tenant_id,
+            owner=fact.owner,
+            args=FactReview(fact_id=fact_id, reason=query.reason).to_payload(),
+            issued_by=caller.name,
+            issued_at=self._now(),
+        )
+        result, status = None, "failed"
+        async with self._places.place(party_of(caller, tenant_id)):
+            try:
+                result = await self._commands.ask(command, patience=query.wait)
+                status = "accepted" if result is None else result.status
+            finally:
+                audit(
+                    kind,
+                    who=caller.name,
+                    tenant_id=tenant_id,
+                    owner=fact.owner,
+                    result=status,
+                    command_id=command.command_id,
+                    fact_id=fact_id,
+                )
+        return ReviewAccepted(command_id=command.command_id) if result is None else _answer(result)
+
+
 def router(
     *,
     commands: CommandPort,
@@ -76,43 +126,12 @@ def router(
     )
     reviewer = Depends(caller_with(credentials, "memory:review"))
 
-    async def decide(
-        kind: Literal["facts.approve", "facts.reject"], fact_id: str, request: Request, caller: Caller
-    ) -> ReviewAnswer | JSONResponse:
+    reviews = FactReviews(commands, places, fact_tracer, now)
+
+    async def decide(kind: Verdict, fact_id: str, request: Request, caller: Caller) -> ReviewAnswer | JSONResponse:
         query = decode_model(ReviewQuery, await read_body(request, limit=limits.body))
-        tenant_id = query.tenant_of(caller)
-        # The answer shows nothing of the fact, so any sensitivity is allowed here.
-        fact = await fact_tracer.fact(FactRef(tenant_id, fact_id, caller.sees, "secret"))
-        if fact is None:
-            raise not_found(f"there is no fact {fact_id} here, or it may not be changed")
-        command = Command(
-            command_id=str(uuid.uuid4()),
-            kind=kind,
-            tenant_id=tenant_id,
-            owner=fact.owner,
-            args=FactReview(fact_id=fact_id, reason=query.reason).to_payload(),
-            issued_by=caller.name,
-            issued_at=now(),
-        )
-        result, status = None, "failed"
-        async with places.place(party_of(caller, tenant_id)):
-            try:
-                result = await commands.ask(command, patience=query.wait)
-                status = "accepted" if result is None else result.status
-            finally:
-                audit(
-                    kind,
-                    who=caller.name,
-                    tenant_id=tenant_id,
-                    owner=fact.owner,
-                    result=status,
-                    command_id=command.command_id,
-                    fact_id=fact_id,
-                )
-        if result is None:
-            accepted = ReviewAccepted(command_id=command.command_id)
-            return JSONResponse(accepted.model_dump(), HTTPStatus.ACCEPTED)
-        return _answer(result)
+        answer = await reviews.decide(kind, fact_id, query, caller)
+        return JSONResponse(answer.model_dump(), HTTPStatus.ACCEPTED) if isinstance(answer, ReviewAccepted) else answer
 
     @routes.post(
         "/v1/facts/{fact_id}/approve",

@@ -1,0 +1,211 @@
+"""Pages of facts: the list, and the screen Fact with its versions, sources and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.responses import RedirectResponse, Response
+
+from ...recall.profile import ProfileReader
+from ...recall.provenance import FactTracer, ProvenanceChain
+from ...recall.record_reader import RecordReader
+from ...schemas.facts import Fact, FactUpdated
+from ...schemas.observations import Observation
+from ...schemas.turns import SENSITIVITIES
+from ...schemas.working_set import StoredMessage
+from ..credentials import Caller, Scope
+from ..edit_routes import EDIT_ROUTES, EditRoute, body_model
+from ..edits import EditSender
+from ..problems import not_found
+from ..records import FactQuery, FactsQuery, within_bounds
+from ..reviews import FactReviews, ReviewAccepted, ReviewQuery, Verdict
+from .pages import ConsolePages, address, asked, checked_model, console_root
+from .shown_text import TextPiece, pieces_with
+
+STATES: Final = ("active", "pending", "quarantined", "superseded", "invalidated", "expired", "forgotten", "all")
+Notice = Literal["applied", "accepted"]
+Action = Literal["approve", "reject", "confirm", "edit", "supersede", "forget"]
+REVIEWED: Final = ("quarantined", "pending")
+"""States of facts that a person may approve or reject."""
+CHANGED: Final = ("active", "pending")
+"""States of facts that an edit may change."""
+VERDICTS: Final[Mapping[str, Verdict]] = {"approve": "facts.approve", "reject": "facts.reject"}
+EDITS: Final[Mapping[str, EditRoute]] = {
+    action: next(route for route in EDIT_ROUTES if route.kind == kind)
+    for action, kind in (
+        ("confirm", "facts.reinforce"),
+        ("edit", "facts.update"),
+        ("supersede", "facts.supersede"),
+        ("forget", "facts.forget"),
+    )
+}
+_RIGHTS: Final[Mapping[Action, tuple[Scope, Sequence[str]]]] = {
+    "approve": ("memory:review", REVIEWED),
+    "reject": ("memory:review", REVIEWED),
+    "confirm": ("memory:write", ("active",)),
+    "edit": ("memory:write", CHANGED),
+    "supersede": ("memory:write", ("active",)),
+    "forget": ("memory:write", (*CHANGED, "superseded", "invalidated", "expired", "quarantined")),
+}
+"""Scope that an action needs, and the states of the facts to which the page offers it. The stage decides."""
+
+
+class FactPageQuery(FactQuery):
+    notice: Annotated[Notice | None, Field(description="Result of the form that led here.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A change of the fact, with the fact that it was compared with, if the caller may see it."""
+
+    event: FactUpdated
+    other: Fact | None
+
+    @property
+    def wording_before(self) -> str | None:
+        """The previous wording, when this change altered it."""
+        before = self.event.before
+        return before.content if before is not None and before.content != self.event.fact.content else None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A turn behind the fact: its messages with the quotes marked, and the observations made from it."""
+
+    session_id: str
+    turn_id: str
+    user_id: str | None
+    messages: Sequence[tuple[StoredMessage, Sequence[TextPiece]]]
+    observations: Sequence[Observation]
+    gone: bool
+
+
+def router(
+    pages: ConsolePages,
+    reader: Caller,
+    *,
+    record_reader: RecordReader,
+    profiles: ProfileReader,
+    fact_tracer: FactTracer,
+    edits: EditSender,
+    reviews: FactReviews,
+) -> APIRouter:
+    """Build the routes. `reader` is the dependency that provides a caller with the right to read."""
+    routes = APIRouter(route_class=pages.route_class(), include_in_schema=False)
+
+    @routes.get("/facts")
+    async def facts(request: Request, caller: Caller = reader) -> Response:
+        query = asked(FactsQuery, request)
+        selection = query.facts(caller, profiles=profiles)
+        page = await within_bounds(record_reader.facts(selection, limit=query.limit, cursor=query.cursor))
+        return pages.page(
+            request,
+            "facts.html",
+            caller=caller,
+            page=page,
+            query=query,
+            tenant=selection.tenant_id,
+            owner=selection.owner,
+            states=STATES,
+            sensitivities=SENSITIVITIES,
+        )
+
+    @routes.get("/facts/{fact_id}")
+    async def fact(request: Request, fact_id: str, caller: Caller = reader) -> Response:
+        query = asked(FactPageQuery, request)
+        ref = query.ref(caller, fact_id)
+        chain = await fact_tracer.trace(ref)
+        if chain is None:
+            raise not_found(f"there is no fact {fact_id} here, or it may not be read")
+        others = await record_reader.facts_by_id(
+            ref.tenant_id, _named(chain), sees=caller.sees, ceiling=query.ceiling
+        )
+        return pages.page(
+            request,
+            "fact.html",
+            caller=caller,
+            fact=chain.fact,
+            chain=chain,
+            tenant=ref.tenant_id,
+            ceiling=query.ceiling,
+            notice=query.notice,
+            versions=_versions(chain, others),
+            sources=_sources(chain),
+            others=others,
+            actions=_offered(caller, chain.fact),
+        )
+
+    @routes.post("/facts/{fact_id}/{action}")
+    async def act(request: Request, fact_id: str, action: Action, caller: Caller = reader) -> Response:
+        form = await pages.forms.form(request)
+        ceiling, tenant = form.pop("ceiling", None), form.get("tenant_id")
+        caller.require(_RIGHTS[action][0])
+        if action in VERDICTS:
+            answer = await reviews.decide(VERDICTS[action], fact_id, checked_model(ReviewQuery, form), caller)
+            waits = isinstance(answer, ReviewAccepted)
+        else:
+            route = EDITS[action]
+            done = await edits.send(route, checked_model(body_model(route), form), caller, fact_id)
+            waits = done.result is None
+        notice: Notice = "accepted" if waits else "applied"
+        query = {"tenant_id": tenant, "ceiling": ceiling, "notice": notice}
+        return RedirectResponse(address(console_root(request), f"facts/{fact_id}", query), HTTPStatus.SEE_OTHER)
+
+    return routes
+
+
+def _offered(caller: Caller, fact: Fact) -> frozenset[Action]:
+    return frozenset(
+        action for action, (scope, states) in _RIGHTS.items() if scope in caller.scopes and fact.state in states
+    )
+
+
+def _named(chain: ProvenanceChain) -> list[str]:
+    """Return the ids of other facts that the page names."""
+    fact = chain.fact
+    compared = [event.decision.other_fact_id for event in chain.events if event.decision is not None]
+    named = (*compared, fact.supersedes, fact.superseded_by, fact.waits_for)
+    return list(dict.fromkeys(each for each in named if each is not None))
+
+
+def _versions(chain: ProvenanceChain, others: Mapping[str, Fact]) -> list[Version]:
+    """Return the changes, newest first."""
+    return [
+        Version(event, None if event.decision is None else others.get(event.decision.other_fact_id or ""))
+        for event in reversed(chain.events)
+    ]
+
+
+def _sources(chain: ProvenanceChain) -> list[Source]:
+    """Group messages and observations by turn, oldest first."""
+    quotes: dict[tuple[str, str], list[str]] = {}
+    for evidence in chain.fact.evidence:
+        if evidence.command_id is None:
+            quotes.setdefault((evidence.session_id, evidence.turn_id), []).append(evidence.quote)
+    users: dict[tuple[str, str], str] = {}
+    observations: dict[tuple[str, str], list[Observation]] = {}
+    for seen in chain.observations:
+        key = (seen.session_id, seen.turn_id)
+        users[key] = seen.user_id
+        observations.setdefault(key, []).append(seen.observation)
+        quotes.setdefault(key, []).append(seen.observation.evidence)
+    messages: dict[tuple[str, str], list[StoredMessage]] = {}
+    for message in chain.turns:
+        messages.setdefault((message.session_id, message.turn_id), []).append(message)
+        users.setdefault((message.session_id, message.turn_id), message.user_id)
+    gone = frozenset(chain.turns_gone)
+    return [
+        Source(
+            *key,
+            users.get(key),
+            [(each, pieces_with(each.content, quotes.get(key, ()))) for each in messages.get(key, ())],
+            observations.get(key, ()),
+            key in gone,
+        )
+        for key in dict.fromkeys((*messages, *observations, *chain.turns_gone))
+    ]

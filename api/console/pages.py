@@ -1,0 +1,187 @@
+"""Pages of the console: templates, security headers, error pages, and the query of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_origin
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import BaseModel, ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from ...memory.facts.reasons import decided, sentence
+from ...schemas.cloudevents import rfc3339
+from ...schemas.errors import StageError
+from ..credentials import Caller, bearer_token
+from ..problems import Problem, audit_denied, field_errors, invalid, of_port
+from .shown_text import shown
+from .sign_in import PATH, FormGuard
+
+FOLDER: Final = Path(__file__).parent
+CONTENT_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'none'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+"""The pages have no script, no inline style and no part from another origin."""
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": CONTENT_POLICY,
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send `Origin: null` with a form
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+M = TypeVar("M", bound=BaseModel)
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class ConsolePages:
+    """Renderer of the pages. `signs_in` is True when the server has tokens."""
+
+    def __init__(self, *, signs_in: bool, retry_after: int) -> None:
+        self.forms = FormGuard()
+        self._signs_in = signs_in
+        self._retry_after = retry_after
+        self._templates = Environment(
+            loader=FileSystemLoader(FOLDER / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {"shown": shown, "time": time_of, "number": number, "reason": sentence}
+        self._templates.globals |= {"decided": decided}
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        caller: Caller | None,
+        status: HTTPStatus = HTTPStatus.OK,
+        **values: object,
+    ) -> Response:
+        """Render a page. `caller` None: nobody is signed in."""
+        root = console_root(request)
+
+        def link(page: str, **query: object) -> str:
+            return address(root, page, query)
+
+        text = self._templates.get_template(template).render(
+            values,
+            link=link,
+            caller=caller,
+            can=frozenset() if caller is None else caller.scopes,
+            signed_in=self._signs_in and caller is not None,
+            csrf=self.forms.token(request),
+        )
+        body = text.encode("utf-8", "backslashreplace")  # an unpaired surrogate has no UTF-8
+        return Response(body, status, media_type="text/html; charset=utf-8")
+
+    def route_class(self) -> type[APIRoute]:
+        """Return the class of the routes: errors become pages, and each answer has the security headers."""
+        pages = self
+
+        class ConsoleRoute(APIRoute):
+            def get_route_handler(self) -> Handler:
+                handler = super().get_route_handler()
+
+                async def answer(request: Request) -> Response:
+                    try:
+                        response = await handler(request)
+                    except Problem as problem:
+                        response = pages.error(request, problem)
+                    except StageError as error:
+                        response = pages.error(request, of_port(error, retry_after=pages._retry_after))
+                    response.headers.update(HEADERS)
+                    return response
+
+                return answer
+
+        return ConsoleRoute
+
+    def error(self, request: Request, problem: Problem) -> Response:
+        if problem.status is HTTPStatus.UNAUTHORIZED:
+            return self._to_sign_in(request, problem)
+        audit_denied(problem, request)
+        caller = getattr(request.state, "console_caller", None)
+        response = self.page(request, "error.html", caller=caller, status=problem.status, problem=problem)
+        response.headers.update({name: value for name, value in problem.headers.items() if name == "Retry-After"})
+        return response
+
+    def _to_sign_in(self, request: Request, problem: Problem) -> Response:
+        ended = bearer_token(request.headers) is not None
+        if ended:
+            audit_denied(problem, request)
+        path = request.url.path.removeprefix(str(request.scope.get("root_path", "")))
+        back = f"{path}?{request.url.query}" if request.url.query else path
+        query = {"next": back if request.method == "GET" else PATH} | ({"ended": "1"} if ended else {})
+        return RedirectResponse(address(console_root(request), "sign-in", query), HTTPStatus.SEE_OTHER)
+
+
+def console_root(request: Request) -> str:
+    """Return the path of the console with the prefix of the server."""
+    return quote(str(request.scope.get("root_path", ""))) + PATH
+
+
+def address(root: str, page: str, query: Mapping[str, object]) -> str:
+    """Return the address of a page. Values that are None or empty are left out."""
+    given = [(name, each) for name, value in query.items() for each in _values(value)]
+    path = f"{root}/{page}" if page else root
+    return f"{path}?{urlencode(given, errors='replace')}" if given else path
+
+
+def _values(value: object) -> list[str]:
+    if isinstance(value, tuple | list):
+        return [text for each in value for text in _values(each)]
+    if value is None or value == "":
+        return []
+    return [rfc3339(value) if isinstance(value, datetime) else str(value)]
+
+
+def asked(model: type[M], request: Request) -> M:
+    """Read the query of a page as the model of the REST API. Empty fields of a form are left out. Raises Problem."""
+    given: dict[str, Any] = {}
+    for name in request.query_params:
+        values = [value for value in request.query_params.getlist(name) if value.strip()]
+        field = model.model_fields.get(name)
+        several = field is not None and get_origin(field.annotation) is tuple
+        if values:
+            given[name] = values if several or len(values) > 1 else values[0]
+    return checked_model(model, given)
+
+
+def checked_model(model: type[M], given: Mapping[str, Any]) -> M:
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise invalid(field_errors(error)) from None
+
+
+def time_of(moment: datetime | None) -> Markup:
+    """Return a time as an element: the date and the seconds in UTC."""
+    if moment is None:
+        return Markup('<span class="none">–</span>')
+    utc = moment.astimezone(UTC)
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M:%S} UTC</time>').format(rfc3339(utc), utc)
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

@@ -1,0 +1,110 @@
+"""Routes of the console: sign-in, the stylesheet, the start page, and the pages of the screens."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import RedirectResponse, Response
+
+from ...recall.profile import ProfileReader
+from ...recall.provenance import FactTracer
+from ...recall.record_reader import RecordReader
+from ..credentials import Caller, Credentials, caller_with
+from ..edits import EditSender
+from ..problems import Problem, not_found
+from ..reviews import FactReviews
+from . import fact_pages
+from .pages import FOLDER, ConsolePages, address, console_root
+from .sign_in import PATH, check_same_site, forget, is_token, read_form, remember, return_path
+
+STATIC: Final = {"console.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+
+
+def router(
+    *,
+    record_reader: RecordReader,
+    profiles: ProfileReader,
+    fact_tracer: FactTracer,
+    edits: EditSender,
+    reviews: FactReviews,
+    credentials: Credentials,
+    retry_after: int,
+) -> APIRouter:
+    pages = ConsolePages(signs_in=not credentials.open, retry_after=retry_after)
+    allowed = caller_with(credentials, "memory:read")
+
+    async def signed_in(request: Request, caller: Caller = Depends(allowed)) -> Caller:
+        request.state.console_caller = caller  # for the error page
+        return caller
+
+    reader: Caller = Depends(signed_in)
+    routes = APIRouter(prefix=PATH, route_class=pages.route_class(), include_in_schema=False)
+    files = {name: (FOLDER / "static" / name).read_bytes() for name in STATIC}
+
+    @routes.get("")
+    async def start(request: Request, caller: Caller = reader) -> Response:
+        return pages.page(request, "start.html", caller=caller, tenants=sorted(caller.tenants or ()))
+
+    @routes.get("/static/{name}")
+    async def static(name: str) -> Response:
+        if name not in files:
+            raise not_found(f"the console has no file {name}")
+        return Response(files[name], media_type=STATIC[name])
+
+    @routes.get("/sign-in")
+    async def form(request: Request) -> Response:
+        if credentials.open:
+            return RedirectResponse(console_root(request), HTTPStatus.SEE_OTHER)
+        return _sign_in_page(request, HTTPStatus.OK, ended="ended" in request.query_params)
+
+    @routes.post("/sign-in")
+    async def sign_in(request: Request) -> Response:
+        check_same_site(request)
+        fields = await read_form(request)
+        token = fields.get("token", "").strip()
+        try:
+            known = credentials.caller(token if is_token(token) else "")
+            known.require("memory:read")
+        except Problem as problem:
+            return _sign_in_page(request, problem.status, why=problem.detail, next_page=fields.get("next"))
+        path = return_path(fields.get("next"))
+        response = RedirectResponse(console_root(request).removesuffix(PATH) + path, HTTPStatus.SEE_OTHER)
+        remember(response, token, request)
+        return response
+
+    @routes.post("/sign-out")
+    async def sign_out(request: Request) -> Response:
+        await pages.forms.form(request)
+        response = RedirectResponse(address(console_root(request), "sign-in", {}), HTTPStatus.SEE_OTHER)
+        forget(response, request)
+        return response
+
+    def _sign_in_page(
+        request: Request, status: HTTPStatus, *, why: str = "", ended: bool = False, next_page: str | None = None
+    ) -> Response:
+        given = next_page or request.query_params.get("next")
+        return pages.page(
+            request, "sign_in.html", caller=None, status=status, why=why, ended=ended, next_page=return_path(given)
+        )
+
+    routes.include_router(
+        fact_pages.router(
+            pages,
+            reader,
+            record_reader=record_reader,
+            profiles=profiles,
+            fact_tracer=fact_tracer,
+            edits=edits,
+            reviews=reviews,
+        )
+    )
+
+    @routes.get("/{rest:path}")
+    async def unknown(request: Request, rest: str, caller: Caller = reader) -> Response:
+        if not rest:
+            return RedirectResponse(console_root(request), HTTPStatus.SEE_OTHER)
+        raise not_found("the console has no such page; begin at its start page")
+
+    return routes
