@@ -34,6 +34,8 @@ NEEDED = (
     "memstream/py.typed",
     "memstream/cli/main.py",
     "memstream/schemas/json/fact_updated.json",
+    "memstream/api/console/templates/base.html",
+    "memstream/api/console/static/console.css",
     *(f"memstream/{room}/__init__.py" for room in ROOMS),
 )
 LIGHT_MAX = 30 * 1000 * 1000

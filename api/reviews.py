@@ -27,7 +27,6 @@ from .problems import Problem, not_found
 from .request_body import decode_model, read_body
 from .shares import SharedPool, party_of
 
-
 Verdict = Literal["facts.approve", "facts.reject"]
 
 

@@ -122,9 +122,7 @@ def router(
         chain = await fact_tracer.trace(ref)
         if chain is None:
             raise not_found(f"there is no fact {fact_id} here, or it may not be read")
-        others = await record_reader.facts_by_id(
-            ref.tenant_id, _named(chain), sees=caller.sees, ceiling=query.ceiling
-        )
+        others = await record_reader.facts_by_id(ref.tenant_id, _named(chain), sees=caller.sees, ceiling=query.ceiling)
         return pages.page(
             request,
             "fact.html",

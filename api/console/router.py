@@ -33,9 +33,9 @@ def router(
     retry_after: int,
 ) -> APIRouter:
     pages = ConsolePages(signs_in=not credentials.open, retry_after=retry_after)
-    allowed = caller_with(credentials, "memory:read")
+    allowed: Caller = Depends(caller_with(credentials, "memory:read"))
 
-    async def signed_in(request: Request, caller: Caller = Depends(allowed)) -> Caller:
+    async def signed_in(request: Request, caller: Caller = allowed) -> Caller:
         request.state.console_caller = caller  # for the error page
         return caller
 

@@ -25,6 +25,7 @@ from memstream.adapters.completions.offline import voice as offline_voice
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
 from memstream.agents.observer.answer_schema import WHOLE
+from memstream.api.console import shown_text
 from memstream.memory.language import clean_text, identification, parsing, questions, text, tokenizer
 from memstream.memory.language.locales import locales
 from memstream.memory.policies import MemoryPolicy
@@ -59,6 +60,7 @@ MODULES: Final = (
     "memory.upkeep.source_words",
     "agents.observer.prompt",
     "agents.observer.turn_cut",
+    "api.console.shown_text",
 )
 POLICY: Final = MemoryPolicy()
 SECRETS: Final = SecretFilter()
@@ -189,6 +191,8 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "adapters.completions.offline.attributes.typed": offline_attributes.typed,
     "adapters.completions.offline.upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
     "adapters.completions.answer_text.read_answer": _decode,
+    "api.console.shown_text.pieces_with": lambda each: shown_text.pieces_with(each, [each[:500], each[-100:]]),
+    "api.console.shown_text.shown": lambda each: shown_text.shown(f"{each}\u200d\u202e"),
 }
 """Functions that read a text of any length, by name. Each calls the functions that it is made of."""
 COVERED: Final[dict[str, str]] = {

@@ -1,0 +1,214 @@
+"""The frame of the console: sign-in by a token, forms of other sites, headers, error pages, and a server without
+tokens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from memstream.api.app import Publication
+from memstream.api.console.sign_in import COOKIE, FORM_MAX, return_path
+from memstream.api.credentials import Credentials
+from tests.support.api_server import app_over, bearer, called, entry
+from tests.support.console_pages import page_of, words
+
+READER = entry("mst_reader")
+WRITER = entry("mst_writer", scopes=("turns:write",))
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return app_over(credentials=Credentials((READER, WRITER)))
+
+
+async def sign_in(client: httpx.AsyncClient, token: str = "mst_reader", **fields: str) -> httpx.Response:
+    return await client.post("/console/sign-in", data={"token": token, **fields})
+
+
+# ------------------------------------------------------------------------------------------------ sign-in
+async def test_a_page_without_a_token_leads_to_sign_in_and_back(app: FastAPI) -> None:
+    async with called(app) as client:
+        away = await client.get("/console/facts?tenant_id=acme&user_id=a%20b")
+        assert (away.status_code, away.headers["location"].partition("?")[0]) == (303, "/console/sign-in")
+        page = page_of(await client.get(away.headers["location"]))
+        back = page.css_first("input[name=next]").attributes["value"]
+        assert back == "/console/facts?tenant_id=acme&user_id=a%20b"
+        done = await sign_in(client, next=back)
+        assert (done.status_code, done.headers["location"]) == (303, back)
+        start = page_of(await client.get("/console"))
+    assert "mst_reader" in words(start, ".who")
+    assert [option.text() for option in start.css("select[name=tenant_id] option")] == ["acme"]
+
+
+async def test_the_cookie_is_kept_from_scripts_and_other_sites(app: FastAPI) -> None:
+    async with called(app) as client:
+        plain = (await sign_in(client)).headers["set-cookie"]
+        assert plain == f"{COOKIE}=mst_reader; HttpOnly; Path=/console; SameSite=strict"
+        for header in ({"X-Forwarded-Proto": "https"}, {"Origin": "https://localhost"}):
+            answer = await client.post("/console/sign-in", data={"token": "mst_reader"}, headers=header)
+            assert answer.headers["set-cookie"].endswith("SameSite=strict; Secure"), header
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "why"),
+    [
+        ("mst_wrong", 401, "unknown token"),
+        ("", 401, "unknown token"),
+        ("two words; Path=/", 401, "unknown token"),
+        ("mst_writer", 403, "lacks the scope memory:read"),
+    ],
+)
+async def test_a_wrong_token_is_told_and_sets_no_cookie(app: FastAPI, token: str, status: int, why: str) -> None:
+    async with called(app) as client:
+        answer = await sign_in(client, token, next="/console/facts")
+    assert answer.status_code == status
+    assert "set-cookie" not in answer.headers
+    page = page_of(answer)
+    assert why in words(page, ".notice")
+    assert page.css_first("input[name=next]").attributes["value"] == "/console/facts"
+    assert page.css_first("input[name=token]").attributes.get("value") is None, "the page repeats the token"
+
+
+async def test_the_cookie_is_no_credential_of_the_rest_api(app: FastAPI) -> None:
+    async with called(app) as client:
+        client.cookies.set(COOKIE, "mst_reader")  # a client that sends the cookie to every path
+        assert (await client.get("/v1/facts?tenant=acme")).status_code == 401
+        assert (await client.get("/docs")).status_code == 401
+        assert (await client.get("/consoles")).status_code == 404
+        assert (await client.get("/console")).status_code == 200
+
+
+async def test_an_expired_token_ends_the_sign_in() -> None:
+    moment = [NOW]
+    expiring = READER.model_copy(update={"expires_at": NOW + timedelta(hours=1)})
+    app = app_over(credentials=Credentials((expiring,), now=lambda: moment[0]))
+    async with called(app) as client:
+        await sign_in(client)
+        assert (await client.get("/console")).status_code == 200
+        moment[0] += timedelta(hours=2)
+        away = await client.get("/console/facts")
+        assert away.status_code == 303
+        page = page_of(await client.get(away.headers["location"]))
+    assert "no longer valid" in words(page, ".notice")
+
+
+async def test_sign_out_removes_the_cookie(app: FastAPI) -> None:
+    async with called(app) as client:
+        await sign_in(client)
+        form = page_of(await client.get("/console")).css_first("form.sign-out")
+        csrf = form.css_first("input[name=csrf]").attributes["value"]
+        answer = await client.post("/console/sign-out", data={"csrf": csrf})
+        assert answer.headers["location"] == "/console/sign-in"
+        assert (await client.get("/console")).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["https://evil.example/console", "//evil.example/console", "/\\evil.example", "/v1/facts", "/consoles",
+     "/console\n/x", "console", "", "http://[", "/console\\..\\x"],
+)  # fmt: skip
+def test_sign_in_leads_only_to_pages_of_the_console(given: str) -> None:
+    assert return_path(given) == "/console"
+
+
+# ------------------------------------------------------------------------------------------------ forms
+async def test_a_form_needs_the_token_of_a_page(app: FastAPI) -> None:
+    async with called(app) as client:
+        await sign_in(client)
+        for given in ({"other": "1"}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": "ä"}):
+            answer = await client.post("/console/sign-out", data=given)
+            assert answer.status_code == 403, given
+            assert "load the page again" in words(page_of(answer))
+        assert (await client.get("/console")).status_code == 200
+
+
+async def test_the_form_token_of_one_caller_is_not_that_of_another() -> None:
+    app = app_over(credentials=Credentials((READER, entry("mst_other"))))
+    async with called(app) as client:
+        mine = page_of(await client.get("/console", headers=bearer("mst_reader")))
+        csrf = mine.css_first("input[name=csrf]").attributes["value"]
+        answer = await client.post("/console/sign-out", data={"csrf": csrf}, headers=bearer("mst_other"))
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/console/sign-in", "/console/sign-out"])
+@pytest.mark.parametrize(
+    "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"},
+                {"Origin": "null"}],
+)  # fmt: skip
+async def test_a_form_of_another_site_is_refused(app: FastAPI, path: str, headers: dict[str, str]) -> None:
+    async with called(app) as client:
+        csrf = page_of(await client.get("/console", headers=bearer("mst_reader"))).css_first("input[name=csrf]")
+        fields = {"token": "mst_reader", "csrf": csrf.attributes["value"]}
+        answer = await client.post(path, data=fields, headers=bearer("mst_reader") | headers)
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+
+
+async def test_a_body_that_is_no_form_is_refused(app: FastAPI) -> None:
+    form = "application/x-www-form-urlencoded"
+    many = "&".join(f"f{n}=1" for n in range(100))
+    async with called(app) as client:
+        for kind, body, status in (
+            ("application/json", b"{}", 415), (form, b"x" * (FORM_MAX + 1), 413), (form, b"token=%ff", 422),
+            (form, b"\xff", 422), (form, many.encode(), 422),
+        ):  # fmt: skip
+            answer = await client.post("/console/sign-in", content=body, headers={"Content-Type": kind})
+            assert answer.status_code == status, body[:20]
+            page_of(answer)
+
+
+# ------------------------------------------------------------------------------------------------ frame
+async def test_a_server_without_tokens_opens_immediately() -> None:
+    async with called(app_over()) as client:
+        page = page_of(await client.get("/console"))
+        assert page.css_first("form.sign-out") is None
+        assert (await client.get("/console/sign-in")).headers["location"] == "/console"
+        foreign = await client.get("/console", headers={"Host": "evil.example"})
+        assert foreign.status_code == 403
+        cross = await client.get("/console", headers={"Sec-Fetch-Site": "cross-site"})
+        assert cross.status_code == 403
+
+
+async def test_unknown_pages_and_wrong_queries_are_pages(app: FastAPI) -> None:
+    async with called(app, token="mst_reader") as client:
+        for path, status, why in (
+            ("/console/nothing/here", 404, "no such page"),
+            ("/console/static/..%2fpages.py", 404, "no such page"),
+            ("/console/static/other.css", 404, "no file"),
+            ("/console/facts?state=wrong", 422, "state"),
+            ("/console/facts?tenant_id=rival", 403, "no access to the tenant"),
+            ("/console/facts?ceiling=secret", 403, "memory:read-secret"),
+        ):
+            answer = await client.get(path)
+            assert answer.status_code == status, path
+            assert why in words(page_of(answer)), path
+
+
+async def test_the_files_of_the_pages_need_no_token(app: FastAPI) -> None:
+    async with called(app) as client:
+        for name, kind in (("console.css", "text/css; charset=utf-8"), ("icon.svg", "image/svg+xml")):
+            answer = await client.get(f"/console/static/{name}")
+            assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+            assert "url(" not in answer.text
+            assert "@import" not in answer.text
+
+
+async def test_links_have_the_prefix_of_the_server() -> None:
+    app = app_over(credentials=Credentials((READER,)), publication=Publication(root_path="/memory"))
+    async with called(app) as client:
+        away = await client.get("/console/facts?tenant_id=acme")
+        assert away.headers["location"] == "/memory/console/sign-in?next=%2Fconsole%2Ffacts%3Ftenant_id%3Dacme"
+        answer = await sign_in(client, next="/console/facts?tenant_id=acme")
+        assert answer.headers["location"] == "/memory/console/facts?tenant_id=acme"
+        assert "Path=/memory/console;" in answer.headers["set-cookie"]
+        page = page_of(await client.get("/memory/console"))
+    assert page.css_first("link[rel=stylesheet]").attributes["href"] == "/memory/console/static/console.css"
+
+
+async def test_the_console_is_no_part_of_the_described_interface(app: FastAPI) -> None:
+    assert not [path for path in app.openapi()["paths"] if path.startswith("/console")]
