@@ -16,7 +16,7 @@ from markupsafe import Markup
 from pydantic import BaseModel, ValidationError
 from starlette.responses import RedirectResponse, Response
 
-from ...memory.facts.reasons import decided, sentence
+from ...memory.facts.reasons import sentence
 from ...schemas.cloudevents import rfc3339
 from ...schemas.errors import StageError
 from ..credentials import Caller, bearer_token
@@ -67,7 +67,6 @@ class ConsolePages:
             lstrip_blocks=True,
         )
         self._templates.filters |= {"shown": shown, "time": time_of, "number": number, "reason": sentence}
-        self._templates.globals |= {"decided": decided}
 
     def page(
         self,
