@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..schemas.errors import NoShare
-from .credentials import Credentials, bearer_token
+from .credentials import Credentials
 from .limits import Limits
 from .problems import Problem, headers_too_large, of_port, unavailable
 from .root_path import route_path
@@ -69,8 +68,9 @@ class Admission:
         if _head(scope) > self._limits.header:  # the HTTP parser accepts more if the headers arrive in one piece
             await passage.refuse(headers_too_large(self._limits.header), receive)
             return
+        party = await self._party(scope)
         try:
-            async with self._pool.place(self._party(scope)) as give_back:
+            async with self._pool.place(party) as give_back:
                 await self._admitted(scope, receive, passage, give_back)
         except NoShare as none:
             if passage.begun:
@@ -90,13 +90,14 @@ class Admission:
             why = f"no answer within {self._limits.request_seconds:g} s; the request may still take effect"
             await passage.refuse(unavailable(why, retry_after=self._limits.retry_seconds), receive)
 
-    def _party(self, scope: Scope) -> Party:
-        """Return the party whose share the request uses. The route later refuses an unknown token."""
-        if self._credentials.open:
-            return EVERYBODY
-        token = bearer_token(Headers(scope=scope))
-        caller = None if token is None else self._credentials.find(token)
-        return NOBODY if caller is None else party_of(caller)
+    async def _party(self, scope: Scope) -> Party:
+        """Return the party whose share the request uses. The route later refuses a request whose credential is not
+        accepted."""
+        try:
+            caller = await self._credentials.caller_of(scope)
+        except Problem:
+            return NOBODY
+        return EVERYBODY if self._credentials.open else party_of(caller)
 
 
 def _head(scope: Scope) -> int:

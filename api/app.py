@@ -59,6 +59,8 @@ from .problems import METHODS
 from .recall import LimitOf
 from .root_path import RootPath
 from .shares import Pools, SharedTools
+from .sign_in import protected_resource
+from .sign_in.access_tokens import ProvidedCredentials
 from .worker_health import Readiness
 
 DESCRIPTION = (
@@ -243,6 +245,8 @@ def create_app(
             retry_after=limits.retry_seconds,
         )
     )
+    if isinstance(credentials, ProvidedCredentials):
+        protected_resource.install(app, credentials, services.registry)
     if credentials.open:
         app.add_middleware(LocalGuard, origins=publication.origins)
     else:

@@ -1,4 +1,4 @@
-"""Bearer tokens, with their scopes, tenants and users.
+"""Bearer tokens of a file, with their scopes, tenants and users. api/sign_in/ adds tokens of an identity provider.
 
 A TOML file has the SHA-256 of each token, never the token itself. The identity of a caller (tenant, user) comes from
 the token and from parameters that are checked against it, never from text content.
@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, get_args
+from typing import Annotated, Final
 
 import structlog
 from fastapi import Depends, Request
@@ -35,28 +35,31 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+from starlette.datastructures import Headers
+from starlette.types import Scope as ASGIScope
 
 from ..schemas.base import GivenId, Instant, explain
 from ..schemas.text_files import toml_of
 from ..schemas.turns import Owner, Sensitivity
-from .problems import CHALLENGE, forbidden, invalid_field, unauthorized
+from .problems import CHALLENGE, Problem, forbidden, invalid_field, unauthorized
+from .scopes import SCOPES, Scope
 
 log = structlog.get_logger(__name__)
 
-Scope = Literal[
-    "turns:write",
-    "memory:read",
-    "memory:read-secret",
-    "memory:write",
-    "memory:review",
-    "memory:speak-for-user",
-    "memory:admin",
-]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "mst_"
 """Prefix of every token, by which scanners for leaked secrets recognise tokens."""
 RANDOM_BYTES = 32
+ADMITTED: Final = "admitted"
+"""Key in the state of a request: its caller, or the problem of its credential."""
 TOKENS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """End of an access token's validity, in seconds since 1970, and the id of the key that signed it."""
+
+    until: float
+    key_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class Caller:
     users: frozenset[str] | None = None
     sha256: str = field(default="", repr=False, compare=False)
     """SHA-256 of the token. Two tokens with the same name are two callers."""
+    signed: Signed | None = field(default=None, repr=False, compare=False)
+    """None unless the token comes from an identity provider."""
 
     def require(self, scope: Scope) -> None:
         if scope not in self.scopes:
@@ -121,15 +126,20 @@ def _only(ids: frozenset[str] | None) -> str | None:
     return next(iter(ids)) if ids is not None and len(ids) == 1 else None
 
 
-RESERVED: Final = ("/memstream/", "cli:")
-"""Prefixes of the names of stages and of command line users in `issued_by` and in the audit log. The name of a token
-must not begin with them."""
+PROVIDED: Final = "oidc:"
+"""Prefix of the names of callers with an access token of the identity provider. The subject follows."""
+RESERVED: Final = ("/memstream/", "cli:", PROVIDED)
+"""Prefixes of names in `issued_by` and in the audit log: stages, command line users, subjects of the identity provider.
+The name of a token must not begin with them."""
 
 
 def unreserved(name: str) -> str:
     """Return the given name of a token. Raises ValueError if the name has a reserved prefix."""
     if name.startswith(RESERVED):
-        raise ValueError(f"must not begin with {' or '.join(RESERVED)}: these names mean stages and the command line")
+        raise ValueError(
+            f"must not begin with {' or '.join(RESERVED)}: these names mean stages, the command line and subjects of "
+            "an identity provider"
+        )
     return name
 
 
@@ -177,7 +187,7 @@ def utc_now() -> datetime:
 class Credentials:
     """Known tokens, by their digests. With `entries` None, no token is required. `now` returns the current time."""
 
-    challenge: ClassVar[str] = CHALLENGE
+    challenge: str = CHALLENGE
     """WWW-Authenticate header of a 401 answer. Credentials of an identity provider add the URL of their metadata (RFC
     9728, `resource_metadata`), which shows a client of `/mcp` where to get a token."""
 
@@ -201,7 +211,7 @@ class Credentials:
         return Credentials(read_entries(text.encode()))
 
     def find(self, token: str) -> Caller | None:
-        """Return the caller of a token that has not expired, or None."""
+        """Return the caller of a token of the file that has not expired, or None."""
         entry = self._entry(token)
         return None if entry is None or entry.expired(self._now()) else entry.caller()
 
@@ -229,6 +239,30 @@ class Credentials:
             why = f"the token {entry.name!r} expired at {entry.expires_at:%Y-%m-%dT%H:%M:%SZ}"
             raise unauthorized(f"{why}; `memstream tokens new` creates another", challenge=self.challenge)
         return entry.caller()
+
+    async def prepare(self) -> None:
+        """Load what checking a token needs. A failure is logged."""
+
+    async def caller_of(self, scope: ASGIScope) -> Caller:
+        """Return the caller of a request, and note its name for the audit log. Raises Problem.
+
+        The credential is checked once per request, by the first call (api/admission.py).
+        """
+        state = scope.setdefault("state", {})
+        if ADMITTED not in state:
+            try:
+                state[ADMITTED] = await self.admit(bearer_token(Headers(scope=scope)))
+            except Problem as problem:
+                state[ADMITTED] = problem
+        found: Caller | Problem = state[ADMITTED]
+        if isinstance(found, Problem):
+            raise found
+        state["caller"] = found.name
+        return found
+
+    async def admit(self, token: str | None) -> Caller:
+        """Return the caller with this token. Raises Problem."""
+        return self.caller(token)
 
     def _report(self, entry: TokenEntry) -> None:
         """Log the use of an expired token, once for each entry."""
@@ -305,20 +339,22 @@ def new_token() -> str:
 def bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the bearer token of a request, or None. `headers` must ignore the case of names."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else None
+    return (token.strip() or None) if scheme.lower() == "bearer" else None
 
 
-BEARER = HTTPBearer(auto_error=False, description="A token from the file that MEMSTREAM_TOKENS names.")
+BEARER = HTTPBearer(
+    auto_error=False,
+    description="A token from the file that MEMSTREAM_TOKENS names, or an access token of the identity provider.",
+)
 
 
 def caller_with(credentials: Credentials, *scopes: Scope) -> Callable[..., Caller]:
     """Return a route dependency that provides the caller and requires these scopes."""
 
     async def caller(
-        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
+        request: Request, described: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
     ) -> Caller:
-        found = credentials.caller(None if given is None else given.credentials)
-        request.state.caller = found.name  # for the audit log if the request is denied
+        found = await credentials.caller_of(request.scope)
         for scope in scopes:
             found.require(scope)
         return found

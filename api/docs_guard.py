@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .credentials import Credentials, bearer_token
+from .credentials import Credentials
 from .problems import Problem, audit_denied
 from .root_path import route_path
 
@@ -26,7 +25,7 @@ class DocsGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _describes(route_path(scope)):
             try:
-                self._credentials.caller(bearer_token(Headers(scope=scope)))
+                await self._credentials.caller_of(scope)
             except Problem as problem:
                 audit_denied(problem, Request(scope), route=route_path(scope))
                 await problem.response(scope["path"])(scope, receive, send)

@@ -23,7 +23,7 @@ from ..recall.context import ContextService
 from ..recall.record_reader import RecordReader
 from ..tools.mcp_server import MemoryResource, MemoryServer, RequestContext, session_of_meta
 from ..tools.tool_port import ToolIdentity, ToolPort
-from .credentials import Credentials, bearer_token
+from .credentials import Credentials
 from .limits import Limits
 from .memberships import check_identity
 from .request_body import inflated
@@ -81,14 +81,13 @@ class McpEndpoint:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose credential may read. Raises Problem for any other request."""
-        headers, state = Headers(scope=scope), scope.setdefault("state", {})
+        headers = Headers(scope=scope)
         scope["route"] = self._route  # for metrics and the audit log; the framework sets it only for its own routes
-        caller = self._credentials.caller(bearer_token(headers))
-        state["caller"] = caller.name  # for the audit log if the request is denied
+        caller = await self._credentials.caller_of(scope)
         caller.require(SCOPE)
         identity = identity_of(caller, headers)
         await check_identity(self._memberships, caller, identity)
-        state["tool_identity"] = identity
+        scope["state"]["tool_identity"] = identity
         party, streams = party_of(caller, identity.tenant_id), self._pools.streams
 
         def place(leave: Callable[[], None]) -> AbstractAsyncContextManager[object]:

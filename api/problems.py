@@ -88,6 +88,8 @@ class Problem(Exception):
         self.errors = tuple(errors)
         self.missing = tuple(missing)
         self.headers = dict(headers or {})
+        self.who: str | None = None
+        """Name of the caller, for the audit log, if the request has no other."""
 
     def response(self, path: str) -> JSONResponse:
         details = ProblemDetails(
@@ -246,7 +248,7 @@ def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None
     """Write a line to the audit log if the problem denies the request. `request.state.caller` names the caller."""
     if problem.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         route = getattr(request.scope.get("route"), "path", route)
-        who = getattr(request.state, "caller", "unknown")
+        who = problem.who or str(getattr(request.state, "caller", "unknown"))
         audit(f"{request.method} {route}".strip(), who=who, tenant_id=None, owner=None, result="denied")
 
 

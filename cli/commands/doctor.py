@@ -40,6 +40,7 @@ from ..wiring.disk_room import needed_room, why_no_room
 from ..wiring.model_checks import check_models
 from ..wiring.model_trial import try_observer
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
+from ..wiring.provider_check import check_provider
 from ..wiring.settings import Settings
 from ..wiring.token_file import check_tokens
 from ..wiring.worker_check import check_worker
@@ -88,6 +89,7 @@ async def _all(settings: Settings, policy: MemoryPolicy) -> list[Check]:
         _datadir(settings),
         _disk(settings),
         *check_tokens(settings, datetime.now(UTC)),
+        *await check_provider(settings),
     ]
     checks += [check async for check in _log_checks(settings)]
     checks += await check_worker(settings)

@@ -28,7 +28,9 @@ from ..wiring.settings import Settings
 log = structlog.get_logger(__name__)
 
 ANY_ORIGIN = "*"
-OWN_SEGMENTS = frozenset({"v1", "mcp", "docs", "openapi.json", "livez", "readyz", "metrics", "console"})
+OWN_SEGMENTS = frozenset(
+    {"v1", "mcp", "docs", "openapi.json", ".well-known", "livez", "readyz", "metrics", "console"}
+)
 """First segments of this server's own paths. A prefix must not begin with one of them."""
 
 
@@ -48,7 +50,7 @@ def _root_path(context: click.Context, parameter: click.Parameter, value: str) -
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. An address other than loopback needs MEMSTREAM_TOKENS.",
+    help="Address to listen on. An address other than loopback needs MEMSTREAM_TOKENS or MEMSTREAM_OIDC_ISSUER.",
 )
 @click.option(
     "--port",
@@ -109,6 +111,7 @@ async def _serve(
                 "serving",
                 url=url_of(sockets),
                 stages_here=services.stages is not None,
+                issuer=settings.oidc_issuer,
                 tokens=None if credentials.entries is None else len(credentials.entries),
             )
             limits = Limits()

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import click
 from pydantic import JsonValue
 
-from ...api.credentials import SCOPES, Scope, digest, new_token, unreserved
+from ...api.credentials import digest, new_token, unreserved
+from ...api.scopes import SCOPES, Scope
 from .. import options
 from ..context import CommandContext, pass_context
 from ..output import console

@@ -24,6 +24,7 @@ from ...api.credentials import Credentials, FileCredentials
 from ...api.health import LOG
 from ...api.limits import Limits
 from ...api.mcp import McpEndpoint, McpServices
+from ...api.sign_in.access_tokens import ProvidedCredentials
 from ...memory.policies import MemoryPolicy
 from ...memory.tenant_policies import TenantPolicies
 from ...recall.llm_reranker import LlmReranker
@@ -150,19 +151,24 @@ def _closed_with(stack: AsyncExitStack, part: P) -> P:
 
 # ------------------------------------------------------------------------------------------------ credentials, ports
 def read_credentials(settings: Settings, host: str) -> Credentials:
-    """Read the token file. Without a token file, only a loopback host is allowed.
+    """Read the token file, and add the identity provider. Without both, only a loopback host is allowed.
 
     Raises CommandFailed (exit 2) that names the problem.
     """
+    file = Credentials(None)
     if settings.tokens is not None:
         with errors_named(settings.tokens):
-            return FileCredentials(settings.tokens)
+            file = FileCredentials(settings.tokens)
+    if settings.provider is not None:
+        return ProvidedCredentials(file, settings.provider)
+    if not file.open:
+        return file
     if not all(ipaddress.ip_address(address).is_loopback for _, address in _addresses(host, 0)):
         raise usage(
             f"--host {host}: without tokens memstream serves only this machine (127.0.0.1). Create a token with "
-            "`memstream tokens new`, and set MEMSTREAM_TOKENS to the token file"
+            "`memstream tokens new`, and set MEMSTREAM_TOKENS to the token file, or set MEMSTREAM_OIDC_ISSUER"
         )
-    return Credentials(None)
+    return file
 
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
@@ -244,6 +250,7 @@ class HttpServer:
         The shutdown loses nothing: it refuses new requests, ends streams, finishes running requests, and then drains
         the stages. Recall events are published until the end.
         """
+        await self.credentials.prepare()
         async with recall_publisher(self.parts, self.policy) as publisher:
             followers = new_followers(self.parts.log, self.limits)
             app = create_app(

@@ -31,6 +31,8 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from ...adapters.addresses import without_credentials
 from ...adapters.completions.request_fields import RequestFields, request_fields
+from ...api.sign_in.grants import read_grants
+from ...api.sign_in.provider import Provider, why_unsafe
 from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
 from ...memory.policies.budget import TASKS_OF, Form, Tier
@@ -232,8 +234,16 @@ class Settings(BaseSettings):
     replication: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of replicas of each topic."""
     tokens: Path | None = None
-    """File with the bearer tokens of `memstream serve`. Unset: the server listens only on the loopback interface, and
-    needs no token."""
+    """File with the bearer tokens of `memstream serve`. Without it and MEMSTREAM_OIDC_ISSUER, the server listens only
+    on the loopback interface, and needs no token."""
+    oidc_issuer: str | None = None
+    """Issuer of access tokens for `memstream serve`, exactly as the tokens name it (`iss`):
+    `https://id.example.com/realms/main`. Unset: only tokens of MEMSTREAM_TOKENS."""
+    oidc_audience: str | None = None
+    """Audience (`aud`) of access tokens, or several audiences separated by commas. MEMSTREAM_OIDC_ISSUER needs it."""
+    oidc_resource: str | None = None
+    """Public URL of `/mcp`, such as `https://memory.example.com/mcp`, which shows MCP clients where to sign in. Unset:
+    MCP clients must be given a token."""
     keep_alive_timeout: Annotated[float, Field(ge=1, le=86_400)] = 75.0
     """Seconds that `memstream serve` keeps an idle connection open. It must be longer than the load balancer's timeout
     (often 60 s); otherwise the balancer sends requests on connections that are being closed."""
@@ -256,6 +266,7 @@ class Settings(BaseSettings):
     """Key of Qdrant."""
     _requests: Mapping[str, RequestFields] = PrivateAttr(default_factory=dict)
     _kafka_security: KafkaSecurity = PrivateAttr(default=PLAINTEXT)
+    _provider: Provider | None = PrivateAttr(default=None)
 
     @classmethod
     def settings_customise_sources(
@@ -363,6 +374,16 @@ class Settings(BaseSettings):
         """TLS and SASL of every connection to Kafka, made once by `load`."""
         return self._kafka_security
 
+    @property
+    def provider(self) -> Provider | None:
+        """The identity provider, with the grants of the table `[oidc]`. Made once by `load`."""
+        return self._provider
+
+    def with_provider(self, provider: Provider | None) -> Settings:
+        settings = self.model_copy()
+        settings._provider = provider
+        return settings
+
     def with_kafka_security(self, security: KafkaSecurity) -> Settings:
         settings = self.model_copy()
         settings._kafka_security = security
@@ -388,6 +409,7 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     file = config if config is not None else _default_file()
     table = _read(file) if file is not None else {}
     policy_table = table.pop("memory", {})
+    oidc_table = table.pop("oidc", {})
     models_table, request_tables = _models(table.pop("models", {}))
     problems = [*_unknown_variables(os.environ), *_unknown_names(table, file)]
     settings = None
@@ -411,7 +433,9 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     if settings is not None:
         security, wrong_security = _kafka_security_of(settings)
         problems += wrong_security
-        settings = settings.with_kafka_security(security)
+        provider, wrong_provider = _provider_of(settings, oidc_table)
+        problems += wrong_provider
+        settings = settings.with_kafka_security(security).with_provider(provider)
     if problems or settings is None or policy is None:
         raise usage("\n".join(dict.fromkeys(problems)))
     return settings.with_requests(requests), policy
@@ -468,6 +492,31 @@ def _kafka_security_of(settings: Settings) -> tuple[KafkaSecurity, list[str]]:
     return security, []
 
 
+def _provider_of(settings: Settings, table: object) -> tuple[Provider | None, list[str]]:
+    """Return the identity provider, and the problems of its settings."""
+    grants, problems = read_grants(table)
+    issuer, audience, resource = settings.oidc_issuer, settings.oidc_audience, settings.oidc_resource
+    if issuer is None:
+        named = {"oidc_audience": audience, "oidc_resource": resource, "[oidc]": table or None}
+        given = [variable(name) if name.isidentifier() else name for name, value in named.items() if value is not None]
+        problems += [f"{name}: has no effect without MEMSTREAM_OIDC_ISSUER" for name in given]
+        return None, problems
+    audiences = tuple(filter(None, (each.strip() for each in (audience or "").split(","))))
+    unsafe = {"oidc_issuer": why_unsafe(issuer), "oidc_resource": None if resource is None else why_unsafe(resource)}
+    problems += [f"{variable(name)}: {why}" for name, why in unsafe.items() if why is not None]
+    if not audiences:
+        problems.append(
+            "MEMSTREAM_OIDC_AUDIENCE: is needed with MEMSTREAM_OIDC_ISSUER; without it, tokens for any other service "
+            "of the identity provider would be accepted"
+        )
+    if not grants and not problems:
+        problems.append(
+            "oidc.grant: is needed with MEMSTREAM_OIDC_ISSUER: without a [[oidc.grant]] in memstream.toml no token has "
+            "rights; docs/how-to/sign-in.md has examples"
+        )
+    return Provider(issuer, audiences, grants, resource), problems
+
+
 def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
     """Return the problems of the tier `custom`. The other tiers have none."""
     if settings.tier != "custom":
@@ -522,7 +571,7 @@ def _unknown_names(table: Mapping[str, Any], file: Path | None) -> list[str]:
     ]
     known = [name for name in Settings.model_fields if name not in SECRETS]
     lines += [
-        f"{file}: {name}: there is no such setting{_perhaps(name, [*known, 'memory', 'models'])}"
+        f"{file}: {name}: there is no such setting{_perhaps(name, [*known, 'memory', 'models', 'oidc'])}"
         for name in table
         if name not in known and name not in SECRETS
     ]

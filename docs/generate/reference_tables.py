@@ -23,6 +23,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from memstream.api.admission import HttpMetrics
 from memstream.api.limits import Limits
 from memstream.api.openapi import document
+from memstream.api.sign_in.protected_resource import keys_age
 from memstream.cli.main import COMMANDS, cli
 from memstream.cli.wiring.settings import FOR_TESTS, Settings, variable
 from memstream.memory.policies import SLOTS, MemoryPolicy, SlotPolicy
@@ -180,6 +181,7 @@ def metrics() -> str:
     families = [*vars(Metrics(registry)).values(), *vars(HttpMetrics(registry)).values()]
     publisher = PublisherMetrics.on(registry)
     families += [publisher.sent, publisher.dropped]
+    families.append(keys_age(registry))
     rows = [_family(each) for each in families if isinstance(each, MetricWrapperBase)]
     return table(("metric", "type", "labels", "counts"), rows)
 

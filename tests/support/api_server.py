@@ -16,8 +16,9 @@ from prometheus_client import CollectorRegistry
 
 from memstream.adapters.ports import VectorStore
 from memstream.api.app import SOURCE, Publication, Services, create_app, new_followers
-from memstream.api.credentials import Credentials, Scope, TokenEntry, digest
+from memstream.api.credentials import Credentials, TokenEntry, digest
 from memstream.api.limits import Limits
+from memstream.api.scopes import Scope
 from memstream.cli.wiring.server import Server, server_config
 from memstream.cli.wiring.stages import utc_now
 from memstream.memory.policies import MemoryPolicy

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import Completion, CompletionRequest, Completions, VectorStore
-from memstream.api.credentials import Credentials, Scope
+from memstream.api.credentials import Credentials
+from memstream.api.scopes import Scope
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
 from memstream.memory.policies import MemoryPolicy, RecallPolicy, RecallToolPolicy
