@@ -180,6 +180,7 @@ async def test_asymmetric_algorithms_are_accepted(alg: str, key: Any, listed: di
     assert (await world.credentials.admit(world.idp.token(key=key("k"), kid="k", alg=alg))).name == "oidc:ana"
 
 
+@pytest.mark.filterwarnings("ignore:The RSA key is 1024 bits")
 @pytest.mark.parametrize(
     "listed",
     [
