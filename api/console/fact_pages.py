@@ -18,12 +18,13 @@ from ...schemas.facts import Fact, FactUpdated
 from ...schemas.observations import Observation
 from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import StoredMessage
-from ..credentials import Caller, Scope
+from ..credentials import Caller
 from ..edit_routes import EDIT_ROUTES, EditRoute, body_model
 from ..edits import EditSender
 from ..problems import not_found
 from ..records import FactQuery, FactsQuery, within_bounds
 from ..reviews import FactReviews, ReviewAccepted, ReviewQuery, Verdict
+from ..scopes import Scope
 from .pages import ConsolePages, address, asked, checked_model, console_root
 from .shown_text import TextPiece, pieces_with
 

@@ -65,7 +65,7 @@ def router(
         fields = await read_form(request)
         token = fields.get("token", "").strip()
         try:
-            known = credentials.caller(token if is_token(token) else "")
+            known = await credentials.admit(token if is_token(token) else "")
             known.require("memory:read")
         except Problem as problem:
             return _sign_in_page(request, problem.status, why=problem.detail, next_page=fields.get("next"))

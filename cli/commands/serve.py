@@ -28,9 +28,7 @@ from ..wiring.settings import Settings
 log = structlog.get_logger(__name__)
 
 ANY_ORIGIN = "*"
-OWN_SEGMENTS = frozenset(
-    {"v1", "mcp", "docs", "openapi.json", ".well-known", "livez", "readyz", "metrics", "console"}
-)
+OWN_SEGMENTS = frozenset({"v1", "mcp", "docs", "openapi.json", ".well-known", "livez", "readyz", "metrics", "console"})
 """First segments of this server's own paths. A prefix must not begin with one of them."""
 
 

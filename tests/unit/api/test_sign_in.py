@@ -492,3 +492,13 @@ async def test_an_mcp_client_signs_in_with_an_access_token() -> None:
         async with mcp_server(tools, credentials) as url, httpx.AsyncClient() as http:
             for token, status in ((idp.token(aud="web"), 401), (idp.token(kid="new"), 401)):
                 assert (await http.post(url, json={}, headers=bearer(token))).status_code == status
+
+
+async def test_the_console_takes_an_access_token() -> None:
+    world = World(Grant(when={}, tenants=("acme",), scopes=("memory:read",)))
+    async with called(app_over(credentials=world.credentials)) as api:
+        good = await api.post("/console/sign-in", data={"token": world.idp.token()})
+        assert (good.status_code, "memstream_console=" in good.headers["set-cookie"]) == (303, True)
+        api.cookies.clear()
+        bad = await api.post("/console/sign-in", data={"token": world.idp.token(aud="web")})
+        assert (bad.status_code, "audience" in bad.text) == (401, True)
