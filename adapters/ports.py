@@ -123,6 +123,11 @@ class Completions(Protocol):
     @property
     def costs_money(self) -> bool: ...
 
+    @property
+    def by_rules(self) -> bool:
+        """True when rules answer, and no language model."""
+        ...
+
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
         """Return the parsed answer. Raise `Transient` (also for 401, 403, 404: `remedy` names the setting), or
         `Poison("refused_by_model")` when the answer is still unusable after one repair."""

@@ -19,7 +19,7 @@ class StoredBudget(Contract):
 
     tenant_id: GivenId
     day: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-    line: Literal["observation", "consolidation"]
+    line: Literal["observation", "judgement", "consolidation"]
     version: Annotated[int, Field(ge=1)]
     taken_tokens: Count
     """Tokens that workers have taken from the budget, including tokens that are not spent yet."""

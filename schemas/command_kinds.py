@@ -130,6 +130,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         "consolidation",
         "semantic",
         ("consolidate", None, None),
+        ("judge", None, None),
         ("prune", None, None),
     ),
     *_kinds("owner", "consolidation", "digest", ("digest", None, None)),

@@ -99,6 +99,8 @@ class Change(Contract):
     confidence: Unit | None = None
     valid_from: Instant | None = None
     judgement: Judgement | None = None
+    compared_hash: Hash | None = None
+    """For a judgement: `content_hash` of the fact in `source_fact_ids` as it was compared. Null: any text."""
     reason: Reason = ""
     source_episode_ids: Annotated[tuple[OurId, ...], Field(max_length=64)] = ()
 

@@ -102,6 +102,11 @@ class FallbackCompletions:
         """True when the first model costs money."""
         return self._first.costs_money
 
+    @property
+    def by_rules(self) -> bool:
+        """True when the first model is the rules. A completion has its own `by_rules`."""
+        return self._first.by_rules
+
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
         """Answer a request. When all models fail, raise the failure with the shortest wait."""
         failures: list[Transient | OverBudget] = []

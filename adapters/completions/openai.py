@@ -116,6 +116,10 @@ class OpenAICompletions:
     def costs_money(self) -> bool:
         return True
 
+    @property
+    def by_rules(self) -> bool:
+        return False
+
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
         """Answer a request. A time-out, a busy or failing server and wrong credentials raise `Transient`."""
         spent, problem = Usage(), ""

@@ -42,6 +42,11 @@ class CompletionsByTask:
         """True when the default model costs money. For a task, use `of(task).costs_money`."""
         return self._default.costs_money
 
+    @property
+    def by_rules(self) -> bool:
+        """True when the default model is the rules. For a task, use `of(task).by_rules`."""
+        return self._default.by_rules
+
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
         """Answer a request with the model of its task."""
         return await self._by_task.get(request.task, self._default).complete(request)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...adapters.ports import Completions
-from ...memory.policies.budget import PHASES, TASKS_OF, Phase, TierPolicy
+from ...memory.policies.budget import LINE_OF, NO_CEILING, PHASES, TASKS_OF, Ceiling, Phase, TierPolicy
 from ...schemas.tasks import Task
 
 
@@ -27,11 +27,14 @@ class SpendingPause:
 
 class TierSpending:
     """The spending rules of a tier. Free models are never paused. A tier without spending runs only phases that need no
-    paid model."""
+    paid model. `judgement`: the ceiling of judgements, which the tier does not change."""
 
-    def __init__(self, tier: TierPolicy, *, completions_of: Callable[[Task], Completions]) -> None:
+    def __init__(
+        self, tier: TierPolicy, *, completions_of: Callable[[Task], Completions], judgement: Ceiling = NO_CEILING
+    ) -> None:
         self._tier = tier
         self._completions_of = completions_of
+        self._judgement = judgement
 
     @property
     def phases(self) -> frozenset[Phase]:
@@ -46,19 +49,25 @@ class TierSpending:
 
     @property
     def judges(self) -> bool:
-        """True when a run may judge pending facts.
+        """True when a model may judge pending facts. Rules do not judge: they have compared the two facts before."""
+        return not self.why_unjudged
 
-        The deep phase judges them. Without a deep phase, the standard phase judges them at its end. The standard phase
-        does not reach its end when its model call about episodes is paused.
-        """
-        if self.paused("judge") is not None:
-            return False
-        return self.consolidates or ("deep" in self.phases and "standard" not in self.phases)
+    @property
+    def why_unjudged(self) -> str:
+        """The reason why no model may judge pending facts; empty when one may."""
+        if self._completions_of("judge").by_rules:
+            return "only rules answer: set MEMSTREAM_MODEL or OPENAI_API_KEY"
+        return str(self.paused("judge") or "")
 
     def paused(self, task: Task) -> SpendingPause | None:
         """Return the reason why the settings forbid a call for this task, or None when they allow it."""
         completions = self._completions_of(task)
-        if not (self._tier.ceiling.forbids and completions.costs_money):
+        of_judgements = LINE_OF.get(task) == "judgement"
+        ceiling = self._judgement if of_judgements else self._tier.ceiling
+        if not (ceiling.forbids and completions.costs_money):
             return None
+        if of_judgements:
+            why = f"the budget of judgements is 0, and {completions.model} costs money"
+            return SpendingPause(why, "raise tokens and cost in [memory.budget.judgement]")
         why = f"the tier spends nothing on consolidation, and {completions.model} costs money"
         return SpendingPause(why, "set MEMSTREAM_TIER=standard, or another tier that may spend")

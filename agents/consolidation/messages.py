@@ -117,7 +117,7 @@ def run_result(command: Command, run: RunRecord, why: str) -> CommandResult:
     error: ResultError | None = None
     if run.status not in ("done", "nothing"):
         status = "refused" if run.status == "paused" else "failed"
-        message = why if run.status == "paused" and why else MESSAGES[run.status]
+        message = why if why and (run.status == "paused" or run.kind == "judge") else MESSAGES[run.status]
         if run.status == "deferred" and run.kind in NOT_RETRIED:
             message = ASK_AGAIN
         error = ResultError(code=CODES[run.status], message=message[:1_000])

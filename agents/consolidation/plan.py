@@ -40,7 +40,9 @@ class Steps:
     consolidates: bool = True
     """True when the budget tier lets a run turn episodes into facts (`TierSpending.consolidates`)."""
     judges: bool = True
-    """True when the budget tier lets a run judge pending facts (`TierSpending.judges`)."""
+    """True when a model may judge pending facts (`TierSpending.judges`)."""
+    pause: float = 60.0
+    """Seconds until an unavailable model is asked again about pending facts."""
 
     @property
     def after_run(self) -> tuple[Kind, ...]:
@@ -57,6 +59,8 @@ class Steps:
         match kind:
             case "consolidate":
                 return [step for step in self._consolidate(phases) if step.part in phases]
+            case "judge":
+                return (JudgeStep(self.reader, self.caller, self.policy.consolidation, self.pause),)
             case "prune":
                 return (PruneStep(self.reader, self.caller, self.policy.prune),)
             case "hygiene":
@@ -94,14 +98,12 @@ class Steps:
         reject_waiting = self._reject_waiting("light")
         return (
             *((MakeRoomStep(reader, kept),) if self._culls_unconsolidated else ()),
-            SettleStep(reader),
+            SettleStep(reader, self.judges),
             *((reject_waiting,) if reject_waiting else ()),
             SummaryStep(reader, caller, policy, self.policy.capture, self.policy.conflict.locale),
             FactsStep(reader, caller, policy),
             SummaryEpisodesStep(self.policy.routing.significance),
             PromoteStep(reader, policy),
-            # A pending fact has no effect until it is judged. Without a deep phase, the standard phase judges it.
-            JudgeStep(reader, caller, policy, "deep" if "deep" in phases else "standard"),
             InsightsStep(reader, caller, policy),
             ProceduresStep(reader, caller, policy, self.policy.conflict.locale),
             ShareStep(reader, self.policy.sharing),

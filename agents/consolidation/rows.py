@@ -29,18 +29,18 @@ from ..common.stored_row import RowPart
 from ..common.turn_numbers import HandledTurns, Number
 
 FOLLOWS: Final = "follows"
-"""Index of owners with a pending run or follow-up."""
+"""Index of owners with a pending run, a follow-up, or facts that wait for a judgement."""
 COUNTS: Final = "counts"
 """Index of owners with turns since the last run. A schedule may start a run for these owners."""
 RUNS_KEPT = 20
 SUMMARISED_KEPT: Final = 4 * SUMMARISED_MAX
 Count = Annotated[int, Field(ge=0)]
-Kind = Literal["consolidate", "prune", "hygiene", "digest", "compact"]
+Kind = Literal["consolidate", "judge", "prune", "hygiene", "digest", "compact"]
 """The kind of a run: the kind of its command, or `consolidate` when the counters started it."""
 NOT_RETRIED: Final[frozenset[Kind]] = frozenset(("compact",))
 """Kinds of run for one session. They are not retried: when the model is unreachable, the command's result reports it,
 and the caller sends the command again."""
-PartName = Literal["light", "standard", "deep", "prune", "hygiene", "digest", "compact"]
+PartName = Literal["light", "standard", "deep", "judge", "prune", "hygiene", "digest", "compact"]
 """The part of a run: a phase of `consolidate`, or the single part of every other kind."""
 StepStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
 RunStatus = StepStatus
@@ -102,6 +102,32 @@ class FollowUp(RowPart):
     attempt: Count = 0
 
 
+class ListedFact(RowPart):
+    """A pending fact that waits for a judgement."""
+
+    fact_id: str
+    since: Count
+    """Time at which the fact was listed, in seconds since 1970."""
+
+
+class JudgementList(RowPart):
+    """Pending facts of an owner that a model will compare with known facts, in the order in which they were listed."""
+
+    facts: Annotated[tuple[ListedFact, ...], Field(min_length=1)]
+    run_id: str
+    """The id of the run of the event that listed the first fact."""
+    attempt: Count = 0
+    """Number of `judge` commands about this list. It is part of the next command's id."""
+    failures: Count = 0
+    """Number of questions in a row for which no model was available."""
+    until: Instant | None = None
+    """Time of the next question, or None for now."""
+    alone: Count = 0
+    """Number of pairs to ask one at a time, because the answer about them together was unusable."""
+    why: str = ""
+    """Reason why the last question had no answer."""
+
+
 class Summary(RowPart):
     """The summary of some turns of a session, stored until it is proposed as an episode."""
 
@@ -153,8 +179,6 @@ class UpkeepRow(RowPart):
     """The fact at which the merge of the next maintenance run starts; "" means the first."""
     settled_from: str = ""
     """The pending fact at which the settle step of the next run starts; "" means the first."""
-    judged_from: str = ""
-    """The pending fact at which the judge step of the next run starts; "" means the first."""
     visited_at: Instant | None = None
     """Time of the janitor's last visit."""
     reflected_at: Instant | None = None
@@ -190,12 +214,16 @@ class ProgressRow(CommandedRow):
     the store yet, or they gave no summary."""
     recent: Annotated[tuple[RecentTurns, ...], Field(exclude_if=operator.not_)] = ()
     """The most recently counted turns, by session."""
+    judging: Annotated[JudgementList | None, Field(exclude_if=operator.not_)] = None
+    """Pending facts that wait for a judgement; see judgement.py."""
+    judged: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
+    """Marks of the last 128 pairs that a model was asked about."""
 
     def recent_of(self, session_key: str) -> RecentTurns | None:
         return next((each for each in self.recent if each.session == session_key), None)
 
     def index_kinds(self) -> tuple[str, ...]:
-        follows = (FOLLOWS,) if self.waiting is not None or self.errands else ()
+        follows = (FOLLOWS,) if self.waiting is not None or self.errands or self.judging is not None else ()
         return (*follows, COUNTS) if self.counters.turns else follows
 
 

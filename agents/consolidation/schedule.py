@@ -76,10 +76,12 @@ def with_run(
     `after`: the kinds that follow a completed `consolidate`, each `after_run` seconds after the previous run. `pause`:
     seconds until a deferred run is retried.
     """
+    row = row.model_copy(update={"changed_facts": row.changed_facts + record.changes})
+    if run.kind == "judge":
+        return row  # its step has changed the list, and the last 20 runs are of other kinds
     row = row.model_copy(
         update={
             "runs": (*row.runs, record)[-RUNS_KEPT:],
-            "changed_facts": row.changed_facts + record.changes,
             "counted_since": row.counted_since if row.counters.turns else None,
         }
     )

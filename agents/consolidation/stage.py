@@ -3,7 +3,8 @@
 route    decode; one lane per owner, over all topics; the reflector refuses commands that cannot be decoded
 decide   handled before → nothing
          a reflected turn → count it and the queued turns behind it (turn_group.py); start a run when enough are counted
-         a command of a kind of consolidation → a run of that kind, independent of the counters
+         a command of a kind of consolidation → a run of that kind, independent of the counters; `judge` asks a model
+         about the pending facts of the owner's list (judgement.py)
          a manual edit → changes of episodes and procedures (edits/), and a result
          a command of another kind → nothing
          a recall → counts on the records, and links (recall_counts.py)
@@ -12,7 +13,7 @@ store    fields of episodes and facts, the digest, procedures, links
 publish  proposals as facts.apply and episodes.record on memory.commands (the reflector executes them); results
 
 When the model is unreachable for more than a minute, the rest of a run waits, and a reminder sends a command later.
-Follow-ups of a run (prune, hygiene, digest) and scheduled runs are sent in the same way.
+Follow-ups of a run (prune, hygiene, digest), scheduled runs and questions about pending facts are sent in the same way.
 
 Consolidation is the only writer of the table progress, of the collections `digests`, `procedures` and `links`, and of
 the episodes' field consolidated_at. See docs/design/consolidation.md.
@@ -57,6 +58,7 @@ from ..common.tier_spending import TierSpending
 from .edits.catalogue import EDITS, args_of, is_edit
 from .edits.scope import UpkeepEditResult, UpkeepEditScope
 from .events import ConsolidationEvent, RecallEvent, ReflectedTurn, route_event
+from .judgement import WaitingJudgements, next_question
 from .messages import SOURCE, plain_result, proposal_commands, run_result
 from .owner_reads import OwnerReader
 from .plan import Steps
@@ -64,13 +66,15 @@ from .recall_counts import RecallCounters, recall_row
 from .reminders import OwnerReminders
 from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index, recent_at
 from .run import RunExecutor
-from .schedule import run_record, upcoming, with_run, without_follow_up
+from .schedule import ScheduledCommand, run_record, upcoming, with_run, without_follow_up
 from .step import RunRequest
 from .steps.compact import counted_turns, refused_args
 from .turn_group import QUEUED_MAX, TurnGroup
 
 log = structlog.get_logger(__name__)
 APPLIED_KINDS: Final = kinds_of("consolidation")
+REPORT_EVERY: Final = 60.0
+"""Seconds between two reports of facts that wait too long for a judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,12 @@ class Consolidation:
         self._recall_counters = RecallCounters(store=store, calls=calls, metrics=metrics, policies=policies)
         self._sessions = HandledSessions(policies.deployment.rows, EPISODES_RECORDED, committed=committed, now=now)
         self._reminders = OwnerReminders(pause=self._pause, clock=monotonic)
+        self._questions = OwnerReminders(pause=self._pause, clock=monotonic)
+        self._judges = self._tiers.semantic and spending.judges
+        why_unjudged = spending.why_unjudged if self._tiers.semantic else "the tier semantic is off"
+        self._waiting = WaitingJudgements(changed=metrics.waiting_judgements, why_unjudged=why_unjudged)
+        self._clock = monotonic
+        self._reported_at = -REPORT_EVERY
         calls.on_breaker_closed(self._wake_owners)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -165,7 +175,7 @@ class Consolidation:
                 decision = await self._turns(work, record, row, rows, queued)
             if decision is not None:
                 yield decision
-        self._set_reminder(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
+        self._set_reminders(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
 
     async def _turns(
         self,
@@ -182,11 +192,13 @@ class Consolidation:
             rows,
             sessions=self._sessions,
             consolidates=self._spending.consolidates,
+            judges=self._judges,
             now=self._now(),
         )
         covers = self._count_turns(group, work, record, queued)
         if group.duplicates:
             self._metrics.counted("duplicate", group.duplicates)
+        self._metrics.counted("judgement_overflow", group.unlisted)
         if group.last is None:
             return None
         conclusion = RunConclusion(group.row)
@@ -325,7 +337,9 @@ class Consolidation:
     async def _run(self, kind: Kind, request: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
         """Execute the steps of a run and collect their effects. `record`: the event that started it."""
         policy = self._policies.of(request.tenant_id)
-        steps = Steps(self._reader, self._caller, policy, self._spending.consolidates, self._spending.judges)
+        steps = Steps(
+            self._reader, self._caller, policy, self._spending.consolidates, self._spending.judges, self._pause
+        )
         run = await RunExecutor(steps.of, self._spending).run(kind, request, row)
         commands = proposal_commands(run.steps, request)
         made = run_record(run, request, commands)
@@ -385,6 +399,8 @@ class Consolidation:
     # ------------------------------------------------------------------------------------------------ reminders
     def retain(self, partitions: frozenset[int]) -> None:
         self._reminders.retain(partitions)
+        self._questions.retain(partitions)
+        self._waiting.retain(partitions)
         self._sessions.retain(partitions)
 
     async def rediscover(self, partition: int, rows: Rows) -> None:
@@ -395,7 +411,7 @@ class Consolidation:
                     continue
                 row = ProgressRow.load(rows, key, partition=partition)
                 if kind in (*row.index_kinds(), *row.indexed):
-                    self._set_reminder(row, key, partition, at_once=True)
+                    self._set_reminders(row, key, partition, at_once=True)
                 else:
                     await forget(rows, partition, kind, key)
 
@@ -406,7 +422,11 @@ class Consolidation:
         await send_reminders(self._due_commands, self._send_durably)
 
     def _due_commands(self, at_most: int) -> Iterator[OutRecord]:
-        for due_command in self._reminders.take_due(at_most):
+        if self._clock() - self._reported_at >= REPORT_EVERY:
+            self._reported_at = self._clock()
+            self._calls.remark = self._waiting.report(self._now())
+        due = self._questions.take_due(at_most)
+        for due_command in (*due, *self._reminders.take_due(at_most - len(due))):
             command = Command(
                 command_id=due_command.command_id,
                 kind=due_command.kind,
@@ -417,22 +437,37 @@ class Consolidation:
             )
             yield command_record(command, source=SOURCE)
 
-    def _set_reminder(self, row: ProgressRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
-        """Set or remove the reminder of an owner, depending on the row.
+    def _set_reminders(self, row: ProgressRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
+        """Set or remove the reminders of an owner, depending on the row.
 
-        A run that waits for the model has a reminder. A run that waits for other settings has no reminder, because
+        A run or a question that waits for the model has a reminder. One that waits for other settings has none, because
         settings change only when the worker restarts.
         """
+        self._waiting.set(owner_key, partition, row.judging)
+        question = next_question(row, owner_key, now=self._now()) if self._judges else None
+        self._remind(self._questions, owner_key, partition, question, at_once=at_once)
         now, policy = self._now(), self._policies.of(ids.split(owner_key)[0]).consolidation
         paused = row.waiting is not None and not (self._tiers.semantic and self._spending.consolidates)
         command = upcoming(row, owner_key, policy=policy, pause=self._pause, paused=paused, now=now)
+        self._remind(self._reminders, owner_key, partition, command, at_once=at_once)
+
+    def _remind(
+        self,
+        reminders: OwnerReminders,
+        owner_key: str,
+        partition: int,
+        command: ScheduledCommand | None,
+        *,
+        at_once: bool,
+    ) -> None:
         if command is None:
-            self._reminders.done(owner_key)
+            reminders.done(owner_key)
             return
-        seconds = 0.0 if at_once and command.for_model else max(0.0, (command.at - now).total_seconds())
-        self._reminders.wait(owner_key, partition, command, seconds=seconds)
+        seconds = 0.0 if at_once and command.for_model else max(0.0, (command.at - self._now()).total_seconds())
+        reminders.wait(owner_key, partition, command, seconds=seconds)
 
     def _wake_owners(self, breaker: str) -> None:
         tenant_id = tenant_of_breaker(breaker)
         if tenant_id is not None:
             self._reminders.wake(tenant_id)
+            self._questions.wake(tenant_id)

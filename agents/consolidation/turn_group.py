@@ -16,6 +16,7 @@ from ..common.handled_sessions import HandledSessions
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import EPOCH_VERSION
 from .events import ReflectedTurn
+from .judgement import with_listed
 from .rows import CountedTurns, ProgressRow, RecentTurns, session_row_key
 from .schedule import may_try_again
 from .steps.hygiene import after_turn, with_visits
@@ -42,9 +43,11 @@ class TurnGroup:
         *,
         sessions: HandledSessions,
         consolidates: bool,
+        judges: bool,
         now: datetime,
     ) -> None:
-        """`consolidates`: True when a run may turn episodes into facts."""
+        """`consolidates`: True when a run may turn episodes into facts. `judges`: True when a model may judge pending
+        facts."""
         self.row = row
         self.last: tuple[ReflectedTurn, Record] | None = None
         """The last counted turn, and its record."""
@@ -52,10 +55,13 @@ class TurnGroup:
         """True when the last counted turn makes a run due."""
         self.duplicates = 0
         """Number of turns that were counted before."""
+        self.unlisted = 0
+        """Number of pending facts for which the list of judgements has no room."""
         self._owner_key = owner_key
         self._rows = rows
         self._sessions = sessions
         self._consolidates = consolidates
+        self._judges = judges
         self._now = now
         self._table: dict[str, CountedTurns] = {}
         """The session rows of the turns, as stored in the table."""
@@ -98,6 +104,9 @@ class TurnGroup:
                 "unsummarised": add_turn(self.row.unsummarised, recorded) if policy.consolidation.summary_turns else (),
             }
         )
+        if self._judges:
+            row, unlisted = with_listed(row, recorded.pending_fact_ids, run_id=turn.run_id, now=self._now)
+            self.unlisted += unlisted
         hygiene = with_visits(policy.hygiene, consolidates=self._consolidates)
         return after_turn(row, at=record.timestamp, run_id=lambda: turn.run_id, policy=hygiene, now=self._now)
 

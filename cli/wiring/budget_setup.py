@@ -30,6 +30,7 @@ def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
     """Return the ceiling of each budget line that has one. Raises ValueError for an incomplete tier."""
     every: dict[Line, Ceiling] = {
         "observation": policy.observation.ceiling,
+        "judgement": policy.judgement.ceiling,
         "consolidation": policy.tier(tier).ceiling,
     }
     return {line: each for line, each in every.items() if (each.tokens, each.cost) != (None, None)}

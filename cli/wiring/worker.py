@@ -252,7 +252,11 @@ async def built_stages(
                 embedder=embedder,
                 completions=completions,
                 policies=reader.policies,
-                spending=TierSpending(policy.budget.tier(settings.tier), completions_of=completions.of),
+                spending=TierSpending(
+                    policy.budget.tier(settings.tier),
+                    completions_of=completions.of,
+                    judgement=policy.budget.judgement.ceiling,
+                ),
                 source=source,
                 secrets=new_secret_filter(policy),
                 metrics=metrics,

@@ -6,7 +6,8 @@ A proposal is based on an earlier state of the facts. A target may have changed 
 - The target is active and has another version. Reinforce and invalidate still apply. An update applies only when the
   new text contains all words of the current text; other new texts are new statements. Prune and merge are refused,
   because a fact is kept when it is doubtful whether to remove it.
-- The row of a judgement is no longer pending. The verdict is `stale`.
+- The row of a judgement is no longer pending, or the row that it was compared with has another text since. The verdict
+  is `stale`. A row that its user has not confirmed stays pending: the verdict is `refused`.
 
 A proposal has the trust of its least trusted source. A change that would close a more trusted fact is refused. An
 update of a more trusted fact goes through the conflict pipeline as a new statement, which does not change that fact.
@@ -120,6 +121,11 @@ def _judged(
     pending, known = targets[0], next(iter(targets[1:]), None)
     if pending.state != "pending":
         return ProposalOutcome("stale", f"{pending.fact_id} is {pending.state}", pending.fact_id)
+    if pending.is_unconfirmed:
+        reason = "its user has not confirmed it: it stays pending until the user or a person does"
+        return ProposalOutcome("refused", reason, pending.fact_id)
+    if known is not None and change.compared_hash not in (None, known.content_hash):
+        return ProposalOutcome("stale", f"{known.fact_id} has another text since the comparison", pending.fact_id)
     if known is None and change.judgement == "duplicate":
         return ProposalOutcome("unknown", "the fact it was compared with is gone", pending.fact_id)
     if change.judgement != "duplicate" and pending.valid_from > stamp.now:

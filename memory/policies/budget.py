@@ -13,7 +13,7 @@ from .checks import at_least, one_of, require
 Tier = Literal["free", "cheap", "standard", "full", "custom"]
 Phase = Literal["light", "standard", "deep"]
 OnExceed = Literal["pause", "log"]
-Line = Literal["observation", "consolidation"]
+Line = Literal["observation", "judgement", "consolidation"]
 """A budget line, with its own ceilings."""
 
 PHASES: Final[tuple[Phase, ...]] = ("light", "standard", "deep")
@@ -25,7 +25,7 @@ LINE_OF: Final[Mapping[Task, Line]] = MappingProxyType(
         "evidence": "observation",
         "consolidation": "consolidation",
         "prune": "consolidation",
-        "judge": "consolidation",
+        "judge": "judgement",
         "digest": "consolidation",
         "summary": "consolidation",
         "gist": "consolidation",
@@ -36,7 +36,7 @@ LINE_OF: Final[Mapping[Task, Line]] = MappingProxyType(
 """The budget line of each task. `selection` has none, because a reader waits for the answer."""
 
 TASKS_OF: Final[Mapping[Phase, tuple[Task, ...]]] = MappingProxyType(
-    {"light": (), "standard": ("consolidation",), "deep": ("judge",)}
+    {"light": (), "standard": ("consolidation",), "deep": ("insights", "procedures")}
 )
 """The model tasks of each phase."""
 
@@ -144,6 +144,26 @@ class ObservationBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgementBudget:
+    """The daily ceiling of a tenant's judgements of pending facts, in every tier. None: no limit."""
+
+    tokens: int | None = None
+    """Tokens that a tenant's judgements of pending facts may cost in a day; 0: only a free model judges. Unset: no
+    ceiling."""
+    cost: float | None = None
+    """USD that a tenant's judgements of pending facts may cost in a day. Unset: no ceiling."""
+    on_exceed: OnExceed = "pause"
+    """Effect of reaching the ceiling: `pause` stops calls, `log` only logs."""
+
+    def __post_init__(self) -> None:
+        Ceiling(self.tokens, self.cost, self.on_exceed)
+
+    @property
+    def ceiling(self) -> Ceiling:
+        return Ceiling(self.tokens, self.cost, self.on_exceed)
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """A model's price in USD per million tokens."""
 
@@ -166,6 +186,7 @@ class BudgetPolicy:
     standard: StandardTier = field(default_factory=StandardTier)
     custom: CustomTier = field(default_factory=CustomTier)
     observation: ObservationBudget = field(default_factory=ObservationBudget)
+    judgement: JudgementBudget = field(default_factory=JudgementBudget)
     prices: Mapping[str, Price] = field(default_factory=dict)
     """USD per million tokens, by model: `input` and `output`. These prices override the built-in ones."""
     max_output_tokens: int = 8_192

@@ -89,7 +89,7 @@ class ConsolidationPolicy:
     max_facts: int = 60
     """Maximum number of facts in the prompt of one run."""
     max_pairs: int = 20
-    """Maximum pending facts that one run shows the judge, up to 20."""
+    """Maximum pending facts in one question to the judge, up to 20."""
     summary_turns: int = 4
     """Number of unsummarised turns of a session that starts a summary; 0: never."""
     summary_tokens: int = 8_000

@@ -49,12 +49,11 @@ class HygienePolicy:
     `routing.episodes_kept` also apply to episodes that no run has read, and the janitor runs every `every_hours`.
     False: these episodes wait for another tier."""
     waiting_facts: int = 200
-    """Maximum pending facts and maximum quarantined facts of an owner, when the budget tier does not let a run judge
-    pending facts. Above it, the oldest are rejected and become `forgotten`. 0, or `cull_unconsolidated` false: no
-    limit."""
+    """Maximum pending facts and maximum quarantined facts of an owner, when no model may judge pending facts. Above it,
+    the oldest are rejected and become `forgotten`. 0, or `cull_unconsolidated` false: no limit."""
     waiting_facts_judged: int = 2_000
-    """The same limit when a run judges pending facts. It applies to facts that only the user can settle, and to facts
-    that arrive faster than they are judged. 0: no limit."""
+    """The same limit when a model may judge pending facts. It applies to facts that only the user can settle, and to
+    facts that arrive faster than they are judged. 0: no limit."""
     stale_days: float = 180.0
     """Days after which a permanent episode is flagged as stale; 0: never."""
     looked_at: int = 1_000

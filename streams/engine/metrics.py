@@ -174,6 +174,12 @@ class Metrics:
             ["tenant"],
             registry=registry,
         )
+        self.waiting_judgements = Gauge(
+            "memstream_waiting_judgements",
+            "Pending facts that wait for a judgement by a model, in the partitions of this worker",
+            ["tenant"],
+            registry=registry,
+        )
         self.lag = Gauge(
             "memstream_lag",
             "Lag in records of the partitions that this worker reads now",
@@ -277,6 +283,10 @@ class StageMetrics:
     def waiting_turns(self, tenant_id: str, by: int) -> None:
         """Add `by` to the tenant's turns that wait to be observed. `by` may be negative."""
         self._metrics.waiting_turns.labels(self._metrics.tenants.of(tenant_id)).inc(by)
+
+    def waiting_judgements(self, tenant_id: str, by: int) -> None:
+        """Add `by` to the tenant's pending facts that wait for a judgement. `by` may be negative."""
+        self._metrics.waiting_judgements.labels(self._metrics.tenants.of(tenant_id)).inc(by)
 
     def held(self, events: int, size: int) -> None:
         """Set the number of events that the worker holds, and the bytes of their records."""

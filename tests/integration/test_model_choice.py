@@ -353,6 +353,7 @@ class Refusing:
 
     model = "refusing"
     costs_money = True
+    by_rules = False
 
     def __init__(self, fault: Exception) -> None:
         self.fault = fault

@@ -14,7 +14,7 @@ from memstream.agents.consolidation.rows import ProgressRow
 from memstream.agents.consolidation.stage import Consolidation
 from memstream.memory.effective_policy import without_disabled_tiers
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
-from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
+from memstream.memory.policies.budget import NO_CEILING, TIERS, Ceiling, Tier, TierPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.schemas import ids
@@ -45,6 +45,7 @@ class Scripted:
     def __init__(self) -> None:
         self.model = "scripted"
         self.costs_money = False
+        self.by_rules = False
         self.answer: Answer = lambda shown: {"facts": []}
         self.answers: dict[str, Answer] = {
             "insights": lambda shown: {"insights": []},
@@ -104,6 +105,7 @@ class Consolidating:
         self,
         *,
         tier: Tier | TierPolicy = "free",
+        judgement: Ceiling = NO_CEILING,
         **policy: Any,
     ) -> Consolidation:
         policy.setdefault("observe", ObservePolicy(patience=0.05))
@@ -120,6 +122,7 @@ class Consolidating:
             spending=TierSpending(
                 tier if isinstance(tier, TierPolicy) else TIERS[tier],
                 completions_of=lambda task: cast(Completions, self.model),
+                judgement=judgement,
             ),
             now=self.bench.now,
             secrets=SecretFilter(),

@@ -133,6 +133,7 @@ class ScriptedModel:
 
     model = "scripted"
     costs_money = True
+    by_rules = False
 
     def __init__(self, script: Script) -> None:
         self.script = script

@@ -1,4 +1,4 @@
-"""Offline rules for upkeep: judging pairs of facts, pruning, digests and summaries.
+"""Offline rules for upkeep: pruning, digests and summaries.
 
 The rules compare words only. They recognise two values of an attribute that allows one value, a text whose words are
 all in another text, and equal texts. In all other cases, the facts are kept. A digest repeats facts and adds nothing.
@@ -8,54 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
 
-from ...ports import Message
-from .attributes import Cardinality, attribute_of, canonical, ends_statement
+from .attributes import Cardinality, attribute_of, canonical
 from .prompt import Prompt, ShownItem
 
 PER_SENTENCE: Final = 4
 """Maximum number of statements in one sentence of a digest."""
-_PAIR: Final = re.compile(r"\[(p[0-9]+)\]\s*\nknown: ?(.*)\nnew: ?(.*)")
-_OVER: Final = re.compile(r"(?:no longer|does not|doesn't) (?P<what>.+?)(?: any ?more)?", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPair:
-    id: str
-    known: str
-    new: str
-
-
-def read_pairs(messages: Sequence[Message]) -> list[ShownPair]:
-    """Read the pairs of the last user message: `[p1]`, a line `known: …` and a line `new: …`."""
-    shown = next((each.content for each in reversed(messages) if each.role == "user"), "")
-    return [ShownPair(*found) for found in _PAIR.findall(shown)]
-
-
-# ------------------------------------------------------------------------------------------------ judge
-def judge(pairs: Iterable[ShownPair]) -> list[JsonValue]:
-    return [_judgement(pair) for pair in pairs]
-
-
-def _judgement(pair: ShownPair) -> JsonValue:
-    decision, reason = _decided(pair.known, pair.new)
-    return {"pair_id": pair.id, "decision": decision, "reason": reason}
-
-
-def _decided(known: str, new: str) -> tuple[str, str]:
-    old, fresh = attribute_of(known), attribute_of(new)
-    if _words(new) <= _words(known) or (old and fresh and (old.attribute, old.value) == (fresh.attribute, fresh.value)):
-        return "duplicate", "the new statement adds nothing"
-    if (over := _OVER.fullmatch(canonical(new))) and ends_statement(over["what"], known):
-        return "supersede", "the known statement is no longer true"
-    if old and fresh and old.attribute == fresh.attribute and fresh.room is Cardinality.ONE:
-        return "supersede", "the attribute has one value, and the new statement is newer"
-    return "coexist", "both statements may be true"
 
 
 # ------------------------------------------------------------------------------------------------ prune

@@ -33,7 +33,7 @@ class RejectWaitingStep:
     policy: HygienePolicy
     part: PartName
     judges: bool = False
-    """True when the budget tier lets a run judge pending facts. The limit is then higher."""
+    """True when a model may judge pending facts. The limit is then higher."""
 
     @property
     def kept(self) -> int:
@@ -60,6 +60,6 @@ class RejectWaitingStep:
             order_by="recorded_at",
             at_once=self.policy.at_once,
         )
-        why = "" if self.judges else ", and the tier lets no run judge facts"
+        why = "" if self.judges else ", and no model judges facts"
         reason = f"hygiene: more than {kept} facts are {state}{why}"
         return [FactReview(fact_id=each.id, reason=reason) for each in found]
