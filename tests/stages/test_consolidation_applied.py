@@ -22,7 +22,7 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
     await both.it.bench.store.close()
 
 
-async def test_a_judgement_is_carried_out_and_a_second_run_finds_nothing(both: Both) -> None:
+async def test_a_judgement_is_carried_out_and_a_run_finds_nothing_more(both: Both) -> None:
     google, tea, chess = await both.it.facts("Works at Google", "Likes tea", "Plays chess")
     waiting = [
         stored_fact(content, turn=f"p{n}", changes={"state": "pending", "metadata": {WAITS_FOR: known.fact_id}})
@@ -39,7 +39,10 @@ async def test_a_judgement_is_carried_out_and_a_second_run_finds_nothing(both: B
         return {"judgements": [{"pair_id": p, "decision": known[new], "reason": "so"} for p, new in pairs]}
 
     both.it.model.answers["judge"] = judge  # type: ignore[assignment]
-    await both.it.bench.run(both.it.command())
+    await both.it.bench.run(both.it.turn(0, pending_fact_ids=tuple(each.fact_id for each in waiting)))
+    await both.it.remind()
+    (question,) = both.it.reminders("judge")
+    await both.it.bench.run(both.it.command("judge", question.command_id))
     await both.apply()
     assert await both.states() == {
         "Works at Google": "superseded",

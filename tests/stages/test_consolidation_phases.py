@@ -64,63 +64,19 @@ async def test_what_settles_by_itself_asks_nobody(it: Consolidating) -> None:
     assert run.phases[0].counts == {"settled": 2}
 
 
-async def test_pending_conflicts_are_judged_in_one_question(it: Consolidating) -> None:
-    jazz, tea = await it.facts("Likes jazz", "Likes tea")
-    rock, milk = await it.store(
-        pending("Likes rock", jazz),
-        pending("Likes milk\n[p9]", tea, recorded_at=NOW + timedelta(hours=1)),
-    )
-    it.model.answers["judge"] = lambda shown: {
-        "judgements": [
-            {"pair_id": "[P1]", "decision": "supersede", "reason": "a newer taste"},
-            {"pair_id": "p2", "decision": "coexist", "reason": None},
-            {"pair_id": "p2", "decision": "duplicate", "reason": "again"},
-            {"pair_id": "p7", "decision": "coexist", "reason": ""},
-            {"pair_id": "p1", "decision": "perhaps", "reason": ""},
-        ]
-    }
-    await it.bench.run(it.command())
-    assert it.model.asked == [
-        "Pairs:\n## user\n[p1]\nknown: Likes jazz\nnew: Likes rock\n[p2]\nknown: Likes tea\nnew: Likes milk [p9]"
-    ]
-    assert [(each.target_fact_id, each.judgement, each.source_fact_ids) for each in it.changes()] == [
-        (rock.fact_id, "supersede", (jazz.fact_id,)),
-        (milk.fact_id, "coexist", (tea.fact_id,)),
-    ]
-    assert it.changes()[0].reason == "a newer taste"
-    (run,) = it.row().runs
-    assert run.dropped == {"unknown_pair": 2, "invalid": 1}
-    assert run.phases[-1].counts == {"pairs": 2, "judged": 2}
-
-
-async def test_at_most_twenty_pairs_are_shown(it: Consolidating) -> None:
-    (tea,) = await it.facts("Likes tea")
-    await it.store(*(pending(f"Likes tea of sort {n}", tea) for n in range(23)))
-    it.model.answers["judge"] = lambda shown: {"judgements": []}
-    await it.bench.run(it.command())
-    assert it.model.asked[0].count("known:") == 20
-
-
-async def test_a_tier_without_a_deep_phase_judges_in_the_standard_one(it: Consolidating) -> None:
-    (tea,) = await it.facts("Likes tea")
-    await it.store(pending("Likes milk", tea))
-    it.model.answers["judge"] = lambda shown: {"judgements": []}
-    it.build(tier="cheap")
-    await it.bench.run(it.command())
-    assert [part.name for part in it.row().runs[-1].phases] == ["light", "standard"]
-    assert it.model.tasks == ["judge"]
-
-
 # ------------------------------------------------------------------------------------------------ each by itself
-async def test_a_part_that_fails_leaves_the_others_as_they_are(it: Consolidating) -> None:
-    await it.episodes("Drank tea")
-    (tea,) = await it.facts("Likes coffee")
-    await it.store(pending("Likes milk", tea))
+def runs_in_a_park(it: Consolidating) -> tuple[str, ...]:
+    """Return episodes of which insights are drawn, after a model's proposal."""
     it.model.answer = lambda shown: {"facts": [proposal()]}
-    it.model.away, it.model.away_for = Poison("refused_by_model", "no JSON, also after one repair"), "judge"
+    return tuple(f"Went running in the park on day {n}" for n in range(5))
+
+
+async def test_a_part_that_fails_leaves_the_others_as_they_are(it: Consolidating) -> None:
+    made = await it.episodes(*runs_in_a_park(it))
+    it.model.away, it.model.away_for = Poison("refused_by_model", "no JSON, also after one repair"), "insights"
     await it.bench.run(it.command())
     assert [each.action for each in it.changes()] == ["new"]
-    assert await it.consolidated() == 1
+    assert await it.consolidated() == len(made)
     run = it.row().runs[-1]
     assert (run.status, [(part.name, part.status) for part in run.phases]) == (
         "done",
@@ -131,23 +87,19 @@ async def test_a_part_that_fails_leaves_the_others_as_they_are(it: Consolidating
 
 
 async def test_a_part_that_waits_keeps_what_was_done_and_comes_again(it: Consolidating) -> None:
-    await it.episodes("Drank tea")
-    (tea,) = await it.facts("Likes coffee")
-    await it.store(pending("Likes milk", tea))
-    it.model.answer = lambda shown: {"facts": [proposal()]}
-    it.model.away, it.model.away_for = Transient("model", "503"), "judge"
+    made = await it.episodes(*runs_in_a_park(it))
+    it.model.away, it.model.away_for = Transient("model", "503"), "insights"
     await it.bench.run(it.command())
-    assert await it.consolidated() == 1
+    assert await it.consolidated() == len(made)
     assert (it.row().runs[-1].status, it.row().counters.turns) == ("deferred", 0)
     it.model.away = None
     it.bench.calls._breakers.clear()
-    it.model.answers["judge"] = lambda shown: {"judgements": [{"pair_id": "p1", "decision": "coexist", "reason": ""}]}
     it.time.seconds += 0.1
     await it.remind()
     (reminder,) = it.reminders()
     await it.bench.run(it.command(command_id=reminder.command_id))
-    assert [each.action for each in it.changes()] == ["new", "judge"]
-    assert it.model.tasks == ["consolidation", "judge"]
+    assert [each.action for each in it.changes()] == ["new"]
+    assert it.model.tasks == ["consolidation", "insights", "procedures"]
     assert it.row().waiting is None
 
 

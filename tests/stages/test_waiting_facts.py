@@ -1,4 +1,4 @@
-"""An owner keeps so many facts that wait, fewer where no run judges them, and the oldest beyond are rejected."""
+"""An owner keeps so many facts that wait, fewer where no model judges them, and the oldest beyond are rejected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.record_builders import NOW, stored_fact
 
 LIGHT = TierPolicy(("light",), Ceiling(50_000, 1.0, "pause"))
 NOTHING_TO_SPEND = TierPolicy(("light", "standard"), Ceiling(0, 0.0, "pause"))
-WITHOUT_STANDARD = TierPolicy(("light", "deep"), Ceiling(50_000, 1.0, "pause"))
+UNJUDGED = Ceiling(0, None, "pause")
 THREE = HygienePolicy(waiting_facts=3)
 
 
@@ -47,7 +47,7 @@ class World(Both):
         )
 
     async def light_run(self) -> None:
-        """Run what comes with turns in a tier that judges nothing, and let the reflector apply it."""
+        """Run what comes with turns, and let the reflector apply it."""
         await self.it.bench.run(await self.it.due())
         await self.apply()
 
@@ -77,7 +77,7 @@ def named(prefix: str, numbers: Sequence[int]) -> list[str]:
 @pytest.mark.parametrize("tier", ["free", LIGHT, NOTHING_TO_SPEND])
 @pytest.mark.parametrize("state", ["pending", "quarantined"])
 async def test_the_oldest_beyond_are_forgotten(it: World, tier: Tier | TierPolicy, state: FactState) -> None:
-    it.it.build(tier=tier, hygiene=THREE)
+    it.it.build(tier=tier, judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(8)), state=state)
     await it.light_run()
     assert await it.of_state(state) == named("Likes milk", range(5, 8))
@@ -89,12 +89,12 @@ async def test_the_oldest_beyond_are_forgotten(it: World, tier: Tier | TierPolic
 
 
 async def test_the_event_says_why_and_the_row_is_told(it: World) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(4)))
     await it.light_run()
     (event,) = it.reflecting.events()
     assert (event.action, event.fact.state, event.fact.content) == ("forgotten", "forgotten", "Likes milk 0")
-    assert event.reason == "hygiene: more than 3 facts are pending, and the tier lets no run judge facts"
+    assert event.reason == "hygiene: more than 3 facts are pending, and no model judges facts"
     assert event.cause.issued_by == "/memstream/consolidation"
     stored = (await it.it.bench.facts())["Likes milk 0"]
     assert stored.public() == event.fact
@@ -104,7 +104,7 @@ async def test_the_event_says_why_and_the_row_is_told(it: World) -> None:
 
 
 async def test_pending_and_quarantined_ones_do_not_push_each_other_out(it: World) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(3)))
     await it.wait(*named("Always answer", range(4)), state="quarantined", at=10)
     await it.light_run()
@@ -113,7 +113,7 @@ async def test_pending_and_quarantined_ones_do_not_push_each_other_out(it: World
 
 
 async def test_what_waits_for_its_time_goes_last(it: World) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     begins = it.it.bench.now() + timedelta(days=30)
     await it.wait(*named("Moves", range(2)), valid_from=begins)
     await it.wait(*named("Likes milk", range(4)), at=10)
@@ -125,7 +125,7 @@ async def test_what_waits_for_its_time_goes_last(it: World) -> None:
 
 
 async def test_more_than_one_run_proposes_go_in_turn(it: World) -> None:
-    it.it.build(hygiene=HygienePolicy(waiting_facts=3, at_once=4))
+    it.it.build(judgement=UNJUDGED, hygiene=HygienePolicy(waiting_facts=3, at_once=4))
     await it.wait(*named("Likes milk", range(9)))
     left = []
     for _ in range(3):
@@ -139,24 +139,23 @@ async def test_more_than_one_run_proposes_go_in_turn(it: World) -> None:
     [
         ("standard", {}),
         ("full", {}),
-        (WITHOUT_STANDARD, {}),
+        ("free", {}),
         ("standard", {"hygiene": HygienePolicy(waiting_facts=3, waiting_facts_judged=0)}),
         ("standard", {"hygiene": HygienePolicy(waiting_facts_judged=3, enabled=False)}),
         (
             "standard",
             {"hygiene": HygienePolicy(waiting_facts_judged=3), "tiers": TiersPolicy(semantic=False, digest=False)},
         ),
-        ("free", {"hygiene": HygienePolicy(waiting_facts=0)}),
-        ("free", {"hygiene": HygienePolicy(waiting_facts=3, cull_unconsolidated=False)}),
-        ("free", {"hygiene": HygienePolicy(waiting_facts=3, enabled=False)}),
-        ("free", {"tiers": TiersPolicy(semantic=False, digest=False)}),
+        ("free", {"judgement": UNJUDGED, "hygiene": HygienePolicy(waiting_facts=0)}),
+        ("free", {"judgement": UNJUDGED, "hygiene": HygienePolicy(waiting_facts=3, cull_unconsolidated=False)}),
+        ("free", {"judgement": UNJUDGED, "hygiene": HygienePolicy(waiting_facts=3, enabled=False)}),
+        ("free", {"judgement": UNJUDGED, "tiers": TiersPolicy(semantic=False, digest=False)}),
     ],
 )
-async def test_where_a_run_judges_or_the_policy_says_so_all_wait(
+async def test_where_a_model_judges_or_the_policy_says_so_all_wait(
     it: World, tier: Tier | TierPolicy, policy: dict[str, Any]
 ) -> None:
     it.it.build(tier=tier, **{"hygiene": THREE} | policy)
-    it.it.model.answers["judge"] = lambda shown: {"judgements": []}
     await it.wait(*named("Likes milk", range(6)))
     await it.wait(*named("Always answer", range(6)), state="quarantined", at=10)
     await it.light_run()
@@ -165,15 +164,14 @@ async def test_where_a_run_judges_or_the_policy_says_so_all_wait(
     assert (len(await it.of_state("pending")), len(await it.of_state("quarantined"))) == (6, 6)
 
 
-@pytest.mark.parametrize("tier", ["standard", "full", WITHOUT_STANDARD])
+@pytest.mark.parametrize("tier", ["free", "standard", "full"])
 @pytest.mark.parametrize("state", ["pending", "quarantined"])
 @pytest.mark.parametrize("culls", [True, False])
-async def test_where_a_run_judges_the_oldest_beyond_another_number_are_forgotten(
+async def test_where_a_model_judges_the_oldest_beyond_another_number_are_forgotten(
     it: World, tier: Tier | TierPolicy, state: FactState, culls: bool
 ) -> None:
     policy = HygienePolicy(waiting_facts=1, waiting_facts_judged=5, cull_unconsolidated=culls)
     it.it.build(tier=tier, hygiene=policy)
-    it.it.model.answers["judge"] = lambda shown: {"judgements": []}
     await it.wait(*named("Likes milk", range(8)), state=state)
     await it.light_run()
     assert await it.of_state(state) == named("Likes milk", range(3, 8))
@@ -185,15 +183,16 @@ async def test_where_a_run_judges_the_oldest_beyond_another_number_are_forgotten
 
 async def test_a_model_that_costs_nothing_judges_in_every_tier(it: World) -> None:
     it.it.model.costs_money = False
-    it.it.build(hygiene=THREE)
-    it.it.model.answers["judge"] = lambda shown: {"judgements": []}
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(6)))
     await it.light_run()
-    assert (it.it.model.tasks, len(await it.of_state("pending"))) == (["judge"], 6)
+    judging = it.it.row().judging
+    assert judging is not None
+    assert (len(judging.facts), len(await it.of_state("pending"))) == (6, 6)
 
 
 async def test_the_janitor_does_it_where_no_run_is_due(it: World) -> None:
-    it.it.build(hygiene=THREE, consolidation=ConsolidationPolicy(trigger="manual"))
+    it.it.build(judgement=UNJUDGED, hygiene=THREE, consolidation=ConsolidationPolicy(trigger="manual"))
     await it.wait(*named("Always answer", range(6)), state="quarantined")
     await it.it.bench.run(it.it.turn(0))
     assert [each.kind for each in it.it.row().errands] == ["hygiene"]
@@ -204,7 +203,7 @@ async def test_the_janitor_does_it_where_no_run_is_due(it: World) -> None:
 
 
 async def test_another_owner_is_neither_counted_nor_rejected(it: World) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(2)))
     await it.wait(*named("Likes rum", range(6)), at=10, owner_key="acme/user/u2")
     await it.light_run()
@@ -212,7 +211,7 @@ async def test_another_owner_is_neither_counted_nor_rejected(it: World) -> None:
 
 
 async def test_what_the_same_run_settles_is_believed(it: World) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait("Likes cocoa", metadata={})  # what it waited for is gone
     await it.wait(*named("Likes milk", range(3)), at=10)
     await it.light_run()
@@ -224,7 +223,7 @@ async def test_what_the_same_run_settles_is_believed(it: World) -> None:
 
 @pytest.mark.parametrize("step", ["decide", "table", "store", "publish"])
 async def test_a_worker_that_dies_rejects_each_once(it: World, step: Step) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(6)))
     await it.it.bench.killed(await it.it.due(), step)
     await it.apply()
@@ -235,7 +234,7 @@ async def test_a_worker_that_dies_rejects_each_once(it: World, step: Step) -> No
 
 
 async def test_a_reflector_that_dies_rejects_each_once(it: World) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(6)))
     await it.it.bench.run(await it.it.due())
     steps: tuple[Step, ...] = ("table", "store", "publish")
@@ -247,7 +246,7 @@ async def test_a_reflector_that_dies_rejects_each_once(it: World) -> None:
 
 
 async def test_a_second_run_before_the_reflector_came_changes_nothing_twice(it: World) -> None:
-    it.it.build(hygiene=THREE)
+    it.it.build(judgement=UNJUDGED, hygiene=THREE)
     await it.wait(*named("Likes milk", range(6)))
     await it.it.bench.run(await it.it.due())
     await it.it.bench.run(await it.it.due())

@@ -11,6 +11,7 @@ from memstream.agents.consolidation.plan import Steps
 from memstream.agents.consolidation.rows import Kind
 from memstream.agents.consolidation.steps.gists import GistsStep
 from memstream.agents.consolidation.steps.hygiene import HygieneStep
+from memstream.agents.consolidation.steps.pending import JudgeStep
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import PHASES, Phase
 
@@ -54,12 +55,12 @@ def test_only_the_phases_of_the_tier_and_in_their_order(phases: frozenset[Phase]
 
 
 @pytest.mark.parametrize("phases", SETS, ids=lambda phases: "-".join(sorted(phases)) or "none")
-def test_light_asks_for_summaries_alone_and_pending_facts_are_judged_once_a_run(phases: frozenset[Phase]) -> None:
+def test_light_asks_for_summaries_alone_and_no_phase_judges(phases: frozenset[Phase]) -> None:
     steps = STEPS.of("consolidate", phases)
     asking = [type(step).__name__ for step in steps if hasattr(step, "caller") and step.part == "light"]
     assert asking == (["SummaryStep"] if "light" in phases else [])
-    judges = [step.part for step in steps if type(step).__name__ == "JudgeStep"]
-    assert judges == (["deep"] if "deep" in phases else ["standard"] if "standard" in phases else [])
+    assert not any(isinstance(step, JudgeStep) for step in steps)
+    assert [type(step) for step in STEPS.of("judge", phases)] == [JudgeStep]
 
 
 def test_what_follows_a_run_ends_with_the_digest() -> None:

@@ -14,7 +14,16 @@ from memstream.agents.common.tier_spending import TierSpending
 from memstream.cli.wiring.budget_setup import ceilings, needs_accounts, tell
 from memstream.cli.wiring.ports import NoUsage
 from memstream.memory.policies import BudgetPolicy
-from memstream.memory.policies.budget import PHASES, TIERS, Ceiling, ObservationBudget, Price, Tier, TierPolicy
+from memstream.memory.policies.budget import (
+    NO_CEILING,
+    PHASES,
+    TIERS,
+    Ceiling,
+    JudgementBudget,
+    ObservationBudget,
+    Price,
+    Tier,
+)
 
 
 def made(model: str, **models: str) -> CompletionsByTask:
@@ -36,8 +45,10 @@ async def paid() -> AsyncIterator[CompletionsByTask]:
     await completions.close()
 
 
-def test_observation_has_a_line_of_its_own() -> None:
+def test_observation_and_judgement_have_lines_of_their_own() -> None:
     assert set(ceilings("standard", BudgetPolicy())) == {"consolidation"}
+    judging = ceilings("free", BudgetPolicy(judgement=JudgementBudget(cost=0.5, on_exceed="log")))
+    assert judging["judgement"] == Ceiling(None, 0.5, "log")
     both = ceilings("free", BudgetPolicy(observation=ObservationBudget(tokens=5)))
     assert (both["observation"].tokens, both["consolidation"].tokens) == (5, 0)
 
@@ -88,31 +99,22 @@ class TestPhases:
         spending = TierSpending(TIERS["free"], completions_of=completions.of)
         assert spending.phases == {"light", "standard"}
         assert spending.paused("consolidation") is None
-        judging = spending.paused("judge")
-        assert judging is not None
-        assert "MEMSTREAM_TIER" in judging.remedy
+        insights = spending.paused("insights")
+        assert insights is not None
+        assert "MEMSTREAM_TIER" in insights.remedy
         await completions.close()
 
-    async def test_a_run_judges_where_it_may_ask_and_gets_that_far(self, paid: CompletionsByTask) -> None:
-        free = {
-            name: TierSpending(TIERS["free"], completions_of=made("paid", **{name: "offline"}).of)
-            for name in ("consolidation", "judge")
-        }
-        assert {name: (each.consolidates, each.judges) for name, each in free.items()} == {
-            "consolidation": (True, False),  # it stops at the judge
-            "judge": (False, True),  # the phases light and deep
-        }
-        nothing = Ceiling(0, 0.0, "pause")
-        of_paid: list[Tier | TierPolicy] = [
-            *TIERS,
-            TierPolicy(("light", "deep"), Ceiling(1, 1.0, "pause")),
-            TierPolicy(("light", "deep"), nothing),
-            TierPolicy(PHASES, nothing),
-        ]
-        judges = [
-            TierSpending(TIERS[tier] if isinstance(tier, str) else tier, completions_of=paid.of).judges
-            for tier in of_paid
-        ]
-        assert judges == [False, True, True, True, True, False, False]
-        free_judge = made("paid", judge="offline").of
-        assert not TierSpending(TierPolicy(PHASES, nothing), completions_of=free_judge).judges  # it stops before
+    async def test_judgements_depend_on_their_own_ceiling_and_model(self, paid: CompletionsByTask) -> None:
+        def judges(completions: CompletionsByTask, judgement: Ceiling, tier: Tier = "free") -> bool:
+            return TierSpending(TIERS[tier], completions_of=completions.of, judgement=judgement).judges
+
+        assert [judges(paid, NO_CEILING, tier) for tier in TIERS] == [True] * len(TIERS)
+        nothing = Ceiling(0, None, "pause")
+        assert [judges(paid, nothing, tier) for tier in TIERS] == [False] * len(TIERS)
+        assert judges(paid, Ceiling(1_000, None, "pause"))
+        assert judges(paid, Ceiling(0, None, "log"))
+        assert not judges(made("paid", judge="offline"), NO_CEILING)
+        assert not judges(made("offline"), NO_CEILING)
+        assert judges(made("offline", judge="paid,offline"), NO_CEILING)
+        spending = TierSpending(TIERS["full"], completions_of=paid.of, judgement=nothing)
+        assert "[memory.budget.judgement]" in spending.why_unjudged

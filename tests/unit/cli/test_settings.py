@@ -390,11 +390,13 @@ class TestBudgets:
     def test_ceilings_and_prices_are_policy(self, tmp_path: Path) -> None:
         (tmp_path / "memstream.toml").write_text(
             'tier = "cheap"\n[memory.budget.observation]\ntokens = 1000\n'
+            '[memory.budget.judgement]\ncost = 0.2\non_exceed = "log"\n'
             '[memory.budget.prices."llama-3.3"]\ninput = 0.1\noutput = 0.4\n'
         )
         settings, policy = load()
         assert settings.tier == "cheap"
         assert policy.budget.observation.ceiling == Ceiling(1_000, None, "pause")
+        assert policy.budget.judgement.ceiling == Ceiling(None, 0.2, "log")
         assert policy.budget.price("llama-3.3") == Price(0.1, 0.4)
         assert policy.budget.price("gpt-5-mini") is not None
         assert policy.budget.price("nobody-knows") is None
@@ -422,7 +424,7 @@ class TestBudgets:
     def test_a_phase_of_a_custom_tier_needs_a_model(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         table = '[memory.budget.custom]\nphases = ["standard", "deep"]\ntokens = 9\ncost = 0.1\non_exceed = "pause"\n'
         (tmp_path / "memstream.toml").write_text(f'tier = "custom"\n{table}[models]\nconsolidation = "m"\n')
-        assert "the phase deep has no model for its task judge: set MEMSTREAM_MODEL or OPENAI_API_KEY" in refusal()
+        assert "the phase deep has no model for its task insights: set MEMSTREAM_MODEL or OPENAI_API_KEY" in refusal()
         monkeypatch.setenv("MEMSTREAM_MODEL", "offline")
         assert load()[0].tier == "custom"
 

@@ -14,7 +14,7 @@ from memstream.memory.facts.statements import statement_from_change
 from memstream.memory.facts.transitions import Stamp, Transition, create_pending, invalidate, reinforce, supersede
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.commands import Change
-from memstream.schemas.facts import Decision, StoredFact
+from memstream.schemas.facts import UNCONFIRMED, Decision, StoredFact
 from tests.support.record_builders import NOW, OWNER, statement, stored_fact
 
 STAMP = Stamp(now=NOW + timedelta(days=1), cause="command-1", embedder="hashing")
@@ -32,12 +32,15 @@ def done(transitions: tuple[Transition, ...]) -> list[tuple[str, str, str]]:
     return [(each.action, each.fact.content, each.fact.state) for each in transitions]
 
 
-def judged(pending: StoredFact, *known: StoredFact, judgement: str) -> ProposalOutcome:
+def judged(
+    pending: StoredFact, *known: StoredFact, judgement: str, compared_hash: str | None = None
+) -> ProposalOutcome:
     change = Change(
         action="judge",
         target_fact_id=pending.fact_id,
         source_fact_ids=tuple(each.fact_id for each in known),
         judgement=judgement,  # type: ignore[arg-type]
+        compared_hash=compared_hash,
     )
     said = statement_from_change(
         change,
@@ -136,6 +139,25 @@ def test_a_duplicate_of_what_was_closed_meanwhile_is_not_believed_either() -> No
 def test_what_is_pending_no_more_is_stale(state: str, judgement: str) -> None:
     settled = judged(waiting().model_copy(update={"state": state}), KNOWN, judgement=judgement)
     assert (settled.verdict, settled.transitions) == ("stale", ())
+
+
+@pytest.mark.parametrize("judgement", ["supersede", "coexist", "duplicate"])
+def test_what_its_user_has_not_confirmed_is_not_judged(judgement: str) -> None:
+    unsaid = waiting()
+    unsaid = unsaid.model_copy(update={"metadata": {**unsaid.metadata, UNCONFIRMED: True}})
+    settled = judged(unsaid, KNOWN, judgement=judgement)
+    assert (settled.verdict, settled.transitions) == ("refused", ())
+    assert "not confirmed" in settled.reason
+
+
+@pytest.mark.parametrize("judgement", ["supersede", "coexist", "duplicate"])
+def test_a_judgement_about_another_text_is_stale(judgement: str) -> None:
+    seen = KNOWN.content_hash
+    assert judged(waiting(), KNOWN, judgement=judgement, compared_hash=seen).verdict == "applied"
+    reworded = KNOWN.model_copy(update={"content": "Prefers exit rows", "content_hash": "0" * 64})
+    settled = judged(waiting(), reworded, judgement=judgement, compared_hash=seen)
+    assert (settled.verdict, settled.transitions) == ("stale", ())
+    assert judged(waiting(), judgement="coexist", compared_hash=seen).verdict == "applied"
 
 
 def test_what_has_not_begun_stays_pending_unless_it_is_a_duplicate() -> None:
