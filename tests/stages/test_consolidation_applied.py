@@ -35,7 +35,7 @@ async def test_a_judgement_is_carried_out_and_a_run_finds_nothing_more(both: Bot
     def judge(shown: str) -> dict[str, list[dict[str, str]]]:
         known = {"Works at Stripe": "supersede", "Likes milk": "coexist", "Plays a game of chess": "duplicate"}
         lines = shown.split("\n")
-        pairs = [(lines[n - 2].strip("[]"), line[5:]) for n, line in enumerate(lines) if line.startswith("new: ")]
+        pairs = [(lines[n - 3].strip("[]"), line[5:]) for n, line in enumerate(lines) if line.startswith("new: ")]
         return {"judgements": [{"pair_id": p, "decision": known[new], "reason": "so"} for p, new in pairs]}
 
     both.it.model.answers["judge"] = judge  # type: ignore[assignment]

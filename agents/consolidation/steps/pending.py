@@ -169,7 +169,7 @@ def settled_changes(pairs: Pairs, now: datetime) -> tuple[Change, ...]:
     )
 
 
-def pairs_to_judge(pairs: Pairs, now: datetime, *, asked: Collection[str]) -> list[PendingPair]:
+def pairs_to_judge(pairs: Pairs, now: datetime, *, asked: Collection[str] = ()) -> list[PendingPair]:
     """Return the pairs that need a judgement by a model, except the pairs whose marks are in `asked`.
 
     A pending fact that has not begun or is not confirmed needs none. A pending fact that contradicts a more trusted
