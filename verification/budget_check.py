@@ -12,21 +12,27 @@ from .verdicts import Expected, Findings, InvariantVerdict
 def spending_is_within_budget(history: History, expected: Expected) -> InvariantVerdict:
     """Check the model calls and the budget accounts.
 
-    In the tier `free`, no proposal may come from a model that costs money. In every account, the spent amount must not
+    In the tier `free`, no proposal may come from a model that costs money, except a judgement. When the ceiling of
+    judgements is 0, no judgement may come from such a model. In every account, the spent amount must not
     be above the taken amount. When the ceiling pauses calls, the taken amount must not be above the ceiling. The notes
     report the model calls and tokens of observation.
     """
     findings = Findings()
     spends = [
-        (row.model, row.position)
+        (row.model, row.judged, row.position)
         for rows in history.events.values()
         for row in rows
         if row.run_id is not None and row.model is not None
     ]
-    spends += [(row.model, row.position) for row in history.commands if row.proposes and row.model is not None]
-    for model, position in spends:
-        allowed = expected.tier != "free" or model in expected.free_models
-        findings.require(allowed, f"tier free, and consolidation used {model}, which costs money", position)
+    spends += [
+        (row.model, row.judges, row.position) for row in history.commands if row.proposes and row.model is not None
+    ]
+    unjudged = expected.policy.budget.judgement.ceiling.forbids
+    for model, judged, position in spends:
+        forbidden = unjudged if judged else expected.tier == "free"
+        limit = "the ceiling of judgements is 0" if judged else "tier free"
+        allowed = not forbidden or model in expected.free_models
+        findings.require(allowed, f"{limit}, and consolidation used {model}, which costs money", position)
     used: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for row in (each for rows in history.observed.values() for each in rows):
         if row.model is not None:

@@ -154,7 +154,7 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
     if addressed is None or is_misplaced(record, found.key, partitions=partitions):
         return refusal(record, refuser, "invalid")
     consolidates = not of_session and found.kind in kinds_of("consolidation")
-    run_model, proposes = _proposed(found)
+    run_model, proposes, judges = _proposed(found)
     return CommandRow(
         position=record.position,
         timestamp=record.timestamp,
@@ -166,13 +166,14 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
         issued_by=found.issued_by,
         model=run_model,
         proposes=proposes,
+        judges=judges,
         kept=_kept(found),
     )
 
 
-def _proposed(found: Command) -> tuple[str | None, bool]:
-    """Return the model that made the proposals of a `facts.apply` or `episodes.record` command, and whether
-    consolidation issued the command."""
+def _proposed(found: Command) -> tuple[str | None, bool, bool]:
+    """Return the model that made the proposals of a `facts.apply` or `episodes.record` command, whether consolidation
+    issued the command, and whether the proposals are judgements."""
     proposed: type[FactsApply] | type[EpisodesRecord]
     match found.kind:
         case "facts.apply":
@@ -180,12 +181,16 @@ def _proposed(found: Command) -> tuple[str | None, bool]:
         case "episodes.record":
             proposed = EpisodesRecord
         case _:
-            return None, False
+            return None, False, False
     try:
-        model = proposed.from_payload(found.args).model
+        args = proposed.from_payload(found.args)
     except ValidationError:
-        return None, False
-    return model, found.issued_by == "/memstream/consolidation"
+        return None, False, False
+    return args.model, found.issued_by == "/memstream/consolidation", _is_judgement(args.prompt)
+
+
+def _is_judgement(prompt: str | None) -> bool:
+    return prompt is not None and prompt.startswith("judge/")
 
 
 def _kept(found: Command) -> tuple[str, ...]:
@@ -323,6 +328,7 @@ def event(record: Record) -> tuple[EventRow, Fact]:
         command_id=found.cause.command_id,
         run_id=found.cause.run_id,
         model=found.cause.model,
+        judged=_is_judgement(found.cause.prompt),
     )
     return row, found.fact
 

@@ -212,6 +212,8 @@ class EventRow:
     command_id: str | None
     run_id: str | None
     model: str | None
+    judged: bool
+    """True when a model judged a pending fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,8 @@ class CommandRow:
     """The model that made the proposals of a `facts.apply` or `episodes.record` command."""
     proposes: bool
     """True when a consolidation run issued the command, and the command contains proposals."""
+    judges: bool
+    """True when the proposals are a model's judgements of pending facts."""
     kept: tuple[str, ...] = ()
     """Ids of the episodes that an `episodes.keep` command makes."""
 

@@ -1,4 +1,4 @@
-"""The process is killed at each step of a judgement: the pending fact gets one verdict, on the broker and in a folder."""
+"""The process is killed at each step of a judgement, on the broker and in a folder: there is one verdict."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ POINTS = {
     "verdict-sent": "consolidation:publish:2",
     "applied": "reflector:table:2",
 }
-"""The crash points after the second turn: consolidation first lists the pending fact and then handles its command, and
-the reflector first decides the turn and then the verdict. At COMMAND, the process is killed while the model is asked."""
+"""The crash points after the second turn. Consolidation first lists the pending fact and then handles its command. The
+reflector first decides the turn and then the verdict. At COMMAND, the process is killed while the model is asked."""
 ASKED_AGAIN = (COMMAND, "answer")
 
 
