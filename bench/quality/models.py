@@ -22,7 +22,7 @@ from .scoring import says
 
 MOST: Final = 3
 """Maximum number of observations per turn in the observer's prompt."""
-_PAIR: Final = re.compile(r"^\[(p\d+)\]\s*known: ?(.*)\n\s*new: ?(.*)$", re.MULTILINE)
+_PAIR: Final = re.compile(r"^\[(p\d+)\]\s*known: ?(.*)\n(?:  said .*\n)?new: ?(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ TENANT = "quality"
 WITHIN = 120.0
 """Seconds for one session of every dialogue."""
 LOOK_SECONDS = 0.05
-QUIET = 4
+QUIET = 8
 """Consecutive checks without lag before a wave counts as done."""
 
 

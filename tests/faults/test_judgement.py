@@ -60,7 +60,7 @@ async def pipeline(request: pytest.FixtureRequest, model: ModelServer) -> AsyncI
         yield ready
 
 
-@pytest.mark.parametrize("point", rows())
+@pytest.mark.parametrize("point", list(rows()))
 async def test_a_judgement_has_one_verdict(pipeline: Pipeline, model: ModelServer, point: str) -> None:
     worker = pipeline.spawn("all")
     await pipeline.produce(FIRST | {})
