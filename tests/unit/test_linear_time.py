@@ -20,7 +20,6 @@ from memstream.adapters.completions.offline import observer as offline_observer
 from memstream.adapters.completions.offline import prompt as offline_prompt
 from memstream.adapters.completions.offline import sentences as offline_sentences
 from memstream.adapters.completions.offline import short_answers
-from memstream.adapters.completions.offline import upkeep as offline_upkeep
 from memstream.adapters.completions.offline import voice as offline_voice
 from memstream.adapters.ports import Message
 from memstream.agents.observer import prompt as observer_prompt
@@ -189,7 +188,6 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "adapters.completions.offline.short_answers.answered": lambda each: list(short_answers.answered(each, each)),
     "adapters.completions.offline.attributes.canonical": offline_attributes.canonical,
     "adapters.completions.offline.attributes.typed": offline_attributes.typed,
-    "adapters.completions.offline.upkeep.read_pairs": lambda each: offline_upkeep.read_pairs((Message("user", each),)),
     "adapters.completions.answer_text.read_answer": _decode,
     "api.console.shown_text.pieces_with": lambda each: shown_text.pieces_with(each, [each[:500], each[-100:]]),
     "api.console.shown_text.shown": lambda each: shown_text.shown(f"{each}\u200d\u202e"),
