@@ -50,6 +50,7 @@ from . import (
 from .admission import Admission, HttpMetrics
 from .console import router as console
 from .console.sign_in import CookieSignIn
+from .console.trail_pages import ReadLags
 from .credentials import Credentials
 from .docs_guard import DocsGuard
 from .limits import Limits
@@ -86,6 +87,7 @@ class Services:
     profiles: ProfileReader
     fact_tracer: FactTracer
     turn_tracer: TurnTracer
+    stage_lags: ReadLags
     verbatim_reader: VerbatimReader
     exporter: MemoryExporter
     editor: MemoryEditor
@@ -239,6 +241,8 @@ def create_app(
             record_reader=services.record_reader,
             profiles=services.profiles,
             fact_tracer=services.fact_tracer,
+            turn_tracer=services.turn_tracer,
+            lags=services.stage_lags,
             edits=edits.EditSender(services.editor, pools.commands, services.record_reader, limits),
             reviews=reviews.FactReviews(services.commands, pools.commands, services.fact_tracer, services.now),
             credentials=credentials,

@@ -7,7 +7,7 @@ their changes from the log. Older parts of the log may be deleted; then the stag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
@@ -32,7 +32,7 @@ from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Log, Position, Record
 from .bounded_log_reads import BoundedLogReads, FormerCounts, LogPolicy
 from .deadline import UnansweredPart
-from .record_reader import Sees, sees_all
+from .record_reader import LoggedTurn, Sees, sees_all
 from .statement_outcomes import StatementOutcome, TurnFacts, statement_outcomes
 
 C = TypeVar("C", bound=Contract)
@@ -156,28 +156,71 @@ class TurnTracer:
         places = {*((each.user_id, each.session_id) for each in messages), *records}
         if ref.user_id is not None and ref.session_id is not None:
             places.add((ref.user_id, ref.session_id))
-        found = [await self._outcome(ref, place, messages, records.get(place), reads) for place in sorted(places)]
+        progress = _Progress(self._log, reads, {ref.turn_id}, ref.since)
+        facts = await self._facts(ref.tenant_id, [*records.values()], reads)
+        found = [
+            await self._outcome(
+                ref,
+                place,
+                [each for each in messages if (each.user_id, each.session_id) == place],
+                records.get(place),
+                facts,
+                progress,
+            )
+            for place in sorted(places)
+        ]
+        return TurnOutcomes(tuple(each for each in found if each is not None), tuple(reads.missing))
+
+    async def trace_page(
+        self, tenant_id: str, turns: Sequence[LoggedTurn], *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
+    ) -> TurnOutcomes:
+        """Return the outcomes of these recorded turns, in their order. The log is read once for all of them, from the
+        time of the oldest turn."""
+        reads = BoundedLogReads(self._log, self._policy, self._former)
+        if not turns:
+            return TurnOutcomes(())
+        since = min(each.occurred_at for each in turns)
+        wanted = {(each.user_id, each.session_id, each.turn_id) for each in turns}
+        records: dict[tuple[str, str, str], _Seen] = {}
+
+        def take(record: Record) -> bool:
+            found = _read(Observed, record)
+            if found is not None and found.tenant_id == tenant_id and sees(found.owner):
+                place = (found.user_id, found.session_id, found.turn_id)
+                if place in wanted:
+                    records.setdefault(place, _Seen(found, record))
+            return False
+
+        for owner_key in sorted({message.owner_key for each in turns for message in each.messages}):
+            await reads.of_key("observations", OBSERVATIONS.name, owner_key.encode(), take=take, since=since)
+        progress = _Progress(self._log, reads, {each.turn_id for each in turns}, since)
+        facts = await self._facts(tenant_id, [*records.values()], reads)
+        found = []
+        for each in turns:
+            ref = TurnRef(tenant_id, each.turn_id, each.session_id, each.user_id, ceiling, sees, since)
+            place = (each.user_id, each.session_id)
+            seen = records.get((*place, each.turn_id))
+            found.append(await self._outcome(ref, place, each.messages, seen, facts, progress))
         return TurnOutcomes(tuple(each for each in found if each is not None), tuple(reads.missing))
 
     async def _outcome(
         self,
         ref: TurnRef,
         place: tuple[str, str],
-        messages: Sequence[StoredMessage],
+        said: Sequence[StoredMessage],
         seen: _Seen | None,
-        reads: BoundedLogReads,
+        facts: TurnFacts,
+        progress: _Progress,
     ) -> TurnOutcome | None:
         """Return the outcome of one turn; None when nothing is known about it."""
-        said = [each for each in messages if (each.user_id, each.session_id) == place]
         shown = tuple(each for each in said if ref.may_show(each.sensitivity))
         if seen is None:
-            stage, why = await self._unobserved(ref, place, reads)
+            stage, why = await progress.unobserved(ids.session_key(ref.tenant_id, *place), ref.turn_id)
             if stage == "unknown" and not said:
                 return None
             return TurnOutcome(*place, ref.turn_id, shown, None, stage=stage, why=why)
         observed = seen.observed
-        reflected = await self._is_committed("reflector", seen.record.position)
-        turn = await self._facts(observed, seen.record, reads)
+        reflected = await progress.is_committed("reflector", seen.record.position)
         return TurnOutcome(
             *place,
             ref.turn_id,
@@ -187,24 +230,28 @@ class TurnTracer:
             "reflected" if reflected else "observed",
             statements=statement_outcomes(
                 observed,
-                turn,
+                facts,
                 self._policies.of(observed) or self._deployment,
                 reflected=reflected,
                 ceiling=ref.ceiling,
             ),
         )
 
-    async def _facts(self, observed: Observed, record: Record, reads: BoundedLogReads) -> TurnFacts:
-        """Read the facts with an observation of the turn as evidence, and the events that concern them."""
-        named = frozenset(each.observation_id for each in observed.observations)
+    async def _facts(self, tenant_id: str, seen: Sequence[_Seen], reads: BoundedLogReads) -> TurnFacts:
+        """Read the facts with an observation of the turns as evidence, and the events that concern them."""
+        named = frozenset(each.observation_id for one in seen for each in one.observed.observations)
         if not named:
             return TurnFacts({})
         rows: list[StoredFact] = []
         if await self._store.exists(FACTS):
             condition = any_of("evidence[].observation_id", sorted(named))
-            found = await self._store.select(FACTS, tenant_id=observed.tenant_id, where=models.Filter(must=[condition]))
+            found = await self._store.select(FACTS, tenant_id=tenant_id, where=models.Filter(must=[condition]))
             rows = [StoredFact.from_payload(each.payload) for each in found]
-        facts = {each: [row for row in rows if any(it.observation_id == each for it in row.evidence)] for each in named}
+        facts: dict[str, list[StoredFact]] = {each: [] for each in named}
+        for row in rows:
+            for evidence in row.evidence:
+                if row not in facts.get(evidence.observation_id, (row,)):
+                    facts[evidence.observation_id].append(row)
         known = frozenset(row.fact_id for row in rows)
         events: list[FactUpdated] = []
 
@@ -214,50 +261,12 @@ class TurnTracer:
                 events.append(event)
             return False
 
-        owner_key = observed.owner.key(observed.tenant_id)
-        await reads.of_key("events", FACTS_UPDATED.name, owner_key.encode(), take=take, since=record.written_at)
+        times = [one.record.written_at for one in seen]
+        known_times = [each for each in times if each is not None]
+        since = min(known_times) if len(known_times) == len(times) else None
+        for owner_key in sorted({one.observed.owner.key(tenant_id) for one in seen}):
+            await reads.of_key("events", FACTS_UPDATED.name, owner_key.encode(), take=take, since=since)
         return TurnFacts(facts, events)
-
-    async def _unobserved(
-        self, ref: TurnRef, place: tuple[str, str], reads: BoundedLogReads
-    ) -> tuple[TurnStage, str | None]:
-        """Return the stage of a turn without a record of the observer, and the reason."""
-        key = ids.session_key(ref.tenant_id, *place).encode()
-        letters: list[Record] = []
-        turns: list[Record] = []
-
-        def collect(into: list[Record]) -> Callable[[Record], bool]:
-            def take(record: Record) -> bool:
-                if _turn_id(record) == ref.turn_id:
-                    into.append(record)
-                return False
-
-            return take
-
-        dead = dead_letters_of(TURNS_TOPIC)
-        for part, topic, into in (("dead letters", dead, letters), ("turns", TURNS_TOPIC, turns)):
-            await reads.of_key(part, topic.name, key, take=collect(into), since=ref.since)
-        if letters and (not turns or _original_offset(letters[-1]) == turns[-1].position.offset):
-            headers = {name: value.decode("utf-8", "replace") for name, value in letters[-1].headers}
-            reason = headers.get("memstream-reason", "refused")
-            return "refused", f"it is a dead letter, {reason}: {headers.get('kafka_dlt-exception-message', '')}"
-        if not turns:
-            return (
-                "unknown",
-                "the log has no record of it: it did not arrive, or the record is older than the retention",
-            )
-        if await self._is_committed("observer", turns[-1].position):
-            return "waiting", (
-                "the observer keeps it until its model answers, its budget allows a call, or its session has enough "
-                "turns (observe.unobserved_tokens)"
-            )
-        return "unread", "the observer has not reached it yet"
-
-    async def _is_committed(self, stage: StageName, position: Position) -> bool:
-        """Return whether a stage has handled the record at a position."""
-        committed = await self._log.committed(group_of(stage), position.topic)
-        done = committed[position.partition] if position.partition < len(committed) else None
-        return done is not None and done > position.offset
 
     async def _messages(self, ref: TurnRef) -> list[StoredMessage]:
         if not await self._store.exists(TURNS):
@@ -269,6 +278,69 @@ class TurnTracer:
         ]
         found = await self._store.select(TURNS, tenant_id=ref.tenant_id, where=models.Filter(must=conditions))
         return sorted((StoredMessage.from_payload(each.payload) for each in found), key=lambda each: each.message_index)
+
+
+class _Progress:
+    """Progress of the stages, for the turns of one answer. Each session and each committed offset is read once."""
+
+    def __init__(self, log: Log, reads: BoundedLogReads, turn_ids: Collection[str], since: datetime | None) -> None:
+        self._log = log
+        self._reads = reads
+        self._turn_ids = turn_ids
+        self._since = since
+        self._sessions: dict[str, tuple[Mapping[str, Record], Mapping[str, Record]]] = {}
+        self._committed: dict[tuple[StageName, str], Sequence[int | None]] = {}
+
+    async def unobserved(self, session_key: str, turn_id: str) -> tuple[TurnStage, str | None]:
+        """Return the stage of a turn without a record of the observer, and the reason."""
+        letters, turns = await self._records(session_key)
+        letter, turn = letters.get(turn_id), turns.get(turn_id)
+        if letter is not None and (turn is None or _original_offset(letter) == turn.position.offset):
+            headers = {name: value.decode("utf-8", "replace") for name, value in letter.headers}
+            reason = headers.get("memstream-reason", "refused")
+            return "refused", f"it is a dead letter, {reason}: {headers.get('kafka_dlt-exception-message', '')}"
+        if turn is None:
+            return (
+                "unknown",
+                "the log has no record of it: it did not arrive, or the record is older than the retention",
+            )
+        if await self.is_committed("observer", turn.position):
+            return "waiting", (
+                "the observer keeps it until its model answers, its budget allows a call, or its session has enough "
+                "turns (observe.unobserved_tokens)"
+            )
+        return "unread", "the observer has not reached it yet"
+
+    async def _records(self, session_key: str) -> tuple[Mapping[str, Record], Mapping[str, Record]]:
+        """Return the last dead letter and the last record of each turn of the session, by turn id."""
+        if session_key not in self._sessions:
+            letters: dict[str, Record] = {}
+            turns: dict[str, Record] = {}
+            dead = dead_letters_of(TURNS_TOPIC)
+            for part, topic, into in (("dead letters", dead, letters), ("turns", TURNS_TOPIC, turns)):
+                await self._reads.of_key(
+                    part, topic.name, session_key.encode(), take=self._collect(into), since=self._since
+                )
+            self._sessions[session_key] = letters, turns
+        return self._sessions[session_key]
+
+    def _collect(self, into: dict[str, Record]) -> Callable[[Record], bool]:
+        def take(record: Record) -> bool:
+            turn_id = _turn_id(record)
+            if turn_id is not None and turn_id in self._turn_ids:
+                into[turn_id] = record
+            return False
+
+        return take
+
+    async def is_committed(self, stage: StageName, position: Position) -> bool:
+        """Return whether a stage has handled the record at a position."""
+        key = (stage, position.topic)
+        if key not in self._committed:
+            self._committed[key] = await self._log.committed(group_of(stage), position.topic)
+        committed = self._committed[key]
+        done = committed[position.partition] if position.partition < len(committed) else None
+        return done is not None and done > position.offset
 
 
 @dataclass(frozen=True, slots=True)

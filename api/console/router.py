@@ -11,13 +11,15 @@ from starlette.responses import RedirectResponse, Response
 from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer
 from ...recall.record_reader import RecordReader
+from ...recall.turn_trace import TurnTracer
 from ..credentials import Caller, Credentials, caller_with
 from ..edits import EditSender
 from ..problems import Problem, not_found
 from ..reviews import FactReviews
-from . import fact_pages
+from . import fact_pages, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
 from .sign_in import PATH, check_same_site, forget, is_token, read_form, remember, return_path
+from .trail_pages import ReadLags
 
 STATIC: Final = {"console.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 
@@ -27,6 +29,8 @@ def router(
     record_reader: RecordReader,
     profiles: ProfileReader,
     fact_tracer: FactTracer,
+    turn_tracer: TurnTracer,
+    lags: ReadLags,
     edits: EditSender,
     reviews: FactReviews,
     credentials: Credentials,
@@ -99,6 +103,10 @@ def router(
             edits=edits,
             reviews=reviews,
         )
+    )
+
+    routes.include_router(
+        trail_pages.router(pages, reader, record_reader=record_reader, turn_tracer=turn_tracer, lags=lags)
     )
 
     @routes.get("/{rest:path}")

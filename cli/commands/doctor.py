@@ -21,7 +21,7 @@ from ...adapters.vectors.store import QdrantStore
 from ...memory.policies import MemoryPolicy
 from ...schemas.collections import COLLECTIONS
 from ...schemas.errors import StageError
-from ...schemas.topics import DEAD_LETTER_SUFFIX, STAGES, TURNS, StageName, group_of, read_by
+from ...schemas.topics import DEAD_LETTER_SUFFIX, STAGES, TURNS, StageName
 from ...streams.engine.codec import tenant_of
 from ...streams.engine.dead_letters import reason_of
 from ...streams.engine.parking import REMEDY, read_parked_keys
@@ -29,6 +29,7 @@ from ...streams.engine.unread import REMEDY as REMEDY_UNREAD
 from ...streams.engine.unread import read_unread
 from ...streams.log import topic_admin
 from ...streams.log.port import Log
+from ...streams.log.stage_lag import stage_lag
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
@@ -198,20 +199,12 @@ async def _topics(log: Log, settings: Settings) -> Check:
 
 async def _stage(log: Log, stage: StageName) -> Check:
     """Report a stage's number of workers and its lag. A stage without workers passes: workers may start later."""
-    group = group_of(stage)
-    behind = deleted = 0
-    for topic in read_by(stage):
-        if await log.partitions(topic.name) is None:
-            continue
-        starts, ends = await log.starts(topic.name), await log.ends(topic.name)
-        committed = await log.committed(group, topic.name)
-        behind += sum(end - max(start, done or 0) for start, end, done in zip(starts, ends, committed, strict=True))
-        deleted += sum(max(0, start - done) for start, done in zip(starts, committed, strict=True) if done is not None)
-    members = await log.members(group)
-    if deleted:
-        lost = f"{members} workers, {behind} records behind; retention deleted {deleted} before it had read them"
+    lag = await stage_lag(log, stage)
+    if lag.deleted:
+        lost = f"retention deleted {lag.deleted} before it had read them"
+        lost = f"{lag.workers} workers, {lag.behind} records behind; {lost}"
         return Check(f"stage {stage}", False, lost, REMEDY_UNREAD)
-    return Check(f"stage {stage}", True, f"{members} workers, {behind} records behind")
+    return Check(f"stage {stage}", True, f"{lag.workers} workers, {lag.behind} records behind")
 
 
 async def _parked(log: Log) -> Check:

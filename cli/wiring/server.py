@@ -40,6 +40,7 @@ from ...schemas.topics import STAGES, TURNS
 from ...streams.engine.metrics import Metrics
 from ...streams.log.fanout import TopicFanout
 from ...streams.log.port import Log
+from ...streams.log.stage_lag import stage_lags
 from ...streams.senders.turns import TurnSender
 from ...tools.mcp_resources import UserResources
 from ..errors import usage
@@ -293,6 +294,7 @@ class HttpServer:
             ),
             fact_tracer=memory.fact_tracer,
             turn_tracer=memory.turn_tracer,
+            stage_lags=lambda: stage_lags(self.parts.log),
             verbatim_reader=memory.verbatim_reader,
             exporter=memory.exporter,
             readiness=self.readiness,

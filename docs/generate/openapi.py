@@ -29,6 +29,7 @@ def bare_app() -> FastAPI:
         profiles=nothing,
         fact_tracer=nothing,
         turn_tracer=nothing,
+        stage_lags=nothing,
         verbatim_reader=nothing,
         exporter=nothing,
         editor=nothing,

@@ -36,6 +36,7 @@ from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
 from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.port import Log, Position
+from memstream.streams.log.stage_lag import stage_lags
 from memstream.streams.senders.turns import TurnSender
 from memstream.tools.editor import MemoryEditor
 from memstream.tools.tool_port import ToolPort
@@ -160,6 +161,7 @@ def app_over(
         record_reader=reading,
         profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),
+        stage_lags=lambda: stage_lags(client),
         turn_tracer=TurnTracer(store=backing, log=client, deployment=MemoryPolicy()),
         verbatim_reader=verbatim,
         exporter=MemoryExporter(

@@ -16,7 +16,7 @@ from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
 from memstream.schemas import ids
 from memstream.schemas.facts import Decision, Evidence, Fact, FactCause, FactUpdated, StoredFact
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, TURNS
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, TURNS, dead_letters_of
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
@@ -30,6 +30,7 @@ ALL_RIGHTS = entry("all", tenants=("acme", "rival"),
 READ_ONLY = entry("reader", scopes=("memory:read",))
 BOUND = entry("bound", scopes=("memory:read", "memory:write", "memory:review"), users=("u2",))
 TOKENS = Credentials((ALL_RIGHTS, READ_ONLY, BOUND))
+TOPICS_READ = (TURNS, dead_letters_of(TURNS), FACTS, FACTS_UPDATED, OBSERVATIONS)
 MINUTE = timedelta(minutes=1)
 
 
@@ -52,6 +53,7 @@ class ConsoleWorld:
         seen: dict[str, Any] | None = None,
         event: dict[str, Any] | None = None,
         message: dict[str, Any] | None = None,
+        record: dict[str, Any] | None = None,
         **changes: Any,
     ) -> StoredFact:
         """Write a message, the observation made from it, and the fact with its first event."""
@@ -65,8 +67,8 @@ class ConsoleWorld:
                  "fact_id": ids.fact_id(key, made.observation_id)}  # fmt: skip
         fact = StoredFact.model_validate({**dict(stored_fact(content)), **whose, **changes})
         await self.memory.message(said or content, tenant=tenant, user=user, turn=turn, **(message or {}))
-        record = observed(made, turn=turn, tenant_id=tenant, owner=owner, user_id=user)
-        await self.past.append(OBSERVATIONS.name, fact, record.to_bytes(), NOW)
+        written = observed(made, turn=turn, tenant_id=tenant, owner=owner, user_id=user, **(record or {}))
+        await self.past.append(OBSERVATIONS.name, fact, written.to_bytes(), NOW)
         await self.past.put(fact)
         cause = FactCause(turn_ids=(turn,), observation_ids=(made.observation_id,), model="small-model",
                           prompt="observe/v2:sha256abc")  # fmt: skip
@@ -98,7 +100,7 @@ async def console_world(folder: Path, credentials: Credentials = TOKENS, **more:
         await store.ensure()
         log = EmbeddedLog(folder=folder / "log")
         await log.start()
-        await log.create([TopicSpec(each.name, 1, 1, {}) for each in (TURNS, FACTS, FACTS_UPDATED, OBSERVATIONS)])
+        await log.create([TopicSpec(each.name, 1, 1, {}) for each in TOPICS_READ])
         commands = NoCommands()
         app = app_over(log=log, store=store, commands=commands, credentials=credentials, **more)
         try:

@@ -315,6 +315,15 @@ async def trace(world: World, store: VectorStore, asked: Asked) -> Told:
     return told + [row_told(each) for each in chain.turns]
 
 
+async def page_trace(world: World, store: VectorStore, asked: Asked) -> Told:
+    page = await RecordReader(store=store).log(replace(asked.wanted, owner=None))
+    tracer = TurnTracer(store=store, log=world.log, deployment=MemoryPolicy())
+    found = await tracer.trace_page(asked.who.tenant, page.items, ceiling=asked.ceiling)
+    seen = [each.observed for each in found.turns if each.observed is not None]
+    told = [row_told(message) for turn in found.turns for message in turn.messages]
+    return told + [(each.tenant_id, each.owner.key(each.tenant_id)) for each in seen]
+
+
 async def turn_trace(world: World, store: VectorStore, asked: Asked) -> Told:
     chain = await world.tracing(store).trace(world.ref(asked))
     told: list[Any] = []
@@ -511,6 +520,7 @@ READS: dict[str, Read] = {
     "FactTracer.history": history,
     "FactTracer.trace": trace,
     "TurnTracer.trace": turn_trace,
+    "TurnTracer.trace_page": page_trace,
     "GET /v1/recall": over_http("/v1/recall", told="id", takes=RECALL),
     "POST /v1/recall": over_http("/v1/recall", told="id", takes=RECALL, method="POST"),
     "POST /v1/context": over_http(

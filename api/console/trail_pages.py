@@ -1,0 +1,104 @@
+"""Screen Trail: the turns of a user in order, with the stage of each turn and the outcome of each statement."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from ...recall.record_filters import RecordSelection
+from ...recall.record_reader import TURNS_MAX, RecordReader
+from ...recall.turn_trace import TurnOutcome, TurnTracer
+from ...schemas.errors import Transient
+from ...schemas.facts import Fact
+from ...schemas.turns import SENSITIVITIES, Sensitivity
+from ...streams.log.stage_lag import StageLag
+from ..credentials import Caller
+from ..owner_params import Id, one_of
+from ..problems import not_found
+from ..records import TURNS_DEFAULT, Cursor, SessionQuery, within_bounds
+from ..turn_outcomes import TurnQuery
+from .pages import ConsolePages, asked
+
+ReadLags = Callable[[], Awaitable[Sequence[StageLag]]]
+
+
+class TrailQuery(SessionQuery):
+    session_id: Annotated[Id | None, Field(description="Only turns of this session.")] = None
+    limit: Annotated[int, Field(ge=1, le=TURNS_MAX)] = TURNS_DEFAULT
+    cursor: Cursor = None
+
+    def turns(self, caller: Caller) -> RecordSelection:
+        caller.check_ceiling(self.ceiling)
+        user = caller.user(one_of("user_id", self.user_id, "user", self.user))
+        return RecordSelection(self.tenant_of(caller), user_id=user, session_id=self.session_id, ceiling=self.ceiling)
+
+
+def router(
+    pages: ConsolePages, reader: Caller, *, record_reader: RecordReader, turn_tracer: TurnTracer, lags: ReadLags
+) -> APIRouter:
+    routes = APIRouter(route_class=pages.route_class(), include_in_schema=False)
+
+    async def facts_of(
+        outcomes: Iterable[TurnOutcome], tenant_id: str, caller: Caller, ceiling: Sensitivity
+    ) -> Mapping[str, Fact]:
+        """Read the facts that the statements name, as far as the caller may see them."""
+        statements = [statement for each in outcomes for statement in each.statements]
+        named = [
+            each for one in statements for each in (one.fact_id, one.other_fact_id, *one.closes) if each is not None
+        ]
+        return await record_reader.facts_by_id(tenant_id, list(dict.fromkeys(named)), sees=caller.sees, ceiling=ceiling)
+
+    @routes.get("/trail")
+    async def trail(request: Request, caller: Caller = reader) -> Response:
+        query = asked(TrailQuery, request)
+        selection = query.turns(caller)
+        page = await within_bounds(record_reader.log(selection, limit=query.limit, cursor=query.cursor))
+        traced = await turn_tracer.trace_page(selection.tenant_id, page.items, sees=caller.sees, ceiling=query.ceiling)
+        return pages.page(
+            request,
+            "trail.html",
+            caller=caller,
+            tenant=selection.tenant_id,
+            user=selection.user_id,
+            query=query,
+            turns=traced.turns,
+            missing=traced.missing,
+            next_page=page.next,
+            facts=await facts_of(traced.turns, selection.tenant_id, caller, query.ceiling),
+            lags=await known_lags(lags),
+            sensitivities=SENSITIVITIES,
+        )
+
+    @routes.get("/turns/{turn_id:path}")
+    async def turn(request: Request, turn_id: str, caller: Caller = reader) -> Response:
+        query = asked(TurnQuery, request)
+        ref = query.ref(caller, turn_id)
+        traced = await turn_tracer.trace(ref)
+        if not traced.turns:
+            raise not_found(f"there is no turn {turn_id} here, or it may not be read")
+        return pages.page(
+            request,
+            "turn.html",
+            caller=caller,
+            tenant=ref.tenant_id,
+            user=ref.user_id,
+            ceiling=query.ceiling,
+            turns=traced.turns,
+            missing=traced.missing,
+            facts=await facts_of(traced.turns, ref.tenant_id, caller, query.ceiling),
+            lags=await known_lags(lags),
+        )
+
+    return routes
+
+
+async def known_lags(lags: ReadLags) -> Sequence[StageLag]:
+    """Read the lags of the stages; none when the log does not answer, so that the page still shows the rest."""
+    try:
+        return await lags()
+    except Transient:
+        return ()

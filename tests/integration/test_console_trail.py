@@ -1,0 +1,205 @@
+"""The console's screen Trail over a real store and log: the stages of turns, the outcomes of statements, to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from memstream.schemas import ids
+from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.observations import ObservedBy, RefusedStatement, RefusedStatements
+from memstream.schemas.topics import OBSERVATIONS, TURNS, dead_letters_of, group_of
+from memstream.streams.engine.dead_letters import dead_letter
+from memstream.streams.log.port import Record
+from tests.support.console_pages import HOSTILE, called, page_of, shape, words
+from tests.support.console_world import ConsoleWorld, console_world
+from tests.support.stored_memory import NOW
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="module")
+def world(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleWorld]:
+    opened = console_world(tmp_path_factory.mktemp("trail"))
+    yield run(opened.__aenter__())
+    run(opened.__aexit__(None, None, None))
+
+
+async def read(world: ConsoleWorld, page: str, token: str = "all", **query: Any) -> Any:
+    async with called(world.app, token=token) as client:
+        return await client.get(f"/console/{page}?{urlencode({'tenant_id': 'acme'} | query)}")
+
+
+async def sent(world: ConsoleWorld, turn: str, user: str) -> Record:
+    """Send a turn, as the chat service does."""
+    key = ids.session_key("acme", user, "s1").encode()
+    value = json.dumps({"tenant_id": "acme", "turn_id": turn}).encode()
+    place = await world.past.log.append(TURNS.name, key=key, value=value)
+    return Record(place, key, value)
+
+
+def stages(page: Any) -> dict[str, str]:
+    return {node.css_first("h2 a").text(): node.css_first("h2 .state").text() for node in page.css("article.turn")}
+
+
+# ------------------------------------------------------------------------------------------------ the screen
+def test_each_turn_has_its_stage_newest_first(run: Run, world: ConsoleWorld) -> None:
+    async def turns() -> None:
+        minutes = iter(range(1, 10))
+
+        async def recorded(turn: str) -> None:
+            at = NOW + timedelta(minutes=next(minutes))
+            await world.memory.message(f"I say {turn}", user="u1", turn=turn, occurred_at=at)
+
+        await world.learnt("Works at Stripe", turn="reflected", user="u1")
+        log = world.past.log
+        await log.commit(group_of("reflector"), OBSERVATIONS.name, {0: (await log.ends(OBSERVATIONS.name))[0]})
+        await world.learnt("Lives in Rome", turn="observed", user="u1")
+        for turn in ("waiting", "refused", "unread", "old"):
+            await recorded(turn)
+        waiting = await sent(world, "waiting", "u1")
+        refused = await sent(world, "refused", "u1")
+        letter = dead_letter(refused, stage="observer", reason="refused_by_model", error=Poison("x", "no"), attempts=1)
+        await log.append(dead_letters_of(TURNS).name, key=letter.key, value=letter.value, headers=letter.headers)
+        await sent(world, "unread", "u1")
+        await log.commit(group_of("observer"), TURNS.name, {0: waiting.position.offset + 1})
+
+    run(turns())
+    page = page_of(run(read(world, "trail", user_id="u1")))
+    assert stages(page) == {
+        "old": "unknown", "unread": "unread", "refused": "refused", "waiting": "waiting", "observed": "observed",
+        "reflected": "reflected",
+    }  # fmt: skip
+    assert [*stages(page)][:4] == ["old", "unread", "refused", "waiting"], "newest first"
+    notices = words(page, "article:nth-of-type(3) .notice")
+    assert "it is a dead letter, refused_by_model: no" in notices
+    assert "observer 2 records (no worker)" in words(page, "main > .meta")
+    one = page.css("article.turn h2 a")[2].attributes["href"]
+
+    async def follow(path: str) -> Any:
+        async with called(world.app, token="all") as client:
+            return await client.get(path)
+
+    assert stages(page_of(run(follow(one)))) == {"refused": "refused"}
+
+
+def test_a_statement_shows_its_outcome_and_leads_to_its_fact(run: Run, world: ConsoleWorld) -> None:
+    weak = RefusedStatement(subject="user", content="Likes tea", why="weak_evidence")
+    fact = run(
+        world.learnt("Works at Visa", turn="both", user="outcomes",
+                     record={"cause": ObservedBy(model="m", refused=RefusedStatements(statements=3, listed=(weak,)))})
+    )  # fmt: skip
+    log = world.past.log
+    run(log.commit(group_of("reflector"), OBSERVATIONS.name, {0: run(log.ends(OBSERVATIONS.name))[0]}))
+    page = page_of(run(read(world, "trail", user_id="outcomes")))
+    learnt, refused = page.css("ul.observed > li")
+    assert learnt.css_first(".state").text() == "learnt"
+    assert fact.fact_id in str(learnt.css_first("a").attributes["href"])
+    assert learnt.css_first("a").text() == "Works at Visa"
+    assert "its quote does not support it" in refused.text()
+    assert "2 more refused statements are not listed" in words(page)
+
+
+def test_pages_follow_each_other(run: Run, world: ConsoleWorld) -> None:
+    for number in range(3):
+        at = NOW + timedelta(minutes=number)
+        run(world.memory.message(f"turn {number}", user="paged", turn=f"t{number}", occurred_at=at))
+    first = page_of(run(read(world, "trail", user_id="paged", limit=2)))
+    more = str(first.css_first("a.button").attributes["href"])
+
+    async def follow() -> Any:
+        async with called(world.app, token="all") as client:
+            return await client.get(more)
+
+    second = page_of(run(follow()))
+    assert [*stages(first), *stages(second)] == ["t2", "t1", "t0"]
+    assert second.css_first("a.button") is None
+
+
+def test_a_session_is_a_filter(run: Run, world: ConsoleWorld) -> None:
+    for session in ("s1", "s/2"):
+        run(world.memory.message("hello", user="sessions", session=session, turn=f"of {session}"))
+    page = page_of(run(read(world, "trail", user_id="sessions", session_id="s/2")))
+    assert [*stages(page)] == ["of s/2"]
+
+
+def test_an_empty_trail_says_what_to_do(run: Run, world: ConsoleWorld) -> None:
+    page = page_of(run(read(world, "trail", user_id="nobody", session_id="s1")))
+    assert "memstream dlq list" in words(page, ".empty")
+    assert run(read(world, "turns/unknown", user_id="nobody")).status_code == 404
+    assert "user" in words(page_of(run(read(world, "trail"))))
+
+
+def test_a_log_that_is_away_leaves_the_words(run: Run, world: ConsoleWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(world.memory.message("still readable", user="away", turn="t1"))
+
+    async def away(*args: Any) -> Any:
+        raise Transient("broker", "the log does not answer")
+
+    monkeypatch.setattr(type(world.past.log), "partitions", away)
+    answer = run(read(world, "trail", user_id="away"))
+    assert answer.status_code == 200
+    page = page_of(answer)
+    assert "still readable" in words(page)
+    assert "This page is incomplete" in words(page, ".notice")
+    assert "because the log does not answer" in words(page, "main > .meta")
+
+
+# ------------------------------------------------------------------------------------------------ rights
+def test_what_a_caller_may_not_see_is_not_in_the_page(run: Run, world: ConsoleWorld) -> None:
+    run(world.learnt("Has a hidden illness", user="rights", turn="t1", sensitivity="secret",
+                     seen={"sensitivity": "secret"}, message={"sensitivity": "secret"}))  # fmt: skip
+    run(world.memory.message("an open word", user="rights", turn="t2"))
+    for page in ("trail", "turns/t1"):
+        answer = run(read(world, page, user_id="rights"))
+        assert "illness" not in answer.text
+        assert run(read(world, page, "reader", user_id="rights", ceiling="secret")).status_code == 403
+        assert run(read(world, page, "bound", user_id="rights")).status_code == 403
+        assert run(read(world, page, "reader", user_id="rights", tenant_id="rival")).status_code == 403
+        secret = run(read(world, page, user_id="rights", ceiling="secret"))
+        assert "Has a hidden illness" in words(page_of(secret))
+    rival = run(read(world, "trail", user_id="rights", tenant_id="rival"))
+    assert page_of(rival).css("article.turn") == []
+
+
+# ------------------------------------------------------------------------------------------------ hostile text
+async def pages_with(world: ConsoleWorld, value: str, user: str) -> list[Any]:
+    short = value[:60]
+    weak = RefusedStatement(subject=short, content=value, why=short)
+    await world.learnt(
+        value, user=user, turn=f"t {short}", said=value, quote=value, message={"name": short},
+        seen={"subject": short},
+        record={"cause": ObservedBy(model=short, prompt=short,
+                                    refused=RefusedStatements(statements=1, listed=(weak,)))},
+    )  # fmt: skip
+    return [
+        page_of(await read(world, "trail", user_id=user)),
+        page_of(await read(world, f"turns/{quote(f't {short}', safe='')}", user_id=user)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def harmless(run: Run, world: ConsoleWorld) -> Any:
+    return [shape(page) for page in run(pages_with(world, "plain words", "harmless"))]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_stored_text_never_becomes_markup(run: Run, world: ConsoleWorld, harmless: Any, text: str) -> None:
+    pages = run(pages_with(world, text, f"hostile {HOSTILE.index(text)}"))
+    assert [shape(page) for page in pages] == harmless
+    for page in pages:
+        visible = page.css_first("main").text()
+        assert not set("\u202e\u200b\u2066") & set(visible), "an invisible character reaches the browser"
+        assert text.partition("\u202e")[0].strip() in visible
